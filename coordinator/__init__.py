@@ -1,0 +1,1 @@
+"""The group as a pure machine, and the asyncio GroupCoordinator that drives it."""

@@ -1,0 +1,1 @@
+"""The broker around the coordinator: TCP, topics, a small partition log."""

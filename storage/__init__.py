@@ -1,0 +1,1 @@
+"""The append-only store of records: one contract, three drivers. It knows no event by name."""
