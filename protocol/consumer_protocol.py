@@ -21,7 +21,7 @@ NO_GENERATION = -1
 Item = TypeVar("Item")
 
 
-class MalformedConsumerProtocol(ValueError):  # noqa: N818 (named for what is wrong, as MalformedFrame is)
+class MalformedConsumerProtocol(ValueError):
     """The bytes are no Subscription, Assignment or user data, or the value does not fit into them."""
 
 

@@ -1,0 +1,171 @@
+"""Frames and envelopes: from a stream of bytes to requests and responses, and back.
+
+Both sides of a connection use the same functions: a broker calls `decode_request` and `encode_response`, a client
+`encode_request` and `decode_response`.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from regroup.protocol.apis import APIS, Api
+from regroup.protocol.codec import codec, refuse_rest
+from regroup.protocol.compile_decode import skip_tagged_fields
+from regroup.protocol.exceptions import Malformed, MalformedFrame, Unencodable, UnsupportedApi, UnsupportedVersion
+from regroup.protocol.message import Message
+
+DEFAULT_MAX_FRAME_BYTES = 100 * 1024 * 1024
+"""Kafka's `socket.request.max.bytes`."""
+
+_LENGTH = struct.Struct(">i")
+_REQUEST_START = struct.Struct(">hhih")
+_NO_LENGTH_YET = bytes(4)
+
+
+class RequestHeader(NamedTuple):
+    """What stands before the body of every request."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+
+
+class FrameReader:
+    """Cuts a stream into frames. It holds what is incomplete and never meets a socket.
+
+    for frame in reader.feed(chunk): ...       # frames without their length
+    """
+
+    def __init__(self, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
+        self._max_frame_bytes = max_frame_bytes
+        self._held = bytearray()
+
+    @property
+    def held_bytes(self) -> int:
+        """How much has arrived that is not yet a frame; 0 at a clean end of the stream."""
+        return len(self._held)
+
+    def feed(self, chunk: bytes | bytearray | memoryview) -> Iterator[bytes]:
+        """Every frame that is complete now. MalformedFrame: the stream is lost, close it.
+
+        The chunk is taken in at the call, so it may be reused while the frames are being read.
+        """
+        self._held += chunk
+        return self._complete_frames()
+
+    def _complete_frames(self) -> Iterator[bytes]:
+        held, position = self._held, 0
+        try:
+            while len(held) - position >= 4:
+                (length,) = _LENGTH.unpack_from(held, position)
+                if not 0 <= length <= self._max_frame_bytes:
+                    raise MalformedFrame(
+                        f"a frame of {length} bytes; between 0 and {self._max_frame_bytes} are allowed"
+                    )
+                stop = position + 4 + length
+                if stop > len(held):
+                    return
+                frame = bytes(memoryview(held)[position + 4 : stop])
+                position = stop
+                yield frame
+        finally:
+            del held[:position]
+
+
+def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
+    """The header and the offset of the body.
+
+    Raises UnsupportedApi or UnsupportedVersion, both with the header, and Malformed.
+    """
+    try:
+        key, version, correlation_id, length = _REQUEST_START.unpack_from(frame)
+    except struct.error:
+        raise Malformed(f"a request of {len(frame)} bytes has no room for its header") from None
+    position = 10 + max(length, 0)
+    if length < -1 or position > len(frame):
+        raise Malformed(f"request header, field client_id, offset 8: length {length} is impossible")
+    try:
+        client_id = None if length < 0 else frame[10:position].decode()
+    except UnicodeDecodeError as error:
+        raise Malformed(f"request header, field client_id, offset 10: {error}") from None
+    header = RequestHeader(key, version, correlation_id, client_id)
+    api = _api_of(header)
+    if version in api.flexible:
+        position = _skip_header_tags(frame, position, "request")
+    return header, position
+
+
+def _api_of(header: RequestHeader) -> Api:
+    api = APIS.get(header.api_key)
+    if api is None:
+        raise UnsupportedApi(f"no API has the key {header.api_key}", header)
+    if header.api_version not in api.versions:
+        raise UnsupportedVersion(f"{api.name} has versions {api.versions}, not {header.api_version}", header)
+    return api
+
+
+def _skip_header_tags(frame: bytes, position: int, kind: str) -> int:
+    try:
+        return skip_tagged_fields(frame, position)
+    except (IndexError, ValueError) as error:
+        raise Malformed(f"{kind} header, tagged fields, offset {position}: {error}") from None
+
+
+def decode_request(frame: bytes) -> tuple[RequestHeader, Message]:
+    """Header and body of one frame. UnsupportedApi, UnsupportedVersion or Malformed."""
+    header, position = decode_request_header(frame)
+    request = APIS[header.api_key].request
+    message, position = codec(request, header.api_version).decode(frame, position)
+    refuse_rest(frame, position, f"{request.__name__} v{header.api_version}")
+    return header, message
+
+
+def encode_request(header: RequestHeader, message: Message) -> bytes:
+    """One frame with its length in front, ready to be sent."""
+    api = _api_of(header)
+    if type(message) is not api.request:
+        raise Unencodable(f"API {api.key} asks with {api.request.__name__}, not with {type(message).__name__}")
+    client_id = header.client_id.encode() if header.client_id is not None else b""
+    length = len(client_id) if header.client_id is not None else -1
+    if length > 32767:
+        raise Unencodable(f"a client id of {length} bytes is longer than 32767")
+    out = bytearray(_NO_LENGTH_YET)
+    out += _REQUEST_START.pack(header.api_key, header.api_version, header.correlation_id, length)
+    out += client_id
+    if header.api_version in api.flexible:
+        out.append(0)
+    codec(api.request, header.api_version).encode(message, out)
+    return _framed(out)
+
+
+def encode_response(api_key: int, api_version: int, correlation_id: int, message: Message) -> bytes:
+    """One frame with its length in front, ready to be sent."""
+    api = _api_of(RequestHeader(api_key, api_version, correlation_id, None))
+    if type(message) is not api.response:
+        raise Unencodable(f"API {api.key} answers with {api.response.__name__}, not with {type(message).__name__}")
+    out = bytearray(_NO_LENGTH_YET)
+    out += _LENGTH.pack(correlation_id)
+    if api.response_header_is_flexible(api_version):
+        out.append(0)
+    codec(api.response, api_version).encode(message, out)
+    return _framed(out)
+
+
+def _framed(out: bytearray) -> bytes:
+    _LENGTH.pack_into(out, 0, len(out) - 4)
+    return bytes(out)
+
+
+def decode_response(api_key: int, api_version: int, frame: bytes) -> tuple[int, Message]:
+    """Correlation id and body. The caller must know what it asked for: a response does not say."""
+    if len(frame) < 4:
+        raise Malformed(f"a response of {len(frame)} bytes has no room for its correlation id")
+    (correlation_id,) = _LENGTH.unpack_from(frame)
+    api = _api_of(RequestHeader(api_key, api_version, correlation_id, None))
+    position = 4
+    if api.response_header_is_flexible(api_version):
+        position = _skip_header_tags(frame, position, "response")
+    message, position = codec(api.response, api_version).decode(frame, position)
+    refuse_rest(frame, position, f"{api.response.__name__} v{api_version}")
+    return correlation_id, message

@@ -1,0 +1,146 @@
+"""Looking at groups from outside: list, describe, delete."""
+
+from typing import Annotated
+
+from regroup.protocol.fields import UNKNOWN_OPERATIONS, Bool, Bytes, Int8, Int16, Int32, Text, Uuid, ignorable, since
+from regroup.protocol.message import Message, Structure
+
+
+class DescribeGroupsRequest(Message, api_key=15, versions="0-6", flexible="5+"):
+    """Tell me all about these classic groups."""
+
+    groups: list[Text]
+    include_authorized_operations: Annotated[Bool, since(3)] = False
+
+
+class DescribedGroupMember(Structure):
+    """A member with its subscription and its share, both in the assignor's own form."""
+
+    member_id: Text
+    group_instance_id: Annotated[Text | None, since(4), ignorable] = None
+    client_id: Text
+    client_host: Text
+    member_metadata: Bytes
+    member_assignment: Bytes
+
+
+class DescribedGroup(Structure):
+    """One group; `group_state` is Kafka's word (`Stable`), `protocol_data` the assignor chosen. v6 KIP-1043."""
+
+    error_code: Int16 = 0
+    error_message: Annotated[Text | None, since(6)] = None
+    group_id: Text
+    group_state: Text = ""
+    protocol_type: Text = ""
+    protocol_data: Text = ""
+    members: list[DescribedGroupMember] = []
+    authorized_operations: Annotated[Int32, since(3)] = UNKNOWN_OPERATIONS
+
+
+class DescribeGroupsResponse(Message, api_key=15, versions="0-6", flexible="5+"):
+    """In the order in which they were asked for."""
+
+    throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
+    groups: list[DescribedGroup]
+
+
+class ListGroupsRequest(Message, api_key=16, versions="0-5", flexible="3+"):
+    """Which groups do you coordinate? v4 filters by state (KIP-518), v5 by type (KIP-848); empty means any."""
+
+    states_filter: Annotated[list[Text], since(4)] = []
+    types_filter: Annotated[list[Text], since(5)] = []
+
+
+class ListedGroup(Structure):
+    """One group in a list."""
+
+    group_id: Text
+    protocol_type: Text
+    group_state: Annotated[Text, since(4), ignorable] = ""
+    group_type: Annotated[Text, since(5), ignorable] = ""
+
+
+class ListGroupsResponse(Message, api_key=16, versions="0-5", flexible="3+"):
+    """Every group of this broker that passes the filters."""
+
+    throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
+    error_code: Int16 = 0
+    groups: list[ListedGroup] = []
+
+
+class DeleteGroupsRequest(Message, api_key=42, versions="0-2", flexible="2+"):
+    """Forget these groups; only empty ones may go (KIP-229)."""
+
+    groups_names: list[Text]
+
+
+class DeletableGroupResult(Structure):
+    """What became of one group."""
+
+    group_id: Text
+    error_code: Int16 = 0
+
+
+class DeleteGroupsResponse(Message, api_key=42, versions="0-2", flexible="2+"):
+    """Each group has its own code."""
+
+    throttle_time_ms: Int32 = 0
+    results: list[DeletableGroupResult]
+
+
+class ConsumerGroupDescribeRequest(Message, api_key=69, versions="0-1", flexible="0+"):
+    """Tell me all about these groups of the newer protocol (KIP-848)."""
+
+    group_ids: list[Text]
+    include_authorized_operations: Bool = False
+
+
+class DescribedTopicPartitions(Structure):
+    """Some partitions of one topic."""
+
+    topic_id: Uuid
+    topic_name: Text
+    partitions: list[Int32]
+
+
+class DescribedAssignment(Structure):
+    """A share of a consumer group's member."""
+
+    topic_partitions: list[DescribedTopicPartitions] = []
+
+
+class DescribedConsumer(Structure):
+    """A member: what it has (`assignment`) and what it shall have. `member_type`: 0 classic, 1 consumer, -1 unknown."""
+
+    member_id: Text
+    instance_id: Text | None = None
+    rack_id: Text | None = None
+    member_epoch: Int32
+    client_id: Text
+    client_host: Text
+    subscribed_topic_names: list[Text]
+    subscribed_topic_regex: Text | None = None
+    assignment: DescribedAssignment
+    target_assignment: DescribedAssignment
+    member_type: Annotated[Int8, since(1), ignorable] = -1
+
+
+class DescribedConsumerGroup(Structure):
+    """One group of the newer protocol."""
+
+    error_code: Int16 = 0
+    error_message: Text | None = None
+    group_id: Text
+    group_state: Text = ""
+    group_epoch: Int32 = 0
+    assignment_epoch: Int32 = 0
+    assignor_name: Text = ""
+    members: list[DescribedConsumer] = []
+    authorized_operations: Int32 = UNKNOWN_OPERATIONS
+
+
+class ConsumerGroupDescribeResponse(Message, api_key=69, versions="0-1", flexible="0+"):
+    """In the order in which they were asked for. v1 tells each member's type."""
+
+    throttle_time_ms: Int32 = 0
+    groups: list[DescribedConsumerGroup]

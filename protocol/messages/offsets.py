@@ -1,0 +1,201 @@
+"""Where a group stands: offsets committed, fetched, forgotten."""
+
+from typing import Annotated
+
+from regroup.protocol.fields import (
+    NO_UUID,
+    Bool,
+    Int16,
+    Int32,
+    Int64,
+    Text,
+    Uuid,
+    between,
+    ignorable,
+    nullable,
+    only,
+    since,
+    until,
+)
+from regroup.protocol.message import Message, Structure
+
+
+class OffsetCommitRequestPartition(Structure):
+    """`committed_offset` is that of the next record to read."""
+
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Annotated[Int32, since(6), ignorable] = -1
+    commit_timestamp: Annotated[Int64, only(1)] = -1
+    committed_metadata: Text | None = ""
+
+
+class OffsetCommitRequestTopic(Structure):
+    """A topic by its name, since v10 by its id (KIP-848)."""
+
+    name: Annotated[Text, until(9), ignorable] = ""
+    topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
+    partitions: list[OffsetCommitRequestPartition]
+
+
+class OffsetCommitRequest(Message, api_key=8, versions="0-10", flexible="8+"):
+    """Remember where we are. v5 drops the retention time (KIP-211), v7 KIP-345, v9 may carry an epoch (KIP-848)."""
+
+    group_id: Text
+    generation_id_or_member_epoch: Annotated[Int32, since(1), ignorable] = -1
+    member_id: Annotated[Text, since(1), ignorable] = ""
+    group_instance_id: Annotated[Text | None, since(7)] = None
+    retention_time_ms: Annotated[Int64, between(2, 4), ignorable] = -1
+    topics: list[OffsetCommitRequestTopic]
+
+
+class OffsetCommitResponsePartition(Structure):
+    """What became of one commit."""
+
+    partition_index: Int32
+    error_code: Int16 = 0
+
+
+class OffsetCommitResponseTopic(Structure):
+    """The partitions of one topic."""
+
+    name: Annotated[Text, until(9), ignorable] = ""
+    topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
+    partitions: list[OffsetCommitResponsePartition]
+
+
+class OffsetCommitResponse(Message, api_key=8, versions="0-10", flexible="8+"):
+    """Each partition has its own code."""
+
+    throttle_time_ms: Annotated[Int32, since(3), ignorable] = 0
+    topics: list[OffsetCommitResponseTopic]
+
+
+class OffsetFetchRequestTopic(Structure):
+    """Partitions of one topic, in requests up to v7."""
+
+    name: Text
+    partition_indexes: list[Int32]
+
+
+class OffsetFetchRequestTopics(Structure):
+    """Partitions of one topic in one group, since v8; by id since v10."""
+
+    name: Annotated[Text, between(8, 9), ignorable] = ""
+    topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
+    partition_indexes: list[Int32]
+
+
+class OffsetFetchRequestGroup(Structure):
+    """One group of a request since v8; `topics=None` asks for everything that was committed."""
+
+    group_id: Text
+    member_id: Annotated[Text | None, since(9), ignorable] = None
+    member_epoch: Annotated[Int32, since(9), ignorable] = -1
+    topics: list[OffsetFetchRequestTopics] | None = []
+
+
+class OffsetFetchRequest(Message, api_key=9, versions="0-10", flexible="6+"):
+    """Where are we? Since v2 `topics=None` asks for all; v7 may wait for open transactions (KIP-447); v8 many groups.
+
+    Up to v7 `group_id` and `topics` are used, from v8 on `groups` (KIP-709).
+    """
+
+    group_id: Annotated[Text, until(7)] = ""
+    topics: Annotated[list[OffsetFetchRequestTopic] | None, until(7), nullable(2, 7)] = []
+    groups: Annotated[list[OffsetFetchRequestGroup], since(8)] = []
+    require_stable: Annotated[Bool, since(7)] = False
+
+
+class OffsetFetchResponsePartition(Structure):
+    """One partition, up to v7; offset -1 means that nothing was committed."""
+
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Annotated[Int32, between(5, 7), ignorable] = -1
+    metadata: Text | None = ""
+    error_code: Int16 = 0
+
+
+class OffsetFetchResponseTopic(Structure):
+    """The partitions of one topic, up to v7."""
+
+    name: Text
+    partitions: list[OffsetFetchResponsePartition]
+
+
+class OffsetFetchResponsePartitions(Structure):
+    """One partition, since v8; offset -1 means that nothing was committed."""
+
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Annotated[Int32, ignorable] = -1
+    metadata: Text | None = ""
+    error_code: Int16 = 0
+
+
+class OffsetFetchResponseTopics(Structure):
+    """The partitions of one topic, since v8; by id since v10."""
+
+    name: Annotated[Text, between(8, 9), ignorable] = ""
+    topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
+    partitions: list[OffsetFetchResponsePartitions]
+
+
+class OffsetFetchResponseGroup(Structure):
+    """The answer for one group, since v8."""
+
+    group_id: Text
+    topics: list[OffsetFetchResponseTopics] = []
+    error_code: Int16 = 0
+
+
+class OffsetFetchResponse(Message, api_key=9, versions="0-10", flexible="6+"):
+    """Up to v7 `topics` and `error_code` (the code since v2), from v8 on `groups`."""
+
+    throttle_time_ms: Annotated[Int32, since(3), ignorable] = 0
+    topics: Annotated[list[OffsetFetchResponseTopic], until(7)] = []
+    error_code: Annotated[Int16, between(2, 7), ignorable] = 0
+    groups: Annotated[list[OffsetFetchResponseGroup], since(8)] = []
+
+
+class OffsetDeleteRequestPartition(Structure):
+    """A partition to forget."""
+
+    partition_index: Int32
+
+
+class OffsetDeleteRequestTopic(Structure):
+    """The partitions of one topic."""
+
+    name: Text
+    partitions: list[OffsetDeleteRequestPartition]
+
+
+class OffsetDeleteRequest(Message, api_key=47, versions="0"):
+    """Forget these offsets (KIP-496)."""
+
+    group_id: Text
+    topics: list[OffsetDeleteRequestTopic]
+
+
+class OffsetDeleteResponsePartition(Structure):
+    """What became of one partition."""
+
+    partition_index: Int32
+    error_code: Int16 = 0
+
+
+class OffsetDeleteResponseTopic(Structure):
+    """The partitions of one topic."""
+
+    name: Text
+    partitions: list[OffsetDeleteResponsePartition]
+
+
+class OffsetDeleteResponse(Message, api_key=47, versions="0"):
+    """The one response in which the code comes before the throttle time."""
+
+    error_code: Int16 = 0
+    throttle_time_ms: Annotated[Int32, ignorable] = 0
+    topics: list[OffsetDeleteResponseTopic] = []

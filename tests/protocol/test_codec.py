@@ -1,0 +1,53 @@
+"""What the codec promises about values it cannot carry and bytes it cannot trust."""
+
+import pytest
+from msgspec.structs import replace
+
+from regroup.protocol.codec import decode, encode
+from regroup.protocol.exceptions import Malformed, Unencodable
+from regroup.protocol.messages.group import HeartbeatRequest, JoinGroupRequest, JoinGroupResponse
+
+HEARTBEAT = HeartbeatRequest(group_id="payments", generation_id=7, member_id="anna-1")
+JOIN = JoinGroupRequest(group_id="payments", session_timeout_ms=45_000, protocol_type="consumer", protocols=[])
+
+
+def test_an_old_heartbeat_has_plain_lengths() -> None:
+    assert encode(HEARTBEAT, 0) == b"\0\x08payments\0\0\0\x07\0\x06anna-1"
+
+
+def test_a_flexible_heartbeat_has_compact_lengths_a_null_and_no_tagged_fields() -> None:
+    assert encode(HEARTBEAT, 4) == b"\x09payments\0\0\0\x07\x07anna-1\0\0"
+
+
+def test_a_value_that_the_version_cannot_carry_is_refused_with_the_name_of_the_field() -> None:
+    with pytest.raises(Unencodable, match=r"JoinGroupRequest v4 cannot carry group_instance_id.*versions 5\+"):
+        encode(replace(JOIN, group_instance_id="till-3"), 4)
+
+
+def test_an_ignorable_value_is_dropped_where_the_version_lacks_it() -> None:
+    assert encode(replace(JOIN, reason="wanted to"), 7) == encode(JOIN, 7)
+
+
+def test_a_null_is_refused_in_a_version_that_knows_none() -> None:
+    answer = JoinGroupResponse(member_id="anna-1", protocol_name=None)
+    assert decode(JoinGroupResponse, 7, encode(answer, 7)) == answer
+    with pytest.raises(Unencodable, match="protocol_name: it may not be null"):
+        encode(answer, 6)
+
+
+def test_a_number_too_large_for_its_field_is_refused() -> None:
+    with pytest.raises(Unencodable, match="generation_id"):
+        encode(HeartbeatRequest(group_id="", generation_id=2**31, member_id=""), 0)
+
+
+def test_bytes_after_the_end_are_malformed() -> None:
+    with pytest.raises(Malformed, match="1 more bytes follow"):
+        decode(HeartbeatRequest, 4, encode(HEARTBEAT, 4) + b"\0")
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_bytes_cut_off_anywhere_are_malformed(version: int) -> None:
+    whole = encode(HEARTBEAT, version)
+    for length in range(len(whole)):
+        with pytest.raises(Malformed, match=f"HeartbeatRequest v{version}, field"):
+            decode(HeartbeatRequest, version, whole[:length])
