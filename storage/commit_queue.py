@@ -1,0 +1,94 @@
+"""Group commit: the disk is asked once for everything that arrived while it was busy."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from regroup.storage.errors import StoreError
+from regroup.storage.records import NewRecord
+from regroup.storage.store import EventStore
+
+BATCH_LIMIT = 4096
+"""Records per commit. More would not be faster, and whoever waits would wait longer."""
+
+
+class CommitQueue:
+    """One writer for many groups: what was queued while the last commit ran is committed in one go.
+
+    `on_durable(position)` is called after each commit: everything up to there is on disk.
+    `on_failure(error)` is called once if an append fails: what was not durable is dropped, and nothing more is
+    accepted until `restart`. Must be made inside a running event loop.
+    """
+
+    def __init__(
+        self,
+        store: EventStore,
+        *,
+        on_durable: Callable[[int], None],
+        on_failure: Callable[[StoreError], None],
+        batch_limit: int = BATCH_LIMIT,
+    ) -> None:
+        self._on_durable = on_durable
+        self._on_failure = on_failure
+        self._batch_limit = batch_limit
+        self._work = asyncio.Event()
+        self._closing = False
+        self._begin(store)
+
+    def enqueue(self, records: Sequence[NewRecord]) -> int:
+        """Queue records for the next commit; returns the position that the last of them will have.
+
+        Raises the StoreError that stopped the queue, if one did.
+        """
+        if self.failure is not None:
+            raise self.failure
+        if self._closing:
+            raise RuntimeError("The commit queue is closed: make a new one to write on.")
+        self._waiting.extend(records)
+        self.last_position += len(records)
+        self._work.set()
+        return self.last_position
+
+    def restart(self, store: EventStore) -> None:
+        """Begin again after a failure, behind the last record of this (reopened) store."""
+        if self.failure is None:
+            raise RuntimeError("The commit queue has not failed, so there is nothing to restart.")
+        self._begin(store)
+
+    async def close(self) -> None:
+        """Commit what is queued, then stop. The store stays open."""
+        self._closing = True
+        self._work.set()
+        await self._writer
+
+    def _begin(self, store: EventStore) -> None:
+        self._store = store
+        self._waiting: deque[NewRecord] = deque()
+        self.failure: StoreError | None = None
+        self.durable_position = self.last_position = store.last_position
+        self._writer = asyncio.create_task(self._write(), name="commit queue")
+
+    async def _write(self) -> None:
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            while self._waiting:
+                try:
+                    self.durable_position = await self._store.append(self._next_batch())
+                except StoreError as error:
+                    self._stop(error)
+                    return
+                self._on_durable(self.durable_position)
+                # A driver that never suspends would otherwise keep everybody else waiting.
+                await asyncio.sleep(0)
+            if self._closing:
+                return
+
+    def _next_batch(self) -> list[NewRecord]:
+        return [self._waiting.popleft() for _ in range(min(self._batch_limit, len(self._waiting)))]
+
+    def _stop(self, error: StoreError) -> None:
+        self.failure = error
+        self._waiting.clear()
+        self.last_position = self.durable_position
+        self._on_failure(error)
