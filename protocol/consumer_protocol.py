@@ -11,8 +11,9 @@ older ones. Names are compared as Java compares strings, by UTF-16 code unit.
 """
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import NamedTuple, TypeVar
 
 HIGHEST_VERSION = 3
@@ -30,6 +31,11 @@ class TopicPartition(NamedTuple):
 
     topic: str
     partition: int
+
+
+def topic_partitions(topic: str, numbers: Iterable[int]) -> list[TopicPartition]:
+    """One `TopicPartition` for each number; groups have millions, and this is three times as quick as one by one."""
+    return list(map(tuple.__new__, repeat(TopicPartition), zip(repeat(topic), numbers, strict=False)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +155,19 @@ def decode_assignment(data: bytes) -> Assignment:
     return Assignment(version, reader.partitions(), reader.nullable_bytes())
 
 
+def in_sticky_order(partitions: Sequence[TopicPartition]) -> tuple[TopicPartition, ...]:
+    """`partitions` by topic, topics in the order in which Java's `sticky` puts them into its user data."""
+    groups = _by_topic(partitions)
+    # Java fills this map with `computeIfAbsent`, which looks at the size before it adds the key.
+    counted = len({each.topic for each in partitions[:-1]})
+    order = java_hash_map_order(groups, counted)
+    return tuple(TopicPartition(topic, number) for topic in order for number in groups[topic])
+
+
 def encode_sticky_user_data(data: StickyUserData) -> bytes:
     """The user data of `sticky`: previous partitions, then the generation unless it is None. It has no version."""
     writer = _Writer()
-    groups = _by_topic(data.partitions)
-    # Java fills this map with `computeIfAbsent`, which looks at the size before it adds the key.
-    counted = len({each.topic for each in data.partitions[:-1]})
-    writer.partitions({topic: groups[topic] for topic in java_hash_map_order(groups, counted)})
+    writer.partitions(_by_topic(data.partitions))
     if data.generation is not None:
         writer.int32(data.generation)
     return bytes(writer.buffer)
@@ -245,6 +257,9 @@ class _Writer:
             raise MalformedConsumerProtocol(f"a number does not fit: {error}") from error
 
 
+_INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
+
+
 class _Reader:
     """Reads from the front; no length is believed that the bytes left over could not hold."""
 
@@ -254,10 +269,10 @@ class _Reader:
         self.position = 0
 
     def int16(self) -> int:
-        return int.from_bytes(self._take(2), signed=True)
+        return self._number(_INT16)
 
     def int32(self) -> int:
-        return int.from_bytes(self._take(4), signed=True)
+        return self._number(_INT32)
 
     def string(self) -> str:
         # Java puts U+FFFD for bytes that are not UTF-8, so a group with such a member lives on there as well.
@@ -275,13 +290,15 @@ class _Reader:
         return [read() for _ in range(self._count())]
 
     def partitions(self) -> tuple[TopicPartition, ...]:
-        return tuple(each for group in self.array(self._group) for each in group)
-
-    def _group(self) -> list[TopicPartition]:
-        topic = self.string()
-        count = self._count()
-        numbers = struct.unpack(f">{count}i", self._take(4 * count))
-        return [TopicPartition(topic, number) for number in numbers]
+        found: list[TopicPartition] = []
+        for _ in range(self._count()):
+            topic = self.string()
+            count = self._count()
+            if count == 1:  # what a large group mostly has: one partition of each topic
+                found.append(TopicPartition(topic, self.int32()))
+            else:
+                found += topic_partitions(topic, struct.unpack(f">{count}i", self._take(4 * count)))
+        return tuple(found)
 
     def _count(self) -> int:
         count = self.int32()
@@ -292,10 +309,22 @@ class _Reader:
             )
         return count
 
+    def _number(self, layout: struct.Struct) -> int:
+        start = self.position
+        self.position = start + layout.size
+        try:
+            number: int = layout.unpack_from(self.data, start)[0]
+        except struct.error:
+            raise self._short(layout.size, start) from None
+        return number
+
     def _take(self, length: int) -> bytes:
-        start, end = self.position, self.position + length
+        start = self.position
+        self.position = end = start + length
         if length < 0 or end > len(self.data):
-            left = len(self.data) - start
-            raise MalformedConsumerProtocol(f"{self.what}: {length} bytes expected at byte {start}, {left} are left")
-        self.position = end
+            raise self._short(length, start)
         return self.data[start:end]
+
+    def _short(self, length: int, start: int) -> MalformedConsumerProtocol:
+        left = len(self.data) - start
+        return MalformedConsumerProtocol(f"{self.what}: {length} bytes expected at byte {start}, {left} are left")

@@ -25,6 +25,7 @@ from regroup.protocol.consumer_protocol import (
     encode_cooperative_sticky_user_data,
     encode_sticky_user_data,
     encode_subscription,
+    in_sticky_order,
     java_hash_map_order,
     java_string_hash,
     utf16_order,
@@ -85,7 +86,7 @@ def test_an_assignment_has_the_bytes_that_java_writes_and_means_what_java_reads(
 def test_user_data_has_the_bytes_that_java_writes(record: dict[str, Any]) -> None:
     data = bytes.fromhex(record["hex"])
     if record["assignor"] == "sticky":
-        given = StickyUserData(partitions(record["assignment"]), record["generation"])
+        given = StickyUserData(in_sticky_order(partitions(record["assignment"])), record["generation"])
         assert encode_sticky_user_data(given).hex() == record["hex"]
         expected = StickyUserData(partitions(record["decodedOwned"]), record["generation"])
         assert decode_sticky_user_data(data) == expected
