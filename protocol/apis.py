@@ -50,6 +50,48 @@ from regroup.protocol.messages.offsets import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
+from regroup.protocol.messages.records import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from regroup.protocol.messages.topics import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from regroup.protocol.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 
 
 class Api(NamedTuple):
@@ -84,6 +126,9 @@ class Api(NamedTuple):
 APIS: Final[dict[int, Api]] = {
     request.api_key: Api(request, response)
     for request, response in (
+        (ProduceRequest, ProduceResponse),
+        (FetchRequest, FetchResponse),
+        (ListOffsetsRequest, ListOffsetsResponse),
         (MetadataRequest, MetadataResponse),
         (OffsetCommitRequest, OffsetCommitResponse),
         (OffsetFetchRequest, OffsetFetchResponse),
@@ -96,11 +141,26 @@ APIS: Final[dict[int, Api]] = {
         (ListGroupsRequest, ListGroupsResponse),
         (SaslHandshakeRequest, SaslHandshakeResponse),
         (ApiVersionsRequest, ApiVersionsResponse),
+        (CreateTopicsRequest, CreateTopicsResponse),
+        (DeleteTopicsRequest, DeleteTopicsResponse),
+        (DeleteRecordsRequest, DeleteRecordsResponse),
+        (InitProducerIdRequest, InitProducerIdResponse),
+        (OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
+        (AddPartitionsToTxnRequest, AddPartitionsToTxnResponse),
+        (AddOffsetsToTxnRequest, AddOffsetsToTxnResponse),
+        (EndTxnRequest, EndTxnResponse),
+        (WriteTxnMarkersRequest, WriteTxnMarkersResponse),
+        (TxnOffsetCommitRequest, TxnOffsetCommitResponse),
+        (DescribeConfigsRequest, DescribeConfigsResponse),
+        (AlterConfigsRequest, AlterConfigsResponse),
         (SaslAuthenticateRequest, SaslAuthenticateResponse),
+        (CreatePartitionsRequest, CreatePartitionsResponse),
         (DeleteGroupsRequest, DeleteGroupsResponse),
+        (IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
         (OffsetDeleteRequest, OffsetDeleteResponse),
         (DescribeClusterRequest, DescribeClusterResponse),
         (ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse),
         (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
+        (DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
     )
 }
