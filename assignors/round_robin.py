@@ -1,0 +1,54 @@
+"""`roundrobin`: all partitions of all topics in one row, dealt out in turn."""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+
+from regroup.assignors.interface import (
+    Assignments,
+    Assignor,
+    Cluster,
+    Member,
+    known_topics,
+    static_members_first,
+)
+from regroup.protocol.consumer_protocol import utf16_order
+
+
+class RoundRobinAssignor(Assignor):
+    """Topics by name, partitions by number, members in a circle (static ones first).
+
+    A member that is not subscribed to the partition's topic is passed over. So within a topic the circle consists
+    of its subscribers alone, and each of them takes every n-th partition from where the circle stands: a slice.
+    """
+
+    name = "roundrobin"
+
+    def assign(self, cluster: Cluster, members: Mapping[str, Member]) -> Assignments:
+        """Deal out every partition; the circle does not start again with a new topic."""
+        circle = static_members_first(members)
+        assignments: Assignments = {member: [] for member in members}
+        seats = _seats_by_topic(circle, members)
+        stands_at = 0
+        for topic in sorted(known_topics(cluster, members), key=utf16_order):
+            subscribed = seats[topic]
+            start = bisect_left(subscribed, stands_at) % len(subscribed)
+            turn = subscribed[start:] + subscribed[:start]
+            partitions = cluster.partitions(topic)
+            for offset, seat in enumerate(turn[: len(partitions)]):
+                assignments[circle[seat]] += partitions[offset :: len(turn)]
+            stands_at = turn[(len(partitions) - 1) % len(turn)] + 1
+        return assignments
+
+
+def _seats_by_topic(circle: list[str], members: Mapping[str, Member]) -> dict[str, list[int]]:
+    """For each topic the places of its subscribers in the circle; topics with the same subscribers share one list."""
+    seats_of: dict[tuple[str, ...], list[int]] = {}
+    for seat, member in enumerate(circle):
+        seats_of.setdefault(members[member].topics, []).append(seat)
+    if len(seats_of) == 1:
+        return {topic: seats for topics, seats in seats_of.items() for topic in topics}
+    by_topic: dict[str, set[int]] = {}
+    for topics, seats in seats_of.items():
+        for topic in topics:
+            by_topic.setdefault(topic, set()).update(seats)
+    return {topic: sorted(seats) for topic, seats in by_topic.items()}
