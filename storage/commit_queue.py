@@ -11,6 +11,9 @@ from regroup.storage.store import EventStore
 BATCH_LIMIT = 4096
 """Records per commit. More would not be faster, and whoever waits would wait longer."""
 
+CHECKPOINT_RECORDS = 20_000
+"""Records after which an idle moment is used to tidy the file."""
+
 
 class CommitQueue:
     """One writer for many groups: what was queued while the last commit ran is committed in one go.
@@ -65,24 +68,30 @@ class CommitQueue:
         self._store = store
         self._waiting: deque[NewRecord] = deque()
         self.failure: StoreError | None = None
-        self.durable_position = self.last_position = store.last_position
+        self.durable_position = self.last_position = self._tidied_position = store.last_position
         self._writer = asyncio.create_task(self._write(), name="commit queue")
 
     async def _write(self) -> None:
-        while True:
-            await self._work.wait()
-            self._work.clear()
-            while self._waiting:
-                try:
-                    self.durable_position = await self._store.append(self._next_batch())
-                except StoreError as error:
-                    self._stop(error)
-                    return
-                self._on_durable(self.durable_position)
-                # A driver that never suspends would otherwise keep everybody else waiting.
-                await asyncio.sleep(0)
-            if self._closing:
-                return
+        try:
+            while not (self._closing and not self._waiting):
+                await self._work.wait()
+                self._work.clear()
+                await self._commit_what_waits()
+                await self._tidy()
+        except StoreError as error:
+            self._stop(error)
+
+    async def _commit_what_waits(self) -> None:
+        while self._waiting:
+            self.durable_position = await self._store.append(self._next_batch())
+            self._on_durable(self.durable_position)
+            # A driver that never suspends would otherwise keep everybody else waiting.
+            await asyncio.sleep(0)
+
+    async def _tidy(self) -> None:
+        if self.durable_position - self._tidied_position >= CHECKPOINT_RECORDS and not self._waiting:
+            self._tidied_position = self.durable_position
+            await self._store.checkpoint()
 
     def _next_batch(self) -> list[NewRecord]:
         return [self._waiting.popleft() for _ in range(min(self._batch_limit, len(self._waiting)))]

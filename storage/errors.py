@@ -16,8 +16,6 @@ StoreError
 After any of them the store holds exactly what it held before.
 """
 
-# ruff: noqa: N818 - the names say what is the matter; a suffix "Error" on each would say nothing more
-
 
 class StoreError(Exception):
     """Something is wrong with the store, or with what was asked of it."""

@@ -98,6 +98,9 @@ class MemoryStore(EventStore):
         self._reign += 1
         return self._reign
 
+    async def checkpoint(self) -> None:
+        pass
+
     async def close(self) -> None:
         pass
 

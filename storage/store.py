@@ -95,6 +95,10 @@ class EventStore(ABC):
         """A larger number than ever before: 1, 2, 3 …, durable before it is returned."""
 
     @abstractmethod
+    async def checkpoint(self) -> None:
+        """Do now what would otherwise make a later commit wait. `CommitQueue` asks for it in an idle moment."""
+
+    @abstractmethod
     async def close(self) -> None:
         """Let go of the file. Closing twice does no harm."""
 

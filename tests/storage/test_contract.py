@@ -1,0 +1,263 @@
+"""One contract, every store: each test runs in memory, on SQLite in a thread, and on SQLite inline."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from regroup.storage.errors import NumberIsTaken, PositionTrimmed, ReignIsOver, SnapshotMissing, StoreFailed
+from regroup.storage.follow import follow
+from regroup.storage.inline import open_inline_store
+from regroup.storage.memory import MemoryStore
+from regroup.storage.records import Head, NewRecord, Record, Snapshot
+from regroup.storage.sqlite import open_store
+from regroup.storage.store import EventStore
+
+
+def record(group: str | None, number: int, *, reign: int = 1, kind: str = "told") -> NewRecord:
+    return NewRecord(group, number, reign, 1_700_000_000_000 + number, kind, 1, b'{"say":"\xc3\xa9"}', b'{"by":1}')
+
+
+def snapshot(group: str | None, number: int, position: int) -> Snapshot:
+    return Snapshot(group, number, position, 1, 1, b"\x00state of %d" % number)
+
+
+async def positions(records: AsyncIterator[Record]) -> list[int]:
+    return [record.position async for record in records]
+
+
+@pytest.fixture(params=["memory", "sqlite", "inline"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EventStore]:
+    match request.param:
+        case "sqlite":
+            opened: EventStore = await open_store(tmp_path / "store", durability="process")
+        case "inline":
+            opened = await open_inline_store(tmp_path / "store")
+        case _:
+            opened = MemoryStore()
+    async with opened:
+        yield opened
+
+
+@pytest.fixture
+async def told(store: EventStore) -> EventStore:
+    """Positions 1 to 6: a1, the cluster's 1, b1, a2, b2, the cluster's 2."""
+    await store.append([record("a", 1), record(None, 1), record("b", 1)])
+    await store.append([record("a", 2), record("b", 2, kind="other"), record(None, 2, reign=3)])
+    return store
+
+
+async def test_a_new_store_is_empty(store: EventStore) -> None:
+    assert (store.last_position, store.trimmed_through) == (0, 0)
+    assert await positions(store.read()) == []
+    assert await store.heads() == {}
+    assert await store.load_snapshots() == (0, [])
+
+
+async def test_what_was_appended_is_read_back_whole(store: EventStore) -> None:
+    new = [record("payments", 1), NewRecord(None, 1, 9, 5, "topic-made", 2, b"[]", None), record("", 1)]
+    assert await store.append(new) == 3
+    assert store.last_position == 3
+    assert [stored async for stored in store.read()] == [
+        Record(n.group, n.number, n.reign, n.at_ms, n.type, n.version, n.payload, n.cause, position)
+        for position, n in enumerate(new, 1)
+    ]
+
+
+async def test_appending_nothing_changes_nothing(told: EventStore) -> None:
+    assert await told.append([]) == 6
+    assert await positions(told.read()) == [1, 2, 3, 4, 5, 6]
+
+
+async def test_reading_can_be_narrowed(told: EventStore) -> None:
+    assert await positions(told.read(after=2, until=4)) == [3, 4]
+    assert await positions(told.read(until=99)) == [1, 2, 3, 4, 5, 6]
+    assert await positions(told.read(group="a")) == [1, 4]
+    assert await positions(told.read(group=None)) == [2, 6]
+    assert await positions(told.read(group="b", after=3)) == [5]
+    assert await positions(told.read(group="b", until=4)) == [3]
+    assert await positions(told.read(group="nobody")) == []
+    assert await positions(told.read(types={"other"})) == [5]
+    assert await positions(told.read(types=["told", "other"], group="b")) == [3, 5]
+    assert await positions(told.read(types=())) == []
+
+
+@pytest.mark.parametrize("group", ["long", None])
+async def test_a_long_history_comes_in_chunks_without_a_gap(store: EventStore, group: str | None) -> None:
+    numbers = range(1, 9001)
+    await store.append([record(name, number) for number in numbers for name in (group, "other")])
+    assert await positions(store.read()) == list(range(1, 18001))
+    assert [stored.number async for stored in store.read(group=group)] == list(numbers)
+    assert [stored.number async for stored in store.read(group=group, after=9000)] == list(range(4501, 9001))
+
+
+async def test_reading_ends_at_what_was_committed_when_it_began(told: EventStore) -> None:
+    reading = told.read()
+    seen = [(await anext(reading)).position]
+    await told.append([record("a", 3)])
+    seen += await positions(reading)
+    assert seen == [1, 2, 3, 4, 5, 6]
+
+
+async def test_a_number_that_does_not_follow_is_refused(told: EventStore) -> None:
+    for number in (1, 2, 4):
+        with pytest.raises(NumberIsTaken, match="continues with record number 3"):
+            await told.append([record("a", number)])
+    with pytest.raises(NumberIsTaken, match="cluster"):
+        await told.append([record(None, 2, reign=3)])
+
+
+async def test_an_older_reign_is_refused(store: EventStore) -> None:
+    await store.append([record("payments", 1, reign=2)])
+    with pytest.raises(ReignIsOver, match="ruled by reign 2"):
+        await store.append([record("payments", 2, reign=1)])
+    assert await store.append([record("orders", 1, reign=1)]) == 2
+
+
+async def test_a_batch_is_stored_whole_or_not_at_all(told: EventStore) -> None:
+    with pytest.raises(NumberIsTaken):
+        await told.append([record("a", 3), record("c", 1), record("b", 9)])
+    assert told.last_position == 6
+    assert "c" not in await told.heads()
+    assert await told.append([record("a", 3), record("c", 1)]) == 8
+
+
+async def test_heads_tell_where_each_group_ends_the_cluster_first(told: EventStore) -> None:
+    heads = await told.heads()
+    assert list(heads.items()) == [(None, Head(2, 3, 6)), ("a", Head(2, 1, 4)), ("b", Head(2, 1, 5))]
+
+
+async def test_appends_from_several_tasks_do_not_mix(store: EventStore) -> None:
+    async def write(group: str) -> None:
+        for number in range(1, 20, 2):
+            await store.append([record(group, number), record(group, number + 1)])
+
+    await asyncio.gather(*(write(group) for group in "abcd"))
+    assert await positions(store.read()) == list(range(1, 81))
+    pairs = [stored.group async for stored in store.read()]
+    assert all(first == second for first, second in zip(pairs[::2], pairs[1::2], strict=True))
+
+
+async def test_a_reader_never_sees_half_a_batch(store: EventStore) -> None:
+    async def write() -> None:
+        for number in range(1, 61, 3):
+            await store.append([record("a", number + step) for step in range(3)])
+
+    writing = asyncio.create_task(write())
+    while not writing.done():
+        assert len(await positions(store.read())) % 3 == 0
+        await asyncio.sleep(0)
+    await writing
+
+
+async def test_each_group_is_loaded_from_its_newest_snapshot(told: EventStore) -> None:
+    first_a, first_b, second_a = snapshot("a", 1, 1), snapshot("b", 1, 3), snapshot("a", 2, 4)
+    cluster = snapshot(None, 1, 2)
+    await told.save_snapshots(3, [first_b, first_a, cluster])
+    await told.save_snapshots(4, [second_a])
+    assert await told.load_snapshots() == (4, [cluster, second_a, first_b])
+    assert await told.load_snapshots(at=3) == (3, [cluster, first_a, first_b])
+    assert await told.load_snapshots(at=2) == (0, [])
+
+
+async def test_a_cut_may_be_saved_again(told: EventStore) -> None:
+    await told.save_snapshots(4, [snapshot("a", 1, 1), snapshot(None, 1, 2)])
+    again = [snapshot(None, 2, 4), snapshot("a", 2, 4)]
+    await told.save_snapshots(4, again)
+    assert await told.load_snapshots() == (4, again)
+
+
+async def test_a_cut_promises_no_more_than_the_store_holds(told: EventStore) -> None:
+    with pytest.raises(ValueError, match="between 0 and 6"):
+        await told.save_snapshots(7, [])
+    with pytest.raises(ValueError, match="after the cut 3"):
+        await told.save_snapshots(3, [snapshot("a", 2, 4)])
+    assert await told.load_snapshots() == (0, [])
+
+
+async def test_only_what_a_snapshot_covers_can_be_trimmed(told: EventStore) -> None:
+    await told.save_snapshots(4, [snapshot("a", 2, 4), snapshot("b", 1, 3)])
+    with pytest.raises(SnapshotMissing, match="at least 5"):
+        await told.trim(before=6)
+    assert await told.trim(before=5) == 4
+    assert await told.trim(before=5) == 0
+    assert told.trimmed_through == 4
+    assert await positions(told.read(after=4)) == [5, 6]
+    for group in ("a", "b"):
+        with pytest.raises(PositionTrimmed, match="up to position 4"):
+            await positions(told.read(group=group, after=3))
+
+
+async def test_numbers_and_positions_go_on_after_everything_was_trimmed(told: EventStore) -> None:
+    heads = await told.heads()
+    await told.save_snapshots(6, [])
+    assert await told.trim(before=7) == 6
+    assert await told.heads() == heads
+    with pytest.raises(NumberIsTaken):
+        await told.append([record("a", 1)])
+    with pytest.raises(ReignIsOver):
+        await told.append([record(None, 3, reign=2)])
+    assert await told.append([record("a", 3)]) == 7
+    assert (await told.heads())["a"] == Head(3, 1, 7)
+
+
+async def test_trimming_forgets_old_cuts_but_no_group(told: EventStore) -> None:
+    await told.save_snapshots(3, [snapshot("a", 1, 1), snapshot("b", 1, 3)])
+    await told.save_snapshots(5, [snapshot("a", 2, 4)])
+    await told.trim(before=5)
+    assert await told.load_snapshots() == (5, [snapshot("a", 2, 4), snapshot("b", 1, 3)])
+    assert await told.load_snapshots(at=4) == (0, [])
+
+
+async def test_a_reader_that_is_overtaken_by_trimming_is_told(store: EventStore) -> None:
+    await store.append([record("a", number) for number in range(1, 9001)])
+    reading = store.read()
+    await anext(reading)
+    await store.save_snapshots(9000, [])
+    await store.trim(before=9000)
+    with pytest.raises(PositionTrimmed):
+        await positions(reading)
+
+
+async def test_a_named_value_is_kept_and_replaced(store: EventStore) -> None:
+    assert await store.kept("feed") is None
+    await store.keep("feed", b"1")
+    await store.keep("feed", b"\x00\xff")
+    await store.keep("cluster", b"")
+    assert (await store.kept("feed"), await store.kept("cluster")) == (b"\x00\xff", b"")
+
+
+async def test_each_reign_is_larger_than_the_last(store: EventStore) -> None:
+    assert [await store.next_reign() for _ in range(3)] == [1, 2, 3]
+
+
+async def test_following_yields_new_records_as_they_are_committed(told: EventStore) -> None:
+    pauses = 0
+
+    async def pause() -> None:
+        nonlocal pauses
+        pauses += 1
+        await told.append([record("a", 2 + pauses)])
+
+    following = follow(told, after=4, pause=pause)
+    assert [(await anext(following)).position for _ in islice(range(9), 4)] == [5, 6, 7, 8]
+    assert pauses == 2
+
+
+async def test_a_checkpoint_changes_nothing(told: EventStore) -> None:
+    await told.checkpoint()
+    assert await positions(told.read()) == [1, 2, 3, 4, 5, 6]
+
+
+async def test_closing_twice_does_no_harm(store: EventStore) -> None:
+    await store.close()
+    await store.close()
+
+
+async def test_a_closed_file_says_so(tmp_path: Path) -> None:
+    store = await open_store(tmp_path / "store")
+    await store.close()
+    with pytest.raises(StoreFailed, match="open it again"):
+        await store.append([record("a", 1)])
