@@ -44,7 +44,9 @@ class RangeAssignor(Assignor):
 class TopicShares:
     """One topic: who may still have how much of it, and what is left."""
 
-    def __init__(self, topic: str, cluster: Cluster, subscribers: tuple[str, ...], members: Mapping[str, Member]) -> None:
+    def __init__(
+        self, topic: str, cluster: Cluster, subscribers: tuple[str, ...], members: Mapping[str, Member]
+    ) -> None:
         self.topic = topic
         self.subscribers = subscribers
         self.left: dict[int, TopicPartition] = dict(enumerate(cluster.partitions(topic)))
@@ -70,7 +72,7 @@ class TopicShares:
         return rack is None or rack in self.replica_racks[number]
 
     def deal_in_racks(self) -> None:
-        """Let the subscribers take, in order, as many of the partitions left as their rack has and their share allows."""
+        """Let the subscribers take, in order, what their rack has, up to their shares."""
         for member in self.subscribers:
             self.give(member, [number for number in self.left if self.in_rack(member, number)][: self.room(member)])
 
