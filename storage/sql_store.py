@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -70,13 +71,7 @@ class SqlStore(EventStore):
             books = await self._open_books()
             moved = books.check(records)
             rows = sql.rows_of(records, books.last_position + 1)
-            if len(rows) == 1:
-                # A statement of its own is a transaction of its own: one visit to the other thread instead of three.
-                async with self._undone_if_it_fails():
-                    await self._connection.execute(sql.INSERT_RECORD, rows[0])
-            else:
-                async with self._transaction():
-                    await self._connection.execute_many(sql.INSERT_RECORD, rows)
+            await self._insert(rows)
             self._last_position = books.stored(moved, len(rows))
             return self._last_position
 
@@ -131,6 +126,15 @@ class SqlStore(EventStore):
                 await self._forget(through)
         self._trimmed_through += count
         return count
+
+    async def _insert(self, rows: Sequence[sql.Row]) -> None:
+        if len(rows) <= sql.ROWS_IN_ONE_STATEMENT:
+            # One statement is a transaction by itself: the other thread is visited once instead of three times.
+            async with self._undone_if_it_fails():
+                await self._connection.execute(sql.INSERT_RECORDS[len(rows) - 1], list(chain.from_iterable(rows)))
+        else:
+            async with self._transaction():
+                await self._connection.execute_many(sql.INSERT_RECORD, rows)
 
     async def _forget(self, through: int) -> None:
         await self._connection.execute(sql.REMEMBER_HEADS, (through,))

@@ -17,6 +17,9 @@ INSERT_RECORD = """
     INSERT INTO events ("group", number, reign, at_ms, type, version, payload, cause, position)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+# Each size is a statement of its own in sqlite3's cache, which holds 128.
+ROWS_IN_ONE_STATEMENT = 64
+INSERT_RECORDS = [INSERT_RECORD + ", (?, ?, ?, ?, ?, ?, ?, ?, ?)" * more for more in range(ROWS_IN_ONE_STATEMENT)]
 
 POSITIONS = """
     SELECT max(ifnull((SELECT max(position) FROM events), 0), value), value
