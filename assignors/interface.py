@@ -15,7 +15,6 @@ from regroup.protocol.consumer_protocol import (
     TopicPartition,
     java_hash_map_order,
     topic_partitions,
-    utf16_order,
 )
 
 Assignments = dict[str, list[TopicPartition]]
@@ -102,16 +101,6 @@ class Assignor(ABC):
 def leader_order(member_ids: Iterable[str]) -> list[str]:
     """Member ids, given as JoinGroup lists them, in the order in which a Java leader walks them."""
     return java_hash_map_order(member_ids)
-
-
-def static_members_first(members: Mapping[str, Member]) -> list[str]:
-    """Member ids sorted for `range` and `roundrobin`: those with an instance id by it, then the others by member id."""
-
-    def rank(member_id: str) -> tuple[bool, bytes]:
-        instance = members[member_id].group_instance_id
-        return instance is None, utf16_order(member_id if instance is None else instance)
-
-    return sorted(members, key=rank)
 
 
 def known_topics(cluster: Cluster, members: Mapping[str, Member]) -> list[str]:

@@ -1,6 +1,7 @@
 """`range`: each topic by itself, cut into runs of neighbours, one run for each subscriber (KIP-881 adds racks)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from regroup.assignors.interface import (
     Assignments,
@@ -9,8 +10,8 @@ from regroup.assignors.interface import (
     Member,
     known_topics,
     racks_matter,
-    static_members_first,
 )
+from regroup.assignors.seating import seats_by_topic, static_members_first
 from regroup.protocol.consumer_protocol import TopicPartition, java_hash_map_order, utf16_order
 
 
@@ -27,78 +28,97 @@ class RangeAssignor(Assignor):
     def assign(self, cluster: Cluster, members: Mapping[str, Member]) -> Assignments:
         """Each member's runs. Their order by topic is that of Java's hash map; sorted, if racks were looked at."""
         topics = java_hash_map_order(java_hash_map_order(known_topics(cluster, members)))
-        subscribers = _subscribers(topics, members)
-        shares = [TopicShares(topic, cluster, subscribers[topic], members) for topic in topics]
-        with_racks = any(share.racks_matter for share in shares)
-        if with_racks:
-            _match_racks(shares)
+        order = static_members_first(members)
+        seats = seats_by_topic(order, members)
         assignments: Assignments = {member: [] for member in members}
-        for share in shares:
-            share.deal_the_rest(assignments)
-        if with_racks:
-            for partitions in assignments.values():
-                partitions.sort(key=lambda each: (utf16_order(each.topic), each.partition))
+        if cluster.racks and any(member.rack_id for member in members.values()):
+            racks = {seat: members[name].rack_id for seat, name in enumerate(order)}
+            shares = [TopicShares(topic, cluster, seats[topic], racks) for topic in topics]
+            _deal_shares(shares, [assignments[name] for name in order])
+        else:
+            _cut(cluster, {topic: seats[topic] for topic in topics}, [assignments[name] for name in order])
         return assignments
 
 
+Held = list[list[TopicPartition]]
+"""What each member has, by its seat."""
+
+
+def _cut(cluster: Cluster, seats: Mapping[str, tuple[int, ...]], held: Held) -> None:
+    """Cut topics into runs; topics that agree in subscribers and size are cut at the same places."""
+    cuts: dict[tuple[tuple[int, ...], int], list[tuple[int, slice]]] = {}
+    for topic, subscribers in seats.items():
+        partitions = cluster.partitions(topic)
+        runs = cuts.get((subscribers, len(partitions)))
+        if runs is None:
+            runs = cuts[subscribers, len(partitions)] = list(_runs(subscribers, len(partitions)))
+        for seat, run in runs:
+            held[seat] += partitions[run]
+
+
+def _runs(subscribers: tuple[int, ...], count: int) -> Iterator[tuple[int, slice]]:
+    share, larger_shares = divmod(count, len(subscribers))
+    start = 0
+    for index, seat in enumerate(subscribers[:count]):
+        end = start + share + (index < larger_shares)
+        yield seat, slice(start, end)
+        start = end
+
+
 class TopicShares:
-    """One topic: who may still have how much of it, and what is left."""
+    """One topic where racks are looked at: who may still have how much of it, and what is left."""
 
     def __init__(
-        self, topic: str, cluster: Cluster, subscribers: tuple[str, ...], members: Mapping[str, Member]
+        self, topic: str, cluster: Cluster, subscribers: tuple[int, ...], racks: Mapping[int, str | None]
     ) -> None:
-        self.topic = topic
         self.subscribers = subscribers
-        self.left: dict[int, TopicPartition] = dict(enumerate(cluster.partitions(topic)))
-        self.given: dict[str, list[TopicPartition]] = {}
+        self.left = dict(enumerate(cluster.partitions(topic)))
+        self.given: dict[int, list[TopicPartition]] = {seat: [] for seat in subscribers}
         self.share, self.larger_shares = divmod(len(self.left), len(subscribers))
-        self.rack_of = {name: rack for name in subscribers if (rack := members[name].rack_id)}
+        self.rack_of = {seat: rack for seat in subscribers if (rack := racks[seat])}
         self.replica_racks = cluster.replica_racks(topic) if self.rack_of else []
         self.racks_matter = racks_matter(self.rack_of.values(), self.replica_racks)
 
-    def room(self, member: str) -> int:
+    def room(self, seat: int) -> int:
         """How many more partitions the member may have; one of the larger shares, as long as there are any."""
-        return max(0, self.share + (self.larger_shares > 0) - len(self.given.get(member, ())))
+        return max(0, self.share + (self.larger_shares > 0) - len(self.given[seat]))
 
-    def give(self, member: str, numbers: list[int]) -> None:
+    def give(self, seat: int, numbers: list[int]) -> None:
         """Give partitions to a member; whoever gets more than the plain share has taken one of the larger ones."""
-        had = self.given.setdefault(member, [])
-        had += [self.left.pop(number) for number in numbers]
-        self.larger_shares -= bool(numbers) and len(had) > self.share
+        self.given[seat] += [self.left.pop(number) for number in numbers]
+        self.larger_shares -= bool(numbers) and len(self.given[seat]) > self.share
 
-    def in_rack(self, member: str, number: int) -> bool:
+    def in_rack(self, seat: int, number: int) -> bool:
         """Whether the partition has a replica in the member's rack; any will do for a member without one."""
-        rack = self.rack_of.get(member)
+        rack = self.rack_of.get(seat)
         return rack is None or rack in self.replica_racks[number]
 
     def deal_in_racks(self) -> None:
         """Let the subscribers take, in order, what their rack has, up to their shares."""
-        for member in self.subscribers:
-            self.give(member, [number for number in self.left if self.in_rack(member, number)][: self.room(member)])
+        for seat in self.subscribers:
+            self.give(seat, [number for number in self.left if self.in_rack(seat, number)][: self.room(seat)])
 
-    def deal_the_rest(self, assignments: Assignments) -> None:
-        """Add what the members were given and, in runs, what is left up to their shares."""
-        rest, start = list(self.left.values()), 0
-        for member in self.subscribers:
-            given = self.given.get(member, [])
-            end = start + max(0, self.share + (self.larger_shares > 0) - len(given))
-            run = rest[start:end]
-            assignments[member] += given + run
-            self.larger_shares -= bool(run) and len(given) + len(run) > self.share
-            start = end
+    def deal_the_rest(self) -> None:
+        """Let the subscribers take, in order, runs of what is left, up to their shares."""
+        for seat in self.subscribers:
+            self.give(seat, list(islice(self.left, self.room(seat))))
 
 
-def _subscribers(topics: list[str], members: Mapping[str, Member]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, dict[str, None]] = {topic: {} for topic in topics}
-    for name in static_members_first(members):
-        for topic in members[name].topics:
-            if topic in found:
-                found[topic][name] = None
-    return {topic: tuple(names) for topic, names in found.items()}
+def _deal_shares(shares: list[TopicShares], held: Held) -> None:
+    with_racks = any(share.racks_matter for share in shares)
+    if with_racks:
+        _match_racks(shares)
+    for share in shares:
+        share.deal_the_rest()
+        for seat, partitions in share.given.items():
+            held[seat] += partitions
+    if with_racks:
+        for partitions in held:
+            partitions.sort(key=lambda each: (utf16_order(each.topic), each.partition))
 
 
 def _match_racks(shares: list[TopicShares]) -> None:
-    together: dict[tuple[tuple[str, ...], int], list[TopicShares]] = {}
+    together: dict[tuple[tuple[int, ...], int], list[TopicShares]] = {}
     for share in shares:
         together.setdefault((share.subscribers, len(share.replica_racks)), []).append(share)
     for group in together.values():
@@ -112,10 +132,10 @@ def _match_racks_of_all(group: list[TopicShares]) -> None:
     """Give each partition number of all topics to the first member in whose rack every one of them has a replica."""
     candidates = list(group[0].subscribers)
     for number in range(len(group[0].replica_racks)):
-        for member in candidates:
-            if all(share.room(member) > 0 and share.in_rack(member, number) for share in group):
+        for seat in candidates:
+            if all(share.room(seat) > 0 and share.in_rack(seat, number) for share in group):
                 for share in group:
-                    share.give(member, [number])
-                if not any(share.room(member) for share in group):
-                    candidates.remove(member)
+                    share.give(seat, [number])
+                if not any(share.room(seat) for share in group):
+                    candidates.remove(seat)
                 break

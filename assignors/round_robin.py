@@ -9,8 +9,8 @@ from regroup.assignors.interface import (
     Cluster,
     Member,
     known_topics,
-    static_members_first,
 )
+from regroup.assignors.seating import seats_by_topic, static_members_first
 from regroup.protocol.consumer_protocol import utf16_order
 
 
@@ -27,7 +27,7 @@ class RoundRobinAssignor(Assignor):
         """Deal out every partition; the circle does not start again with a new topic."""
         circle = static_members_first(members)
         assignments: Assignments = {member: [] for member in members}
-        seats = _seats_by_topic(circle, members)
+        seats = seats_by_topic(circle, members)
         stands_at = 0
         for topic in sorted(known_topics(cluster, members), key=utf16_order):
             subscribed = seats[topic]
@@ -38,17 +38,3 @@ class RoundRobinAssignor(Assignor):
                 assignments[circle[seat]] += partitions[offset :: len(turn)]
             stands_at = turn[(len(partitions) - 1) % len(turn)] + 1
         return assignments
-
-
-def _seats_by_topic(circle: list[str], members: Mapping[str, Member]) -> dict[str, list[int]]:
-    """For each topic the places of its subscribers in the circle; topics with the same subscribers share one list."""
-    seats_of: dict[tuple[str, ...], list[int]] = {}
-    for seat, member in enumerate(circle):
-        seats_of.setdefault(members[member].topics, []).append(seat)
-    if len(seats_of) == 1:
-        return {topic: seats for topics, seats in seats_of.items() for topic in topics}
-    by_topic: dict[str, set[int]] = {}
-    for topics, seats in seats_of.items():
-        for topic in topics:
-            by_topic.setdefault(topic, set()).update(seats)
-    return {topic: sorted(seats) for topic, seats in by_topic.items()}

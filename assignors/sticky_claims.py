@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from regroup.assignors.interface import Cluster, Member, racks_matter
-from regroup.protocol.consumer_protocol import NO_GENERATION, TopicPartition
+from regroup.protocol.consumer_protocol import NO_GENERATION, TopicPartition, topic_partitions
 
 
 class Memory(NamedTuple):
@@ -140,8 +140,7 @@ def still_free(kept: Sequence[TopicPartition], topics: Sequence[str], cluster: C
             continue
         stuck = numbers[0] < 0 or numbers[-1] >= count
         taken = set() if numbers[0] < 0 else set(numbers)
-        if len(taken) < count or stuck:
-            free += [each for each in cluster.partitions(topic) if each.partition not in taken]
+        free += topic_partitions(topic, [number for number in range(count) if number not in taken])
     return free
 
 
