@@ -1,0 +1,103 @@
+"""Frames under any cutting, envelopes in both directions."""
+
+from contextlib import suppress
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regroup.protocol.exceptions import Malformed, MalformedFrame, Unencodable, UnsupportedApi, UnsupportedVersion
+from regroup.protocol.frames import (
+    FrameReader,
+    RequestHeader,
+    decode_request,
+    decode_request_header,
+    decode_response,
+    encode_request,
+    encode_response,
+)
+from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsResponse
+from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse
+
+HEARTBEAT = HeartbeatRequest(group_id="payments", generation_id=7, member_id="anna-1")
+
+
+def framed(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+@given(st.lists(st.binary(max_size=40), max_size=6), st.lists(st.integers(0, 300), max_size=12))
+def test_frames_come_out_whole_however_the_stream_is_cut(bodies: list[bytes], cuts: list[int]) -> None:
+    stream = b"".join(map(framed, bodies))
+    edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    reader = FrameReader()
+    frames = [frame for start, stop in pairwise(edges) for frame in reader.feed(stream[start:stop])]
+    assert frames == bodies
+    assert reader.held_bytes == 0
+
+
+@given(st.lists(st.binary()))
+def test_any_bytes_become_frames_or_are_called_malformed(chunks: list[bytes]) -> None:
+    reader = FrameReader(max_frame_bytes=1000)
+    with suppress(MalformedFrame):
+        for chunk in chunks:
+            list(reader.feed(chunk))
+            assert reader.held_bytes <= 1004
+
+
+@pytest.mark.parametrize("length", [b"\xff\xff\xff\xff", b"\x80\0\0\0", b"\0\0\x03\xe9", b"\x7f\xff\xff\xff"])
+def test_a_negative_or_too_long_frame_is_refused_before_its_body_comes(length: bytes) -> None:
+    with pytest.raises(MalformedFrame, match="1000 are allowed"):
+        list(FrameReader(max_frame_bytes=1000).feed(length))
+
+
+def test_frames_that_were_not_taken_yet_are_not_lost() -> None:
+    reader = FrameReader()
+    assert next(reader.feed(framed(b"one") + framed(b"two"))) == b"one"
+    assert list(reader.feed(framed(b"three"))) == [b"two", b"three"]
+
+
+@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("client_id", [None, "", "anna's laptop"])
+def test_a_request_is_read_as_it_was_sent(version: int, client_id: str | None) -> None:
+    header = RequestHeader(12, version, 99, client_id)
+    (frame,) = FrameReader().feed(encode_request(header, HEARTBEAT))
+    assert decode_request(frame) == (header, HEARTBEAT)
+
+
+def test_the_bytes_of_a_flexible_request_are_those_of_the_protocol_guide() -> None:
+    written = encode_request(RequestHeader(12, 4, 1, "ab"), HEARTBEAT)
+    assert written == framed(b"\0\x0c\0\x04\0\0\0\x01\0\x02ab\0" + b"\x09payments\0\0\0\x07\x07anna-1\0\0")
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_a_response_is_read_as_it_was_sent(version: int) -> None:
+    answer = HeartbeatResponse(error_code=27)
+    (frame,) = FrameReader().feed(encode_response(12, version, 99, answer))
+    assert decode_response(12, version, frame) == (99, answer)
+
+
+def test_api_versions_always_answers_with_the_oldest_header() -> None:
+    answer = ApiVersionsResponse(api_keys=[ApiVersion(api_key=12, min_version=0, max_version=4)])
+    assert encode_response(18, 3, 5, answer)[4:].startswith(b"\0\0\0\x05" + b"\0\0" + b"\x02")
+
+
+def test_an_unknown_api_or_version_still_tells_who_asked() -> None:
+    with pytest.raises(UnsupportedApi) as unknown:
+        decode_request(b"\x03\xe7\0\0\0\0\0\x05\0\x01x")
+    assert unknown.value.header == RequestHeader(999, 0, 5, "x")
+    with pytest.raises(UnsupportedVersion, match="Heartbeat has versions 0-4, not 9") as newer:
+        decode_request_header(b"\0\x0c\0\x09\0\0\0\x05\xff\xff")
+    assert newer.value.header == RequestHeader(12, 9, 5, None)
+
+
+@given(st.binary(max_size=60), st.sampled_from([0, 3, 4]))
+def test_any_frame_with_a_known_header_is_a_request_or_malformed(body: bytes, version: int) -> None:
+    with suppress(Malformed):
+        decode_request(b"\0\x0c\0" + bytes([version]) + body)
+
+
+def test_the_wrong_class_for_an_api_is_refused() -> None:
+    with pytest.raises(Unencodable, match="API 12 asks with HeartbeatRequest"):
+        encode_request(RequestHeader(12, 0, 1, None), HeartbeatResponse())
