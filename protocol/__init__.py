@@ -6,6 +6,8 @@
     from regroup.protocol.frames import encode_request, decode_response                  # a client's side
     from regroup.protocol.apis import APIS                                               # which APIs and versions
     from regroup.protocol.codec import encode, decode                                    # a body without envelope
+    from regroup.protocol.errors import ErrorCode                                        # codes and what they mean
+    from regroup.protocol.record_batch import split_records, rewrite, write_batch        # records, mostly opaque
     from regroup.protocol.exceptions import Malformed, UnsupportedVersion                # the tree is drawn there
 
 Messages are immutable and made with keywords; `msgspec.structs.replace` changes a copy, `msgspec.json` writes it down.

@@ -1,5 +1,7 @@
 """What the codec promises about values it cannot carry and bytes it cannot trust."""
 
+import tracemalloc
+
 import pytest
 from msgspec.structs import replace
 
@@ -51,3 +53,30 @@ def test_bytes_cut_off_anywhere_are_malformed(version: int) -> None:
     for length in range(len(whole)):
         with pytest.raises(Malformed, match=f"HeartbeatRequest v{version}, field"):
             decode(HeartbeatRequest, version, whole[:length])
+
+
+@pytest.mark.parametrize("count", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xfe", b"\x80\0\0\0"])
+def test_a_list_that_claims_more_than_there_is_costs_nothing(count: bytes) -> None:
+    with_no_protocols = encode(JOIN, 0)
+    tracemalloc.start()
+    with pytest.raises(Malformed, match=r"protocols, near offset .* elements are impossible"):
+        decode(JoinGroupRequest, 0, with_no_protocols[:-4] + count)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 1_000_000
+
+
+def test_text_that_is_no_utf8_is_malformed() -> None:
+    with pytest.raises(Malformed, match=r"field group_id.*utf-8"):
+        decode(HeartbeatRequest, 0, b"\0\x01\xff\0\0\0\x07\0\0")
+
+
+def test_tagged_fields_that_nobody_knows_are_skipped() -> None:
+    known = encode(HEARTBEAT, 4)
+    assert decode(HeartbeatRequest, 4, known[:-1] + b"\x02\x05\x03abc\xe8\x07\0") == HEARTBEAT
+
+
+@pytest.mark.parametrize("section", [b"\x01", b"\x01\x05", b"\x01\x05\x04abc", b"\xff\xff\xff\xff\x0f", b"\xff" * 6])
+def test_tagged_fields_that_lie_about_their_size_are_malformed(section: bytes) -> None:
+    with pytest.raises(Malformed):
+        decode(HeartbeatRequest, 4, encode(HEARTBEAT, 4)[:-1] + section)
