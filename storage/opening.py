@@ -77,7 +77,7 @@ class PassingReader:
                 return rows
 
     async def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        raise StoreIsReadOnly(f"{self._path} was opened for reading only: open it for writing.")
+        raise NotImplementedError("A reader's store refuses to write before it comes to this.")
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None

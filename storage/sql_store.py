@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 from regroup.storage import statements as sql
 from regroup.storage.books import Books
-from regroup.storage.errors import PositionTrimmed, SnapshotMissing, StoreFailed
+from regroup.storage.errors import PositionTrimmed, SnapshotMissing, StoreFailed, StoreIsReadOnly
 from regroup.storage.files import WriterLock, explained
 from regroup.storage.records import Head, NewRecord, Record, Snapshot
 from regroup.storage.store import ANY, EventStore, Groups, by_group, check_cut
@@ -67,7 +67,7 @@ class SqlStore(EventStore):
     async def append(self, records: Sequence[NewRecord]) -> int:
         if not records:
             return self._last_position
-        async with self._alone():
+        async with self._writing():
             books = await self._open_books()
             moved = books.check(records)
             rows = sql.rows_of(records, books.last_position + 1)
@@ -103,7 +103,7 @@ class SqlStore(EventStore):
     async def save_snapshots(self, cut: int, snapshots: Sequence[Snapshot]) -> None:
         check_cut(cut, snapshots, trimmed_through=self._trimmed_through, last_position=self._last_position)
         rows = [(s.group, cut, s.number, s.position, s.reign, s.version, s.payload) for s in snapshots]
-        async with self._alone(), self._transaction():
+        async with self._writing(), self._transaction():
             await self._connection.execute("INSERT OR IGNORE INTO cuts VALUES (?)", (cut,))
             await self._connection.execute_many(sql.SAVE_SNAPSHOT, rows)
 
@@ -116,7 +116,7 @@ class SqlStore(EventStore):
             return cut, [Snapshot(*row) for row in rows]
 
     async def trim(self, before: int) -> int:
-        async with self._alone(), self._transaction():
+        async with self._writing(), self._transaction():
             through = before - 1
             ((covered,),) = await self._connection.execute(sql.NEWEST_CUT, (NEWEST,))
             if through > (covered or 0):
@@ -144,7 +144,7 @@ class SqlStore(EventStore):
         await self._connection.execute(sql.FORGET_SNAPSHOTS)
 
     async def keep(self, name: str, value: bytes) -> None:
-        async with self._alone(), self._transaction():
+        async with self._writing(), self._transaction():
             await self._connection.execute(sql.KEEP, (name, value))
 
     async def kept(self, name: str) -> bytes | None:
@@ -153,13 +153,13 @@ class SqlStore(EventStore):
             return bytes(rows[0][0]) if rows else None
 
     async def next_reign(self) -> int:
-        async with self._alone(), self._transaction():
+        async with self._writing(), self._transaction():
             await self._connection.execute(sql.COUNT_UP, ("reign",))
             ((reign,),) = await self._connection.execute(sql.COUNTER, ("reign",))
             return int(reign)
 
     async def checkpoint(self) -> None:
-        async with self._alone():
+        async with self._writing():
             await self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     async def close(self) -> None:
@@ -219,6 +219,13 @@ class SqlStore(EventStore):
                 raise StoreFailed(f"{self.path} has been closed: open it again.")
             with explained(self.path):
                 yield
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[None]:
+        if self.read_only:
+            raise StoreIsReadOnly(f"{self.path} was opened for reading only: open it for writing.")
+        async with self._alone():
+            yield
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[None]:

@@ -34,7 +34,8 @@ class ThreadConnection:
 async def open_store(
     path: str | os.PathLike[str], *, read_only: bool = False, durability: Durability = "disk"
 ) -> SqlStore:
-    """Open the store in this file, or make one. Use it as `async with await open_store(path) as store`.
+    """Open the store in this file, or make one. Use it as `async with await open_store(path) as store`,
+    for a store that is still open when the event loop ends leaves a thread behind.
 
     Read-only needs no lock, works while another process writes, and changes nothing.
     Raises NotAStore, StoreIsNewer, StoreIsDamaged, StoreIsLocked, StoreIsReadOnly, StoreFailed.

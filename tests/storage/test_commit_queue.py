@@ -1,14 +1,19 @@
 """Group commit: order, batches, failures."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 import pytest
 
-from regroup.storage.commit_queue import CommitQueue
+from regroup.storage.commit_queue import CHECKPOINT_RECORDS, CommitQueue
 from regroup.storage.errors import NumberIsTaken, StoreError, StoreIsFull
+from regroup.storage.inline import open_inline_store
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
+from regroup.storage.sql_store import SqlStore
+from regroup.storage.sqlite import open_store
+from regroup.storage.store import EventStore
 
 
 def record(group: str, number: int) -> NewRecord:
@@ -24,6 +29,10 @@ class WatchedStore(MemoryStore):
         self.gate = asyncio.Event()
         self.gate.set()
         self.is_full = False
+        self.checkpoints: list[int] = []
+
+    async def checkpoint(self) -> None:
+        self.checkpoints.append(self.last_position)
 
     async def append(self, records: Sequence[NewRecord]) -> int:
         self.batches.append(len(records))
@@ -40,7 +49,7 @@ class Told:
         self.durable: list[int] = []
         self.failures: list[StoreError] = []
 
-    def queue(self, store: MemoryStore, batch_limit: int = 100) -> CommitQueue:
+    def queue(self, store: EventStore, batch_limit: int = 100) -> CommitQueue:
         return CommitQueue(
             store, on_durable=self.durable.append, on_failure=self.failures.append, batch_limit=batch_limit
         )
@@ -138,3 +147,29 @@ async def test_a_closed_queue_refuses_more() -> None:
     await queue.close()
     with pytest.raises(RuntimeError, match="make a new one"):
         queue.enqueue([record("a", 1)])
+
+
+async def test_the_file_is_tidied_when_there_is_nothing_else_to_do() -> None:
+    store, told = WatchedStore(), Told()
+    queue = told.queue(store, batch_limit=CHECKPOINT_RECORDS // 2)
+    queue.enqueue([record("a", number) for number in range(1, 3 * CHECKPOINT_RECORDS + 1)])
+    await turns(20)
+    queue.enqueue([record("b", 1)])
+    await queue.close()
+    assert store.checkpoints == [3 * CHECKPOINT_RECORDS]
+
+
+@pytest.mark.parametrize("opener", [open_store, open_inline_store])
+async def test_what_is_told_durable_is_in_the_file(
+    tmp_path: Path, opener: Callable[[Path], Awaitable[SqlStore]]
+) -> None:
+    told = Told()
+    async with await opener(tmp_path / "store") as store:
+        queue = told.queue(store)
+        for number in range(1, 200):
+            queue.enqueue([record(group, number) for group in "abc"])
+            await asyncio.sleep(0)
+        await queue.close()
+        assert queue.durable_position == told.durable[-1] == 597
+    async with await opener(tmp_path / "store") as store:
+        assert [r.number async for r in store.read(group="b")] == list(range(1, 200))

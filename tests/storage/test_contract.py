@@ -261,3 +261,18 @@ async def test_a_closed_file_says_so(tmp_path: Path) -> None:
     await store.close()
     with pytest.raises(StoreFailed, match="open it again"):
         await store.append([record("a", 1)])
+
+
+@pytest.mark.parametrize("size", [2, 200])
+async def test_an_append_that_is_cancelled_is_stored_whole_or_not_at_all(store: EventStore, size: int) -> None:
+    for turns in range(12):
+        start = (await store.heads()).get("a", Head(0, 0, 0)).number
+        appending = asyncio.create_task(store.append([record("a", start + step) for step in range(1, size + 1)]))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        appending.cancel()
+        await asyncio.wait([appending])
+        assert store.last_position in (start, start + size)
+        assert len(await positions(store.read())) == store.last_position
+    head = (await store.heads()).get("a", Head(0, 0, 0))
+    assert await store.append([record("a", head.number + 1)]) == head.position + 1
