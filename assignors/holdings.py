@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from regroup.assignors.interface import Cluster, Member
-from regroup.protocol.consumer_protocol import TopicPartition, utf16_order
+from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.protocol.java_order import utf16_order
 
 
 class Group:

@@ -9,13 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from regroup.protocol.consumer_protocol import (
-    NO_GENERATION,
-    Assignment,
-    TopicPartition,
-    java_hash_map_order,
-    topic_partitions,
-)
+from regroup.protocol.consumer_protocol import NO_GENERATION, Assignment, TopicPartition, topic_partitions
+from regroup.protocol.java_order import java_hash_map_order
 
 Assignments = dict[str, list[TopicPartition]]
 

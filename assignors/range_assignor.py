@@ -12,7 +12,8 @@ from regroup.assignors.interface import (
     racks_matter,
 )
 from regroup.assignors.seating import seats_by_topic, static_members_first
-from regroup.protocol.consumer_protocol import TopicPartition, java_hash_map_order, utf16_order
+from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.protocol.java_order import java_hash_map_order, utf16_order
 
 
 class RangeAssignor(Assignor):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from regroup.assignors.interface import Member
-from regroup.protocol.consumer_protocol import utf16_order
+from regroup.protocol.java_order import utf16_order
 
 
 def static_members_first(members: Mapping[str, Member]) -> list[str]:

@@ -29,16 +29,15 @@ from regroup.assignors.sticky_claims import (
 )
 from regroup.assignors.sticky_equal import EqualDeal
 from regroup.assignors.sticky_general import Start
-from regroup.protocol.consumer_protocol import (
-    NO_GENERATION,
+from regroup.protocol.consumer_protocol import NO_GENERATION, TopicPartition
+from regroup.protocol.java_order import utf16_order
+from regroup.protocol.sticky_user_data import (
     StickyUserData,
-    TopicPartition,
+    StickyUserDataReader,
     decode_cooperative_sticky_user_data,
-    decode_sticky_user_data,
     encode_cooperative_sticky_user_data,
     encode_sticky_user_data,
     in_sticky_order,
-    utf16_order,
 )
 
 
@@ -46,8 +45,8 @@ class AbstractSticky(Assignor):
     """What both have in common; they differ in how a member tells what it had."""
 
     @abstractmethod
-    def memory(self, member: Member) -> Memory:
-        """What the member says it had."""
+    def memories(self, members: Mapping[str, Member]) -> dict[str, Memory]:
+        """What each member says it had."""
 
     def assign(self, cluster: Cluster, members: Mapping[str, Member]) -> Assignments:
         """Deal out all partitions; raises `AssignorError` where Kafka's class throws."""
@@ -58,7 +57,7 @@ class AbstractSticky(Assignor):
     ) -> tuple[Assignments, Mapping[TopicPartition, str] | None]:
         """The assignments, and who got partitions that another member still holds; None if that was not noted."""
         topics = sorted(known_topics(cluster, members), key=utf16_order)
-        memories = {name: self.memory(member) for name, member in members.items()}
+        memories = self.memories(members)
         claims = reconcile(memories, members, dict.fromkeys(topics))
         racks = racks_that_matter(cluster, members, topics)
         if all_subscribe_alike(members):
@@ -76,9 +75,9 @@ class StickyAssignor(AbstractSticky):
 
     name = "sticky"
 
-    def memory(self, member: Member) -> Memory:
+    def memories(self, members: Mapping[str, Member]) -> dict[str, Memory]:
         """From the user data; `owned_partitions` are ignored, since an eager member owns nothing while it joins."""
-        return memory_of_sticky(member)
+        return memories_in_user_data(members)
 
     def subscription_user_data(self, topics: Sequence[str], last: LastAssignment | None) -> bytes | None:
         """The last assignment and its generation; nothing for a member that never had any."""
@@ -93,8 +92,11 @@ class CooperativeStickyAssignor(AbstractSticky):
     name = "cooperative-sticky"
     supported_protocols = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
 
-    def memory(self, member: Member) -> Memory:
+    def memories(self, members: Mapping[str, Member]) -> dict[str, Memory]:
         """The owned partitions, with the Subscription's generation or, from members before v2, the user data's."""
+        return {name: self._memory(member) for name, member in members.items()}
+
+    def _memory(self, member: Member) -> Memory:
         generation: int | None = member.generation_id
         if generation == NO_GENERATION:
             data = member.user_data
@@ -117,12 +119,14 @@ class CooperativeStickyAssignor(AbstractSticky):
         return assignments
 
 
-def memory_of_sticky(member: Member) -> Memory:
-    """What a member of a `sticky` group had, by its user data."""
-    if not member.user_data:
-        return Memory((), None)
-    data = decode_sticky_user_data(member.user_data)
-    return Memory(data.partitions, data.generation)
+def memories_in_user_data(members: Mapping[str, Member]) -> dict[str, Memory]:
+    """What the members of a `sticky` group had, by their user data."""
+    reader = StickyUserDataReader()
+    memories: dict[str, Memory] = {}
+    for name, member in members.items():
+        data = reader.read(member.user_data) if member.user_data else StickyUserData((), None)
+        memories[name] = Memory(data.partitions, data.generation)
+    return memories
 
 
 def all_subscribe_alike(members: Mapping[str, Member]) -> bool:

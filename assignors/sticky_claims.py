@@ -38,18 +38,16 @@ def reconcile(memories: Mapping[str, Memory], members: Mapping[str, Member], top
 
     Partitions of topics outside `topics` are forgotten. Numbers that a topic no longer has are not, as in Kafka.
     """
-    claims = Claims({})
+    claimed = {name: [each for each in memory.partitions if each[0] in topics] for name, memory in memories.items()}
+    latest = max((memory.known_generation for memory in memories.values()), default=NO_GENERATION)
+    if len(set[TopicPartition]().union(*claimed.values())) == sum(map(len, claimed.values())):
+        return Claims(claimed, latest_generation=latest)
+    claims = Claims({}, latest_generation=latest)
     owners: dict[TopicPartition, str] = {}
-    for name, memory in memories.items():
-        claims.latest_generation = max(claims.latest_generation, memory.known_generation)
-        partitions = [each for each in memory.partitions if each[0] in topics]
+    for name, partitions in claimed.items():
         claims.owned[name] = []
-        if owners.keys().isdisjoint(partitions) and len(set(partitions)) == len(partitions):
-            claims.owned[name] = partitions
-            owners.update(dict.fromkeys(partitions, name))
-        else:
-            for partition in partitions:
-                _claim(claims, owners, partition, name, memory.known_generation, members)
+        for partition in partitions:
+            _claim(claims, owners, partition, name, memories[name].known_generation, members)
     return claims
 
 

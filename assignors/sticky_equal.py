@@ -17,7 +17,8 @@ from collections.abc import Sequence
 
 from regroup.assignors.interface import Assignments, AssignorError, Cluster
 from regroup.assignors.sticky_claims import Claims, Racks, lost_partition, still_free
-from regroup.protocol.consumer_protocol import TopicPartition, utf16_order
+from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.protocol.java_order import utf16_order
 
 
 class EqualDeal:

@@ -13,22 +13,22 @@ from hypothesis import strategies as st
 from regroup.protocol.consumer_protocol import (
     Assignment,
     MalformedConsumerProtocol,
-    StickyUserData,
     Subscription,
     TopicPartition,
     decode_assignment,
-    decode_cooperative_sticky_user_data,
-    decode_sticky_user_data,
     decode_subscribed_topics,
     decode_subscription,
     encode_assignment,
+    encode_subscription,
+)
+from regroup.protocol.java_order import java_hash_map_order, java_string_hash, utf16_order
+from regroup.protocol.sticky_user_data import (
+    StickyUserData,
+    decode_cooperative_sticky_user_data,
+    decode_sticky_user_data,
     encode_cooperative_sticky_user_data,
     encode_sticky_user_data,
-    encode_subscription,
     in_sticky_order,
-    java_hash_map_order,
-    java_string_hash,
-    utf16_order,
 )
 
 VECTORS = Path(__file__).parents[1] / "assignors" / "vectors" / "consumer_protocol.jsonl.gz"

@@ -1,0 +1,165 @@
+"""The old encoding that the consumer protocol is made of: lengths in front, nothing flexible, null is -1."""
+
+import struct
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import repeat
+from typing import NamedTuple, TypeVar
+
+Item = TypeVar("Item")
+
+
+class MalformedConsumerProtocol(ValueError):
+    """The bytes are no Subscription, Assignment or user data, or the value does not fit into them."""
+
+
+class TopicPartition(NamedTuple):
+    """One partition of a topic, by the topic's name."""
+
+    topic: str
+    partition: int
+
+
+def topic_partitions(topic: str, numbers: Iterable[int]) -> list[TopicPartition]:
+    """One `TopicPartition` for each number; groups have millions, and this is three times as quick as one by one."""
+    return list(map(tuple.__new__, repeat(TopicPartition), zip(repeat(topic), numbers, strict=False)))
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """The numbers of each topic; topics in the order of their first partition."""
+    groups: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        groups.setdefault(topic, []).append(partition)
+    return groups
+
+
+class Writer:
+    """Appends to `buffer`; raises `MalformedConsumerProtocol` for a value that does not fit."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+
+    def int16(self, value: int) -> None:
+        self._pack(">h", value)
+
+    def int32(self, value: int) -> None:
+        self._pack(">i", value)
+
+    def string(self, text: str) -> None:
+        encoded = text.encode("utf-8", "replace")
+        if len(encoded) > 0x7FFF:
+            raise MalformedConsumerProtocol(f"a name of {len(encoded)} bytes is too long, 32767 are possible")
+        self.int16(len(encoded))
+        self.buffer += encoded
+
+    def nullable_string(self, text: str | None) -> None:
+        self.int16(-1) if text is None else self.string(text)
+
+    def nullable_bytes(self, data: bytes | None) -> None:
+        self.int32(-1 if data is None else len(data))
+        self.buffer += data or b""
+
+    def array(self, items: list[Item], write: Callable[[Item], None]) -> None:
+        self.int32(len(items))
+        for item in items:
+            write(item)
+
+    def partitions(self, groups: dict[str, list[int]]) -> None:
+        self.int32(len(groups))
+        for topic, numbers in groups.items():
+            self.string(topic)
+            self.int32(len(numbers))
+            self._pack(f">{len(numbers)}i", *numbers)
+
+    def _pack(self, layout: str, *values: int) -> None:
+        try:
+            self.buffer += struct.pack(layout, *values)
+        except struct.error as error:
+            raise MalformedConsumerProtocol(f"a number does not fit: {error}") from error
+
+
+_INT16, _INT32, _TWO_INT32 = struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">ii")
+_new_tuple = tuple.__new__  # TopicPartition(…) itself takes three times as long
+
+
+class Reader:
+    """Reads from the front; no length is believed that the bytes left over could not hold."""
+
+    def __init__(self, data: bytes, what: str) -> None:
+        self.data = data
+        self.what = what
+        self.position = 0
+
+    def int16(self) -> int:
+        return self._number(_INT16)
+
+    def int32(self) -> int:
+        return self._number(_INT32)
+
+    def string(self) -> str:
+        # Java puts U+FFFD for bytes that are not UTF-8, so a group with such a member lives on there as well.
+        return self._take(self.int16()).decode("utf-8", "replace")
+
+    def nullable_string(self) -> str | None:
+        length = self.int16()
+        return None if length < 0 else self._take(length).decode("utf-8", "replace")
+
+    def nullable_bytes(self) -> bytes | None:
+        length = self.int32()
+        return None if length < 0 else bytes(self._take(length))
+
+    def array(self, read: Callable[[], Item]) -> list[Item]:
+        return [read() for _ in range(self._count())]
+
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        count = self._count()
+        found = self._single_partitions(count)
+        for _ in range(count - len(found)):
+            topic = self.string()
+            numbers = self._count()
+            found += topic_partitions(topic, struct.unpack(f">{numbers}i", self._take(4 * numbers)))
+        return tuple(found)
+
+    def _single_partitions(self, count: int) -> list[TopicPartition]:
+        """Topics with one partition each, as far as they go: what the members of a large group have by the million."""
+        found: list[TopicPartition] = []
+        data, position = self.data, self.position
+        with suppress(struct.error):  # the end of the bytes: the slow road says what is missing
+            for _ in range(count):
+                end = position + 2 + _INT16.unpack_from(data, position)[0]
+                numbers, number = _TWO_INT32.unpack_from(data, end)
+                if numbers != 1 or end < position + 2:
+                    break
+                topic = data[position + 2 : end].decode("utf-8", "replace")
+                found.append(_new_tuple(TopicPartition, (topic, number)))
+                self.position = position = end + 8
+        return found
+
+    def _count(self) -> int:
+        count = self.int32()
+        left = len(self.data) - self.position
+        if not 0 <= count <= left:
+            raise MalformedConsumerProtocol(
+                f"{self.what}: an array of {count} at byte {self.position}, {left} are left"
+            )
+        return count
+
+    def _number(self, layout: struct.Struct) -> int:
+        start = self.position
+        self.position = start + layout.size
+        try:
+            number: int = layout.unpack_from(self.data, start)[0]
+        except struct.error:
+            raise self._short(layout.size, start) from None
+        return number
+
+    def _take(self, length: int) -> bytes:
+        start = self.position
+        self.position = end = start + length
+        if length < 0 or end > len(self.data):
+            raise self._short(length, start)
+        return self.data[start:end]
+
+    def _short(self, length: int, start: int) -> MalformedConsumerProtocol:
+        left = len(self.data) - start
+        return MalformedConsumerProtocol(f"{self.what}: {length} bytes expected at byte {start}, {left} are left")

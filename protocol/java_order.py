@@ -1,0 +1,32 @@
+"""The orders in which Java puts strings, where Kafka's answers show them."""
+
+from collections.abc import Iterable
+
+
+def utf16_order(text: str) -> bytes:
+    """The sort key with which Python orders strings as Java does; it differs from `text` beyond U+D7FF."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def java_string_hash(text: str) -> int:
+    """`String.hashCode()` as an unsigned number of 32 bits."""
+    units = utf16_order(text)
+    result = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        result = (31 * result + (high << 8 | low)) & 0xFFFFFFFF
+    return result
+
+
+def java_hash_map_order(keys: Iterable[str], counted: int | None = None) -> list[str]:
+    """The distinct `keys` in the order in which a `java.util.HashMap` that got them in this order walks them.
+
+    Two places of Kafka's client show this order: a leader walks its members so, and `sticky` writes its topics so.
+    `counted` is how many keys the map held when it last looked whether to grow: all of them where it was filled with
+    `put`, which is what None means. Within a bucket the order is that of insertion.
+    """
+    distinct = list(dict.fromkeys(keys))
+    capacity = 16
+    while (len(distinct) if counted is None else counted) * 4 > capacity * 3:
+        capacity *= 2
+    bucket = {key: (code ^ code >> 16) & (capacity - 1) for key in distinct for code in [java_string_hash(key)]}
+    return sorted(distinct, key=bucket.__getitem__)
