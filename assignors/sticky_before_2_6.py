@@ -1,0 +1,97 @@
+"""`sticky` as it was until Kafka 2.5.1 and 2.6 (KAFKA-9987): the general deal for every rebalance.
+
+Textbooks describe this one. It differs from today's in four things:
+
+* Equal subscriptions have no quotas. They are dealt out by the same search, and partitions are then tried in another
+  order: those of the members with the most first, one from each in turn, and free ones last.
+* The claim of the latest generation holds, and the one before it is the former owner. Of two claims in the same
+  generation the first holds, where today both are void.
+* Numbers that a topic no longer has are forgotten at once, so nothing is given out twice.
+* Two members that differ by one already count as unbalanced while partitions are looked at.
+
+Racks were unknown. Java walks hash maps where it lists former assignments and free partitions; here members come as
+they are given, and free partitions by topic and number.
+"""
+
+from collections.abc import Mapping
+from heapq import heapify, heappop, heappush
+
+from regroup.assignors import sticky_general
+from regroup.assignors.holdings import Group
+from regroup.assignors.interface import Assignments, Cluster, Member, known_topics
+from regroup.assignors.sticky import StickyAssignor, memories_in_user_data
+from regroup.assignors.sticky_claims import Memory, Racks
+from regroup.assignors.sticky_general import Start
+from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.protocol.java_order import utf16_order
+
+
+class StickyBefore26Assignor(StickyAssignor):
+    """The older `sticky`. To the group it has the same name and the same user data."""
+
+    def assign(self, cluster: Cluster, members: Mapping[str, Member]) -> Assignments:
+        """Deal out all partitions."""
+        if not members:
+            return {}
+        topics = sorted(known_topics(cluster, members), key=utf16_order)
+        group = Group(cluster, members, topics)
+        held = sticky_general.deal(group, _start(group, memories_in_user_data(members)), Racks(), slack=0)
+        return {name: held[group.rank_of[name]] for name in members}
+
+
+def _start(group: Group, memories: Mapping[str, Memory]) -> Start:
+    claims = _claims(group, memories)
+    order = [each for topic in group.topics_in_order() for each in group.cluster.partitions(topic)]
+    existing = frozenset(order)
+    held: list[list[TopicPartition]] = [[] for _ in group.names]
+    for partition, by_generation in claims.items():
+        if partition in existing:
+            held[by_generation[max(by_generation)]].append(partition)
+    former = {each: _second_latest(claim) for each, claim in claims.items() if len(claim) > 1}
+    if claims and len(set(group.subscribers.values())) <= 1 and len(set(group.topics_of)) <= 1:
+        order = _from_the_fullest(held, former, order)
+    may_have = [frozenset(topics) for topics in group.topics_of]
+    kept = [[each for each in mine if each.topic in may_have[rank]] for rank, mine in enumerate(held)]
+    taken = {each for mine in kept for each in mine}
+    free = [each for each in order if each not in taken]
+    return Start(kept, order, free, former, revoked=len(taken) < sum(map(len, held)))
+
+
+def _claims(group: Group, memories: Mapping[str, Memory]) -> dict[TopicPartition, dict[int, int]]:
+    """For each partition who claims it, by generation."""
+    claims: dict[TopicPartition, dict[int, int]] = {}
+    for name, memory in memories.items():
+        for partition in memory.partitions:
+            claim = claims.setdefault(partition, {})
+            if memory.generation is None or memory.generation not in claim:
+                claim[memory.known_generation] = group.rank_of[name]
+    return claims
+
+
+def _second_latest(claim: dict[int, int]) -> int:
+    return claim[sorted(claim)[-2]]
+
+
+def _from_the_fullest(
+    held: list[list[TopicPartition]], former: Mapping[TopicPartition, int], partitions: list[TopicPartition]
+) -> list[TopicPartition]:
+    """One partition of the member with the most left, over and over; first those that had another owner before."""
+    left = [
+        [each for each in mine if each not in former][::-1] + [each for each in mine if each in former][::-1]
+        for mine in held
+    ]
+    fullest = [(-len(mine), -rank) for rank, mine in enumerate(left) if mine]
+    heapify(fullest)
+    order: list[TopicPartition] = []
+    while fullest:
+        _, negative_rank = heappop(fullest)
+        mine = left[-negative_rank]
+        order.append(mine.pop())
+        if mine:
+            heappush(fullest, (-len(mine), negative_rank))
+    listed = frozenset(order)
+    return order + [each for each in sorted(partitions, key=_by_topic_and_number) if each not in listed]
+
+
+def _by_topic_and_number(partition: TopicPartition) -> tuple[bytes, int]:
+    return utf16_order(partition.topic), partition.partition
