@@ -98,10 +98,14 @@ def leader_order(member_ids: Iterable[str]) -> list[str]:
     return java_hash_map_order(member_ids)
 
 
-def known_topics(cluster: Cluster, members: Mapping[str, Member]) -> list[str]:
-    """The subscribed topics that have partitions, as they are first met. Kafka skips the others without a word."""
+def subscribed_topics(members: Mapping[str, Member]) -> list[str]:
+    """The topics of all subscriptions, as they are first met."""
     subscriptions = dict.fromkeys(member.topics for member in members.values())
-    topics = dict.fromkeys(topic for subscription in subscriptions for topic in subscription)
+    return list(dict.fromkeys(topic for subscription in subscriptions for topic in subscription))
+
+
+def known_topics(cluster: Cluster, topics: Iterable[str]) -> list[str]:
+    """Those of `topics` that have partitions. Kafka skips the others without a word."""
     return [topic for topic in topics if cluster.partitions_per_topic.get(topic, 0) > 0]
 
 

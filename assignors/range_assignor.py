@@ -10,6 +10,7 @@ from regroup.assignors.interface import (
     Member,
     known_topics,
     racks_matter,
+    subscribed_topics,
 )
 from regroup.assignors.seating import seats_by_topic, static_members_first
 from regroup.protocol.consumer_protocol import TopicPartition
@@ -28,7 +29,7 @@ class RangeAssignor(Assignor):
 
     def assign(self, cluster: Cluster, members: Mapping[str, Member]) -> Assignments:
         """Each member's runs. Their order by topic is that of Java's hash map; sorted, if racks were looked at."""
-        topics = java_hash_map_order(java_hash_map_order(known_topics(cluster, members)))
+        topics = java_hash_map_order(known_topics(cluster, java_hash_map_order(subscribed_topics(members))))
         order = static_members_first(members)
         seats = seats_by_topic(order, members)
         assignments: Assignments = {member: [] for member in members}

@@ -9,6 +9,7 @@ from regroup.assignors.interface import (
     Cluster,
     Member,
     known_topics,
+    subscribed_topics,
 )
 from regroup.assignors.seating import seats_by_topic, static_members_first
 from regroup.protocol.java_order import utf16_order
@@ -29,7 +30,7 @@ class RoundRobinAssignor(Assignor):
         assignments: Assignments = {member: [] for member in members}
         seats = seats_by_topic(circle, members)
         stands_at = 0
-        for topic in sorted(known_topics(cluster, members), key=utf16_order):
+        for topic in sorted(known_topics(cluster, subscribed_topics(members)), key=utf16_order):
             subscribed = seats[topic]
             start = bisect_left(subscribed, stands_at) % len(subscribed)
             turn = subscribed[start:] + subscribed[:start]

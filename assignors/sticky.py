@@ -17,6 +17,7 @@ from regroup.assignors.interface import (
     Member,
     RebalanceProtocol,
     known_topics,
+    subscribed_topics,
 )
 from regroup.assignors.sticky_claims import (
     Claims,
@@ -56,7 +57,7 @@ class AbstractSticky(Assignor):
         self, cluster: Cluster, members: Mapping[str, Member]
     ) -> tuple[Assignments, Mapping[TopicPartition, str] | None]:
         """The assignments, and who got partitions that another member still holds; None if that was not noted."""
-        topics = sorted(known_topics(cluster, members), key=utf16_order)
+        topics = sorted(known_topics(cluster, subscribed_topics(members)), key=utf16_order)
         memories = self.memories(members)
         claims = reconcile(memories, members, dict.fromkeys(topics))
         racks = racks_that_matter(cluster, members, topics)
@@ -132,11 +133,13 @@ def memories_in_user_data(members: Mapping[str, Member]) -> dict[str, Memory]:
 def all_subscribe_alike(members: Mapping[str, Member]) -> bool:
     """Whether every member has the topics of the first. Empty subscriptions before the first other one do not count."""
     first: set[str] = set()
-    for topics in dict.fromkeys(member.topics for member in members.values()):
+    last: tuple[str, ...] = ()
+    for member in members.values():
         if not first:
-            first = set(topics)
-        elif len(topics) != len(first) or not first.issuperset(topics):
+            first = set(member.topics)
+        elif member.topics != last and (len(member.topics) != len(first) or not first.issuperset(member.topics)):
             return False
+        last = member.topics
     return True
 
 

@@ -18,7 +18,7 @@ from heapq import heapify, heappop, heappush
 
 from regroup.assignors import sticky_general
 from regroup.assignors.holdings import Group
-from regroup.assignors.interface import Assignments, Cluster, Member, known_topics
+from regroup.assignors.interface import Assignments, Cluster, Member, known_topics, subscribed_topics
 from regroup.assignors.sticky import StickyAssignor, memories_in_user_data
 from regroup.assignors.sticky_claims import Memory, Racks
 from regroup.assignors.sticky_general import Start
@@ -33,7 +33,7 @@ class StickyBefore26Assignor(StickyAssignor):
         """Deal out all partitions."""
         if not members:
             return {}
-        topics = sorted(known_topics(cluster, members), key=utf16_order)
+        topics = sorted(known_topics(cluster, subscribed_topics(members)), key=utf16_order)
         group = Group(cluster, members, topics)
         held = sticky_general.deal(group, _start(group, memories_in_user_data(members)), Racks(), slack=0)
         return {name: held[group.rank_of[name]] for name in members}
