@@ -27,11 +27,13 @@ class ServerGroup:
 
     Order counts: that of the members, and that of the first member's topics where all subscribe alike (Kafka walks
     hash maps there). `topic_ids` break ties between topics where subscriptions differ; each has 16 bytes.
+    `homogeneous` is what the coordinator has noted about the subscriptions; None lets them be compared.
     """
 
     partitions_per_topic: Mapping[str, int]
     members: Mapping[str, ServerMember]
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
+    homogeneous: bool | None = None
 
     def size(self, topic: str, member: str) -> int:
         """How many partitions the topic has; raises `AssignorError` for a topic that does not exist."""
@@ -48,6 +50,8 @@ class ServerGroup:
 
     def all_subscribe_alike(self) -> bool:
         """Whether Kafka calls this group homogeneous."""
+        if self.homogeneous is not None:
+            return self.homogeneous
         return len({frozenset(member.topics) for member in self.members.values()}) <= 1
 
 

@@ -13,15 +13,15 @@ from regroup.protocol.consumer_protocol import TopicPartition, topic_partitions
 
 
 class UniformAssignor(ServerAssignor):
-    """Chooses the way by the group; `homogeneous` on `assign` says what the coordinator has noted about it."""
+    """Chooses the way by the subscriptions."""
 
     name = "uniform"
 
-    def assign(self, group: ServerGroup, homogeneous: bool | None = None) -> Targets:
+    def assign(self, group: ServerGroup) -> Targets:
         """The new targets; raises `AssignorError` for a topic that does not exist."""
         if not any(member.topics for member in group.members.values()):
             return {name: {} for name in group.members}
-        if group.all_subscribe_alike() if homogeneous is None else homogeneous:
+        if group.all_subscribe_alike():
             return _deal_by_quota(group)
         return UnequalDeal(group).deal()
 
