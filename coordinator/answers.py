@@ -1,0 +1,134 @@
+"""The answers that a coordinator gives, as the wire's own messages. Which fields a version can carry is not decided
+here: the codec drops what is too new."""
+
+from regroup.coordinator.commands import CommitOffsets
+from regroup.coordinator.group import Group, Member, MemberId, State
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.describe import DeletableGroupResult, DescribedGroup, DescribedGroupMember
+from regroup.protocol.messages.group import (
+    HeartbeatResponse,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    LeaveGroupResponse,
+    MemberResponse,
+    SyncGroupResponse,
+)
+from regroup.protocol.messages.offsets import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+
+def join_refused(code: ErrorCode, member: MemberId) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=code, member_id=member, protocol_name=None)
+
+
+def joined(
+    group: Group, member: MemberId, *, leader: MemberId | None = None, skip_assignment: bool = False
+) -> JoinGroupResponse:
+    """The present generation as one member is told of it; only the leader learns who else is there.
+
+    `leader` is named in place of the true one where a client must not take itself for it (facts: static.replace).
+    """
+    told = group.leader if leader is None else leader
+    return JoinGroupResponse(
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=told or "",
+        skip_assignment=skip_assignment,
+        member_id=member,
+        members=members_of(group) if told == member else [],
+    )
+
+
+def members_of(group: Group) -> list[JoinGroupResponseMember]:
+    return [
+        JoinGroupResponseMember(
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            metadata=member.metadata(group.protocol_name),
+        )
+        for member in group.members.values()
+    ]
+
+
+def sync_refused(code: ErrorCode) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=code)
+
+
+def share(group: Group, member: MemberId) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        assignment=group.members[member].assignment,
+    )
+
+
+def beat(code: ErrorCode = ErrorCode.NONE) -> HeartbeatResponse:
+    return HeartbeatResponse(error_code=code)
+
+
+def left(code: ErrorCode, members: list[MemberResponse] | None = None) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=code, members=members or [])
+
+
+def committed(command: CommitOffsets, codes: dict[tuple[str, int], ErrorCode] | ErrorCode) -> OffsetCommitResponse:
+    """One code for each partition, or one for all of them."""
+    topics: dict[str, list[OffsetCommitResponsePartition]] = {}
+    for offset in command.offsets:
+        code = codes if isinstance(codes, ErrorCode) else codes.get((offset.topic, offset.partition), ErrorCode.NONE)
+        row = OffsetCommitResponsePartition(partition_index=offset.partition, error_code=code)
+        topics.setdefault(offset.topic, []).append(row)
+    return OffsetCommitResponse(
+        topics=[OffsetCommitResponseTopic(name=topic, partitions=rows) for topic, rows in topics.items()]
+    )
+
+
+def offsets_deleted(code: ErrorCode, codes: dict[str, dict[int, ErrorCode]] | None = None) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(
+        error_code=code,
+        topics=[
+            OffsetDeleteResponseTopic(
+                name=topic,
+                partitions=[
+                    OffsetDeleteResponsePartition(partition_index=number, error_code=code)
+                    for number, code in numbers.items()
+                ],
+            )
+            for topic, numbers in (codes or {}).items()
+        ],
+    )
+
+
+def deleted(group_id: str, code: ErrorCode) -> DeletableGroupResult:
+    return DeletableGroupResult(group_id=group_id, error_code=code)
+
+
+def described(group: Group) -> DescribedGroup:
+    """Outside Stable neither the protocol nor any subscription is shown; shares are shown always (facts: describe)."""
+    stable = group.state is State.STABLE
+    return DescribedGroup(
+        group_id=group.name,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type,
+        protocol_data=(group.protocol_name or "") if stable else "",
+        members=[
+            described_member(member, group.protocol_name if stable else None) for member in group.members.values()
+        ],
+    )
+
+
+def described_member(member: Member, protocol_name: str | None) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.metadata(protocol_name),
+        member_assignment=member.assignment,
+    )

@@ -1,0 +1,24 @@
+"""The checks that every request of a member goes through, in Kafka's order (facts 3d)."""
+
+from regroup.coordinator.group import Group, MemberId
+from regroup.protocol.errors import ErrorCode
+
+
+def refuse_member(group: Group, member_id: MemberId, instance_id: str | None) -> ErrorCode | None:
+    """An instance id is looked at first: it may be unknown, or belong to somebody else by now, who then fences it."""
+    if instance_id is not None:
+        owner = group.static_members.get(instance_id)
+        if owner is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return None if owner == member_id else ErrorCode.FENCED_INSTANCE_ID
+    return None if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def refuse_generation(
+    group: Group, member_id: MemberId, instance_id: str | None, generation_id: int
+) -> ErrorCode | None:
+    """Who asks is checked before the generation is."""
+    refused = refuse_member(group, member_id, instance_id)
+    if refused is None and generation_id != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    return refused

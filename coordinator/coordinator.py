@@ -1,0 +1,279 @@
+"""The asyncio coordinator: it drives the pure machine, keeps the journal, and knows who waits for an answer.
+
+    command → decide → events folded and queued for the disk, in one step → answer, once the disk has them
+
+It adds nothing of its own to what happens to a group: time comes from a clock that is handed in, deadlines are read
+off the state, and silence is a command like any other.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import TypeAlias, cast
+
+import structlog
+
+from regroup.coordinator import commands as c
+from regroup.coordinator.deadlines import Deadline, next_deadline
+from regroup.coordinator.decide import decide
+from regroup.coordinator.decision import Decision, Place
+from regroup.coordinator.events import Event
+from regroup.coordinator.group import Group, MemberId
+from regroup.coordinator.history import load_groups
+from regroup.coordinator.settings import Settings
+from regroup.coordinator.timers import Timers
+from regroup.coordinator.unavailable import unavailable
+from regroup.coordinator.written import NAME_OF, Cause, snapshot, written, written_cause
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.message import Structure
+from regroup.protocol.messages.describe import DeletableGroupResult, DescribedGroup
+from regroup.protocol.messages.group import (
+    HeartbeatResponse,
+    JoinGroupResponse,
+    LeaveGroupResponse,
+    SyncGroupResponse,
+)
+from regroup.protocol.messages.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponseGroup
+from regroup.storage.errors import StoreError
+from regroup.storage.journal import Journal
+from regroup.storage.records import Snapshot
+
+Answering: TypeAlias = Callable[[Structure], None]
+"""Takes the answer to one request."""
+
+TOLD = frozenset(
+    {"rebalance-started", "generation-started", "group-emptied", "member-expelled", "member-left", "coordinator-loaded"}
+)
+"""Events that an operator would want to see go by."""
+
+
+class GroupCoordinator:
+    """Coordinates every group of one broker.
+
+    `submit` is the whole of it; the awaitable methods are a thin face over it. `now` gives epoch milliseconds.
+    """
+
+    def __init__(self, journal: Journal, *, settings: Settings, now: Callable[[], int]) -> None:
+        self.settings = settings
+        self._journal = journal
+        self._now = now
+        self._groups: dict[str, Group] = {}
+        self._heard: dict[str, dict[MemberId, int]] = {}
+        self._positions: dict[str, int] = {}
+        self._changed: dict[str, None] = {}
+        self._parked: dict[tuple[str, Place], tuple[c.Command, Answering]] = {}
+        self._unsent: dict[object, tuple[c.Command, Answering]] = {}
+        self._refusal: ErrorCode | None = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        self._reign = 0
+        self._timers = Timers(self._next_deadline, self._silence, now)
+        self._cleaning: asyncio.TimerHandle | None = None
+        self._log = structlog.get_logger("coordinator")
+        journal.on_failure(self._crash)
+
+    # The life of the coordinator itself
+
+    async def start(self) -> None:
+        """Load every group from the journal's store and begin a new reign. Also the way back after a failure."""
+        self._refusal = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        self._groups = await load_groups(self._journal.store)
+        self._reign = await self._journal.store.next_reign()
+        self._heard.clear()
+        self._positions.clear()
+        self._changed = dict.fromkeys(self._groups)
+        self._refusal = None
+        for name in sorted(name for name, group in self._groups.items() if group.exists):
+            self.submit(c.TakeOver(group_id=name, at_ms=self._now()))
+        await self._journal.durable(self._journal.last_position)
+        self._clean_later()
+
+    def stop(self) -> None:
+        """Answer whoever still waits with NOT_COORDINATOR, and take nothing more. The journal stays open."""
+        self._unload(ErrorCode.NOT_COORDINATOR)
+
+    def _crash(self, error: StoreError) -> None:
+        """The disk failed, so the coordinator counts as crashed: what is not durable never happened."""
+        if self._refusal is None:
+            self._log.error("store-failed", error=str(error))
+            unsent, self._unsent = self._unsent, {}
+            self._unload(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            for command, answering in unsent.values():
+                answering(unavailable(command, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+
+    def _unload(self, refusal: ErrorCode) -> None:
+        self._refusal = refusal
+        self._timers.stop()
+        if self._cleaning:
+            self._cleaning.cancel()
+        parked, self._parked = self._parked, {}
+        for command, answering in parked.values():
+            answering(unavailable(command, ErrorCode.NOT_COORDINATOR))
+
+    # The one way in
+
+    def submit(self, command: c.Command, answering: Answering | None = None, cause: Cause | None = None) -> None:
+        """Deal with a command now; `answering` is called once, now or later, or never if a resent request takes its
+        place. A connection that is lost changes nothing: whoever is gone is answered into the void."""
+        if self._refusal is not None:
+            if answering:
+                answering(unavailable(command, self._refusal))
+            return
+        name = command.group_id
+        group = self._groups.get(name)
+        decision = decide(self.settings, Group(name=name) if group is None else group, command)
+        if decision.events and not self._record(name, decision, cause):
+            if answering:
+                answering(unavailable(command, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+            return
+        if decision.heard:
+            self._heard.setdefault(name, {}).update(dict.fromkeys(decision.heard, command.at_ms))
+        self._answer(name, decision, command, answering)
+
+    def _record(self, name: str, decision: Decision, cause: Cause | None) -> bool:
+        """Fold and queue the events in one step; False if the disk has just failed."""
+        first = decision.group.number - len(decision.events) + 1
+        because = written_cause(cause) if cause else None
+        try:
+            self._positions[name] = self._journal.append(
+                [written(name, first + i, self._reign, event, because) for i, event in enumerate(decision.events)]
+            )
+        except StoreError as error:
+            self._crash(error)
+            return False
+        self._groups[name] = decision.group
+        self._changed[name] = None
+        self._forget_the_gone(name, decision.group)
+        self._timers.look_again(name)
+        self._tell(name, decision.events)
+        return True
+
+    def _answer(self, name: str, decision: Decision, command: c.Command, answering: Answering | None) -> None:
+        if decision.parked and answering:
+            self._parked[name, decision.parked] = (command, answering)
+        elif decision.answer is not None and answering:
+            self._send(name, command, answering, decision.answer)
+        for reply in decision.replies:
+            waiting = self._parked.pop((name, reply.place), None)
+            if waiting:
+                self._send(name, *waiting, reply.message)
+
+    def _send(self, name: str, command: c.Command, answering: Answering, message: Structure) -> None:
+        """No answer leaves before the last position that its group has now is durable."""
+        position = self._positions.get(name, 0)
+        if position <= self._journal.durable_position:
+            answering(message)
+            return
+        token = object()
+        self._unsent[token] = (command, answering)
+
+        def send() -> None:
+            if self._unsent.pop(token, None):
+                answering(message)
+
+        self._journal.when_durable(position, send)
+
+    def _forget_the_gone(self, name: str, group: Group) -> None:
+        heard = self._heard.get(name)
+        if heard and len(heard) > len(group.members):
+            self._heard[name] = {member: at_ms for member, at_ms in heard.items() if member in group.members}
+
+    def _tell(self, name: str, events: tuple[Event, ...]) -> None:
+        for event in events:
+            kind = NAME_OF[type(event)]
+            if kind in TOLD:
+                shown = {key: getattr(event, key) for key in ("member", "generation", "leader") if hasattr(event, key)}
+                self._log.info(kind, group=name, **shown, reason=event.reason)
+
+    # Silence
+
+    def _next_deadline(self, name: str) -> Deadline | None:
+        group = self._groups.get(name)
+        return next_deadline(group, self._heard.get(name, {})) if group else None
+
+    def _silence(self, name: str, deadline: Deadline) -> None:
+        command = c.DeadlinePassed(
+            group_id=name,
+            at_ms=self._now(),
+            kind=deadline.kind,
+            member=deadline.member,
+            last_heard_ms=deadline.last_heard_ms,
+        )
+        cause = Cause(deadline=deadline.kind.value, member=deadline.member, since_ms=deadline.last_heard_ms)
+        self.submit(command, cause=cause)
+
+    def _clean_later(self) -> None:
+        interval = self.settings.offsets_retention_check_interval_ms / 1000
+        self._cleaning = asyncio.get_running_loop().call_later(interval, self._clean)
+
+    def _clean(self) -> None:
+        for name in [name for name, group in self._groups.items() if group.exists]:
+            self.submit(c.ForgetOldOffsets(group_id=name, at_ms=self._now()), cause=Cause(deadline="retention"))
+        self._clean_later()
+
+    # Looking in from outside
+
+    @property
+    def is_ready(self) -> bool:
+        """Every group is loaded, and requests are dealt with."""
+        return self._refusal is None
+
+    @property
+    def refusal(self) -> ErrorCode | None:
+        """What every request gets at present, if none can be dealt with."""
+        return self._refusal
+
+    def groups(self) -> Iterator[Group]:
+        """Every group that exists, in the order in which they came."""
+        return (group for group in self._groups.values() if group.exists)
+
+    def group(self, name: str) -> Group:
+        """One group as it is now."""
+        return self._groups.get(name) or Group(name=name)
+
+    def take_snapshots(self) -> list[Snapshot]:
+        """The groups that changed since this was last asked, as of the journal's last position."""
+        changed, self._changed = self._changed, {}
+        position = self._journal.last_position
+        return [
+            snapshot(self._groups[name], self._positions.get(name, position), self._reign)
+            for name in changed
+            if name in self._groups
+        ]
+
+    # A thin face over `submit`
+
+    async def join_group(self, command: c.JoinGroup, cause: Cause | None = None) -> JoinGroupResponse:
+        return cast(JoinGroupResponse, await self._ask(command, cause))
+
+    async def sync_group(self, command: c.SyncGroup, cause: Cause | None = None) -> SyncGroupResponse:
+        return cast(SyncGroupResponse, await self._ask(command, cause))
+
+    async def heartbeat(self, command: c.Heartbeat, cause: Cause | None = None) -> HeartbeatResponse:
+        return cast(HeartbeatResponse, await self._ask(command, cause))
+
+    async def leave_group(self, command: c.LeaveGroup, cause: Cause | None = None) -> LeaveGroupResponse:
+        return cast(LeaveGroupResponse, await self._ask(command, cause))
+
+    async def commit_offsets(self, command: c.CommitOffsets, cause: Cause | None = None) -> OffsetCommitResponse:
+        return cast(OffsetCommitResponse, await self._ask(command, cause))
+
+    async def fetch_offsets(self, command: c.FetchOffsets, cause: Cause | None = None) -> OffsetFetchResponseGroup:
+        return cast(OffsetFetchResponseGroup, await self._ask(command, cause))
+
+    async def delete_offsets(self, command: c.DeleteOffsets, cause: Cause | None = None) -> OffsetDeleteResponse:
+        return cast(OffsetDeleteResponse, await self._ask(command, cause))
+
+    async def describe_group(self, command: c.DescribeGroup, cause: Cause | None = None) -> DescribedGroup:
+        return cast(DescribedGroup, await self._ask(command, cause))
+
+    async def delete_group(self, command: c.DeleteGroup, cause: Cause | None = None) -> DeletableGroupResult:
+        return cast(DeletableGroupResult, await self._ask(command, cause))
+
+    async def _ask(self, command: c.Command, cause: Cause | None) -> Structure:
+        answer: asyncio.Future[Structure] = asyncio.get_running_loop().create_future()
+
+        def answering(message: Structure) -> None:
+            # A caller that was cancelled no longer listens, and the group does not mind.
+            if not answer.done():
+                answer.set_result(message)
+
+        self.submit(command, answering, cause)
+        return await answer

@@ -1,0 +1,41 @@
+"""What a command leads to. A refusal is an answer with a code, never an exception, and may carry events.
+
+decision = decide(settings, group, Heartbeat(...))
+decision.answer, decision.events, decision.group
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from regroup.coordinator import commands as c
+from regroup.coordinator.decision import Decision
+from regroup.coordinator.group import Group
+from regroup.coordinator.inspection import delete_group, describe_group
+from regroup.coordinator.joining import join_group
+from regroup.coordinator.membership import heartbeat, leave_group
+from regroup.coordinator.offsets import commit_offsets, delete_offsets, fetch_offsets, forget_old_offsets
+from regroup.coordinator.settings import Settings
+from regroup.coordinator.silence import deadline_passed
+from regroup.coordinator.syncing import sync_group
+from regroup.coordinator.takeover import take_over
+
+
+def decide(settings: Settings, group: Group, command: c.Command) -> Decision:
+    """Pure: the same settings, group and command give the same decision."""
+    return DECIDE[type(command)](settings, group, command)
+
+
+DECIDE: Final[dict[type[c.Command], Callable[[Settings, Group, Any], Decision]]] = {
+    c.JoinGroup: join_group,
+    c.SyncGroup: sync_group,
+    c.Heartbeat: heartbeat,
+    c.LeaveGroup: leave_group,
+    c.CommitOffsets: commit_offsets,
+    c.FetchOffsets: fetch_offsets,
+    c.DeleteOffsets: delete_offsets,
+    c.DescribeGroup: describe_group,
+    c.DeleteGroup: delete_group,
+    c.DeadlinePassed: deadline_passed,
+    c.ForgetOldOffsets: forget_old_offsets,
+    c.TakeOver: take_over,
+}

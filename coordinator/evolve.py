@@ -1,0 +1,297 @@
+"""Folding events: what the group is after something happened to it. It cannot refuse, because it already happened."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from msgspec.structs import replace
+
+from regroup.coordinator import events as e
+from regroup.coordinator.group import Group, JoinPhase, Member, MemberId, ReservedId, State, StoredGroup, Waiting
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+def evolve(group: Group, event: e.Event) -> Group:
+    """The group after the event. The same events give the same group, for ever and everywhere."""
+    after: Group = EVOLVE[type(event)](group, event)
+    if after.state is group.state or isinstance(event, e.CoordinatorLoaded):
+        return replace(after, number=group.number + 1)
+    return replace(after, number=group.number + 1, state_since_ms=event.at_ms)
+
+
+def group_created(group: Group, event: e.GroupCreated) -> Group:
+    fresh = Group(name=group.name, state=State.EMPTY, loaded_at_ms=group.loaded_at_ms)
+    return replace(fresh, stored=StoredGroup(state_since_ms=event.at_ms)) if event.by_join else fresh
+
+
+def member_id_given(group: Group, event: e.MemberIdGiven) -> Group:
+    reserved = ReservedId(event.session_timeout_ms, event.at_ms)
+    return replace(group, reserved_ids=group.reserved_ids | {event.member: reserved})
+
+
+def member_id_forgotten(group: Group, event: e.MemberIdForgotten) -> Group:
+    return replace(group, reserved_ids=without(group.reserved_ids, event.member))
+
+
+def member_joined(group: Group, event: e.MemberJoined) -> Group:
+    member = Member(
+        member_id=event.member,
+        instance_id=event.instance_id,
+        client_id=event.client_id,
+        client_host=event.client_host,
+        session_timeout_ms=event.session_timeout_ms,
+        rebalance_timeout_ms=event.rebalance_timeout_ms,
+        protocols=event.protocols,
+        joined_at_ms=event.at_ms,
+        is_newcomer=True,
+        waiting=Waiting.JOIN,
+    )
+    phase = group.join_phase
+    return replace(
+        group,
+        protocol_type=group.protocol_type if group.members else event.protocol_type,
+        members=group.members | {event.member: member},
+        static_members=with_instance(group.static_members, event.instance_id, event.member),
+        reserved_ids=without(group.reserved_ids, event.member),
+        join_phase=replace(phase, newcomers=True) if phase and phase.initial else phase,
+    )
+
+
+def member_rejoined(group: Group, event: e.MemberRejoined) -> Group:
+    return with_member(
+        group,
+        replace(
+            group.members[event.member],
+            session_timeout_ms=event.session_timeout_ms,
+            rebalance_timeout_ms=event.rebalance_timeout_ms,
+            protocols=event.protocols,
+            waiting=Waiting.JOIN,
+        ),
+    )
+
+
+def static_member_replaced(group: Group, event: e.StaticMemberReplaced) -> Group:
+    newcomer = replace(
+        group.members[event.replaces],
+        member_id=event.member,
+        session_timeout_ms=event.session_timeout_ms,
+        rebalance_timeout_ms=event.rebalance_timeout_ms,
+        protocols=event.protocols,
+        is_newcomer=False,
+        waiting=Waiting.JOIN if event.waits else None,
+    )
+    return replace(
+        group,
+        members=without(group.members, event.replaces) | {event.member: newcomer},
+        static_members=group.static_members | {event.instance_id: event.member},
+        leader=event.member if group.leader == event.replaces else group.leader,
+    )
+
+
+def leader_elected(group: Group, event: e.LeaderElected) -> Group:
+    return replace(group, leader=event.leader)
+
+
+def rebalance_started(group: Group, event: e.RebalanceStarted) -> Group:
+    """In the sync phase this takes assignments and parked SyncGroups back; in Stable they stay to be looked at."""
+    members = group.members
+    if group.state is State.COMPLETING:
+        members = {
+            name: replace(member, assignment=b"", waiting=None if member.waiting is Waiting.SYNC else member.waiting)
+            for name, member in members.items()
+        }
+    return replace(
+        group,
+        state=State.PREPARING,
+        members=members,
+        join_phase=JoinPhase(event.deadline_ms, event.initial, event.delay_ms, event.remaining_ms),
+        owes_sync=(),
+        written_assignment=None,
+    )
+
+
+def join_phase_prolonged(group: Group, event: e.JoinPhaseProlonged) -> Group:
+    initial = group.join_phase is not None and group.join_phase.initial
+    return replace(group, join_phase=JoinPhase(event.deadline_ms, initial, event.delay_ms, event.remaining_ms))
+
+
+def generation_started(group: Group, event: e.GenerationStarted) -> Group:
+    return replace(
+        group,
+        state=State.COMPLETING,
+        generation=event.generation,
+        protocol_name=event.protocol_name,
+        leader=event.leader,
+        members={
+            name: replace(member, is_newcomer=False, waiting=None, assignment=b"")
+            for name, member in group.members.items()
+        },
+        join_phase=None,
+        owes_sync=tuple(group.members),
+        sync_deadline_ms=event.sync_deadline_ms,
+        subscribed_topics=event.subscribed_topics,
+    )
+
+
+def group_emptied(group: Group, event: e.GroupEmptied) -> Group:
+    return replace(
+        group,
+        state=State.EMPTY,
+        generation=event.generation,
+        protocol_name=None,
+        leader=None,
+        join_phase=None,
+        subscribed_topics=(),
+        stored=StoredGroup(group.protocol_type, event.generation, None, None, event.at_ms),
+    )
+
+
+def member_synced(group: Group, event: e.MemberSynced) -> Group:
+    group = replace(group, owes_sync=tuple(name for name in group.owes_sync if name != event.member))
+    if not event.waits:
+        return group
+    return with_member(group, replace(group.members[event.member], waiting=Waiting.SYNC))
+
+
+def assignment_written(group: Group, event: e.AssignmentWritten) -> Group:
+    assigned = {
+        name: replace(member, assignment=event.assignment.get(name, b"")) for name, member in group.members.items()
+    }
+    return replace(
+        group,
+        written_assignment=event.assignment,
+        stored=as_stored(replace(group, members=assigned)),
+    )
+
+
+def assignment_committed(group: Group, event: e.AssignmentCommitted) -> Group:
+    shares = group.written_assignment or {}
+    return replace(
+        group,
+        state=State.STABLE,
+        members={
+            name: replace(
+                member,
+                assignment=shares.get(name, b""),
+                waiting=None if member.waiting is Waiting.SYNC else member.waiting,
+            )
+            for name, member in group.members.items()
+        },
+        written_assignment=None,
+    )
+
+
+def member_gone(group: Group, event: e.MemberLeft | e.MemberExpelled) -> Group:
+    member = group.members[event.member]
+    return replace(
+        group,
+        members=without(group.members, event.member),
+        static_members=without(group.static_members, member.instance_id),
+        leader=None if group.leader == event.member else group.leader,
+        owes_sync=tuple(name for name in group.owes_sync if name != event.member),
+    )
+
+
+def group_stored(group: Group, event: e.GroupStored) -> Group:
+    return replace(group, stored=as_stored(group))
+
+
+def offsets_committed(group: Group, event: e.OffsetsCommitted) -> Group:
+    offsets = dict(group.offsets)
+    for topic, partitions in event.offsets.items():
+        offsets[topic] = offsets.get(topic, {}) | partitions
+    return replace(group, offsets=offsets)
+
+
+def offsets_forgotten(group: Group, event: e.OffsetsForgotten) -> Group:
+    offsets = dict(group.offsets)
+    for topic, partitions in event.partitions.items():
+        left = {number: offset for number, offset in offsets.get(topic, {}).items() if number not in partitions}
+        offsets = offsets | {topic: left} if left else without(offsets, topic)
+    return replace(group, offsets=offsets)
+
+
+def group_deleted(group: Group, event: e.GroupDeleted) -> Group:
+    return Group(name=group.name, loaded_at_ms=group.loaded_at_ms)
+
+
+def coordinator_loaded(group: Group, event: e.CoordinatorLoaded) -> Group:
+    stored = group.stored
+    fresh = Group(name=group.name, offsets=group.offsets, stored=stored, loaded_at_ms=event.at_ms)
+    if stored is None:
+        # Offsets without a group record make a simple group: Empty, generation 0, no protocol type.
+        return replace(fresh, state=State.EMPTY, state_since_ms=event.at_ms) if group.offsets else fresh
+    return replace(
+        fresh,
+        state=State.STABLE if stored.members else State.EMPTY,
+        state_since_ms=stored.state_since_ms,
+        generation=stored.generation,
+        protocol_type=stored.protocol_type,
+        protocol_name=stored.protocol_name,
+        leader=stored.leader,
+        members={member.member_id: member for member in stored.members},
+        static_members={member.instance_id: member.member_id for member in stored.members if member.instance_id},
+        subscribed_topics=event.subscribed_topics,
+    )
+
+
+def as_stored(group: Group) -> StoredGroup:
+    """The record that Kafka writes of the group: of each member only the chosen protocol (facts 5)."""
+    return StoredGroup(
+        protocol_type=group.protocol_type,
+        generation=group.generation,
+        protocol_name=group.protocol_name,
+        leader=group.leader,
+        state_since_ms=group.state_since_ms,
+        members=tuple(as_stored_member(member, group.protocol_name) for member in group.members.values()),
+    )
+
+
+def as_stored_member(member: Member, protocol_name: str | None) -> Member:
+    chosen = tuple(protocol for protocol in member.protocols if protocol.name == protocol_name)
+    return replace(member, protocols=chosen, waiting=None, is_newcomer=False)
+
+
+def with_member(group: Group, member: Member) -> Group:
+    return replace(group, members=group.members | {member.member_id: member})
+
+
+def with_instance(known: dict[str, MemberId], instance_id: str | None, member: MemberId) -> dict[str, MemberId]:
+    return known if instance_id is None else known | {instance_id: member}
+
+
+def without(mapping: Mapping[Key, Value], gone: Key | None) -> dict[Key, Value]:
+    return {key: value for key, value in mapping.items() if key != gone}
+
+
+def fold(group: Group, history: Iterable[e.Event]) -> Group:
+    """The group after a history."""
+    for event in history:
+        group = evolve(group, event)
+    return group
+
+
+EVOLVE: Final[dict[type[e.Event], Callable[[Group, Any], Group]]] = {
+    e.GroupCreated: group_created,
+    e.MemberIdGiven: member_id_given,
+    e.MemberIdForgotten: member_id_forgotten,
+    e.MemberJoined: member_joined,
+    e.MemberRejoined: member_rejoined,
+    e.StaticMemberReplaced: static_member_replaced,
+    e.LeaderElected: leader_elected,
+    e.RebalanceStarted: rebalance_started,
+    e.JoinPhaseProlonged: join_phase_prolonged,
+    e.GenerationStarted: generation_started,
+    e.GroupEmptied: group_emptied,
+    e.MemberSynced: member_synced,
+    e.AssignmentWritten: assignment_written,
+    e.AssignmentCommitted: assignment_committed,
+    e.MemberLeft: member_gone,
+    e.MemberExpelled: member_gone,
+    e.GroupStored: group_stored,
+    e.OffsetsCommitted: offsets_committed,
+    e.OffsetsForgotten: offsets_forgotten,
+    e.GroupDeleted: group_deleted,
+    e.CoordinatorLoaded: coordinator_loaded,
+}

@@ -1,0 +1,175 @@
+"""What a group is at one moment: a value, and the sum of its events.
+
+    EMPTY → PREPARING → COMPLETING → STABLE, and back to PREPARING whenever somebody comes, goes or changes
+
+Everything is immutable: `evolve` makes new values, so that any moment of a history can be kept and compared for free.
+Mappings keep the order in which their keys came, and that order decides wherever Kafka leaves a choice to a hash map.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import TypeAlias
+
+import msgspec
+
+MemberId: TypeAlias = str
+InstanceId: TypeAlias = str
+
+NEWCOMER_TIMEOUT_MS = 300_000
+"""A member that has never completed a join phase is timed by this, not by its session timeout (facts 1c)."""
+
+
+class State(StrEnum):
+    """Kafka's five states of a classic group, by the names that DescribeGroups shows."""
+
+    EMPTY = "Empty"
+    """No members; perhaps offsets."""
+    PREPARING = "PreparingRebalance"
+    """The join phase: everybody is expected to send JoinGroup."""
+    COMPLETING = "CompletingRebalance"
+    """The sync phase: a generation has begun, and the leader's assignment is awaited."""
+    STABLE = "Stable"
+    """Everybody has, or can fetch, a share."""
+    DEAD = "Dead"
+    """There is no such group: not yet, or no longer."""
+
+
+class Waiting(StrEnum):
+    """Which answer the coordinator holds back."""
+
+    JOIN = "join"
+    SYNC = "sync"
+
+
+class Protocol(msgspec.Struct, frozen=True, array_like=True):
+    """An assignor that a member offers, and its subscription in that assignor's form."""
+
+    name: str
+    metadata: bytes = b""
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One consumer as the coordinator knows it."""
+
+    member_id: MemberId
+    instance_id: InstanceId | None = None
+    """Of a static member (KIP-345)."""
+    client_id: str = ""
+    client_host: str = ""
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: tuple[Protocol, ...]
+    """In the member's order of preference."""
+    joined_at_ms: int = 0
+    is_newcomer: bool = False
+    """It has not completed a join phase yet."""
+    waiting: Waiting | None = None
+    assignment: bytes = b""
+
+    def metadata(self, protocol_name: str | None) -> bytes:
+        """The member's subscription for one assignor; empty if it does not offer it."""
+        return next((protocol.metadata for protocol in self.protocols if protocol.name == protocol_name), b"")
+
+    def offers(self, protocol_name: str) -> bool:
+        return any(protocol.name == protocol_name for protocol in self.protocols)
+
+
+class ReservedId(msgspec.Struct, frozen=True):
+    """A member id that was handed out with MEMBER_ID_REQUIRED and has not come back yet (KIP-394)."""
+
+    session_timeout_ms: int
+    given_at_ms: int
+
+
+class JoinPhase(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The running join phase: when it ends at the latest, and whether it may still be drawn out."""
+
+    deadline_ms: int
+    initial: bool = False
+    """The group was Empty before: the phase lasts for the initial delay even if everybody has joined (KIP-134)."""
+    delay_ms: int = 0
+    """The length of the present delay; only of an initial phase."""
+    remaining_ms: int = 0
+    """How much longer the initial phase may be drawn out."""
+    newcomers: bool = False
+    """Somebody has joined since the delay was last set."""
+
+
+class CommittedOffset(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a group stands in one partition: `offset` is that of the next record to read."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    committed_at_ms: int = 0
+    expires_at_ms: int | None = None
+    """Only where the commit itself asked for it (OffsetCommit v2 to v4)."""
+
+
+Offsets: TypeAlias = dict[str, dict[int, CommittedOffset]]
+
+
+class StoredGroup(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What Kafka's own log would hold of the group: the last GroupMetadata record.
+
+    A coordinator that takes over knows this and the offsets, and nothing else (facts 5 and 6c).
+    """
+
+    protocol_type: str = ""
+    generation: int = 0
+    protocol_name: str | None = None
+    leader: MemberId | None = None
+    state_since_ms: int = 0
+    members: tuple[Member, ...] = ()
+    """Each with the chosen protocol alone."""
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One consumer group. `Group(name=…)` is the group before its first event."""
+
+    name: str
+    state: State = State.DEAD
+    state_since_ms: int = 0
+    generation: int = 0
+    protocol_type: str = ""
+    protocol_name: str | None = None
+    """The assignor chosen for this generation."""
+    leader: MemberId | None = None
+    members: dict[MemberId, Member] = {}
+    static_members: dict[InstanceId, MemberId] = {}
+    reserved_ids: dict[MemberId, ReservedId] = {}
+    join_phase: JoinPhase | None = None
+    owes_sync: tuple[MemberId, ...] = ()
+    """Members of this generation whose SyncGroup has not come yet."""
+    sync_deadline_ms: int = 0
+    """Means something only while somebody owes a sync."""
+    written_assignment: dict[MemberId, bytes] | None = None
+    """The leader's assignment while the log has written but not committed it."""
+    subscribed_topics: tuple[str, ...] | None = ()
+    """Of the last completed join phase; None where a subscription could not be read: then any topic counts."""
+    offsets: Offsets = {}
+    stored: StoredGroup | None = None
+    number: int = 0
+    """Of the last event within this group."""
+    loaded_at_ms: int = 0
+    """When the present coordinator took the group over."""
+
+    @property
+    def exists(self) -> bool:
+        return self.state is not State.DEAD
+
+    @property
+    def everybody_has_joined(self) -> bool:
+        return not self.reserved_ids and all(member.waiting is Waiting.JOIN for member in self.members.values())
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long a join or sync phase may last: the longest that any member asked for."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def waiting(self, answer: Waiting) -> Iterator[Member]:
+        """The members whose answer of this kind is held back, in the order in which they came."""
+        return (member for member in self.members.values() if member.waiting is answer)
+
+    def committed(self, topic: str, partition: int) -> CommittedOffset | None:
+        return self.offsets.get(topic, {}).get(partition)

@@ -1,0 +1,37 @@
+"""Reading groups back from a store: the fold is the only source of what a group is."""
+
+from collections.abc import AsyncIterator
+
+from regroup.coordinator.events import Event
+from regroup.coordinator.evolve import evolve
+from regroup.coordinator.group import Group
+from regroup.coordinator.written import SNAPSHOT_VERSION, read, read_snapshot
+from regroup.storage.records import Record
+from regroup.storage.store import ANY, EventStore, Groups
+
+
+async def load_groups(store: EventStore, until: int | None = None) -> dict[str, Group]:
+    """Every group as of a position (the last, if none is given), from the newest snapshots and what came after."""
+    after, groups = await load_snapshots(store, until)
+    async for record in store.read(after=after, until=until):
+        if record.group is not None:
+            group = groups.get(record.group) or Group(name=record.group)
+            groups[record.group] = evolve(group, read(record))
+    return groups
+
+
+async def load_snapshots(store: EventStore, until: int | None) -> tuple[int, dict[str, Group]]:
+    """Where the fold may begin, and from what. Snapshots in another shape than ours are left aside, all of them."""
+    cut, snapshots = await store.load_snapshots(until)
+    if any(each.version != SNAPSHOT_VERSION for each in snapshots if each.group is not None):
+        return store.trimmed_through, {}
+    return cut, {each.group: read_snapshot(each) for each in snapshots if each.group is not None}
+
+
+async def history(
+    store: EventStore, *, group: str | Groups = ANY, after: int = 0, until: int | None = None
+) -> AsyncIterator[tuple[Record, Event]]:
+    """The records about groups, each with its event, in order of position."""
+    async for record in store.read(group=group, after=after, until=until):
+        if record.group is not None:
+            yield record, read(record)

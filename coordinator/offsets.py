@@ -1,0 +1,162 @@
+"""Offsets: committed, fetched, deleted, and forgotten when they are old."""
+
+from regroup.coordinator import answers
+from regroup.coordinator.checks import refuse_generation
+from regroup.coordinator.commands import CommitOffsets, DeleteOffsets, FetchOffsets, ForgetOldOffsets, OffsetToCommit
+from regroup.coordinator.decision import Decision, Unfolding
+from regroup.coordinator.events import GroupCreated, GroupDeleted, OffsetsCommitted, OffsetsForgotten
+from regroup.coordinator.group import CommittedOffset, Group, Offsets, State
+from regroup.coordinator.settings import Settings
+from regroup.coordinator.vote import CONSUMER
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.java_order import utf16_order
+from regroup.protocol.messages.offsets import (
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+NO_OFFSET = CommittedOffset(-1)
+
+
+def commit_offsets(settings: Settings, group: Group, command: CommitOffsets) -> Decision:
+    """Members commit for their generation; anybody may commit while nobody is in the group."""
+    now = Unfolding(group, command.at_ms)
+    if refused := refuse_commit(group, command):
+        return now.ends(answers.committed(command, refused))
+    if not group.exists:
+        now.happens(GroupCreated(at_ms=now.at_ms, by_join=False, reason="somebody committed offsets for it"))
+    if command.member_id:
+        now.hears(command.member_id)
+    limit = settings.offset_metadata_max_bytes
+    too_long = {
+        (offset.topic, offset.partition): ErrorCode.OFFSET_METADATA_TOO_LARGE
+        for offset in command.offsets
+        if len(utf16_order(offset.metadata)) > 2 * limit
+    }
+    fitting = [offset for offset in command.offsets if (offset.topic, offset.partition) not in too_long]
+    if fitting:
+        offsets = as_committed(fitting, command)
+        now.happens(OffsetsCommitted(at_ms=now.at_ms, member=command.member_id, offsets=offsets))
+    return now.ends(answers.committed(command, too_long))
+
+
+def refuse_commit(group: Group, command: CommitOffsets) -> ErrorCode | None:
+    """In Kafka's order (facts 3d): the outgoing generation may commit until the join phase ends, and then must wait."""
+    if not group.exists:
+        if command.generation_id < 0:
+            return None
+        return ErrorCode.GROUP_ID_NOT_FOUND if command.knows_missing_groups else ErrorCode.ILLEGAL_GENERATION
+    if command.generation_id < 0 and group.state is State.EMPTY:
+        return None
+    if command.generation_id < 0 and not command.member_id and command.group_instance_id is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    refused = refuse_generation(group, command.member_id, command.group_instance_id, command.generation_id)
+    if refused is None and group.state is State.COMPLETING:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return refused
+
+
+def as_committed(offsets: list[OffsetToCommit], command: CommitOffsets) -> Offsets:
+    expires_at_ms = None if command.retention_ms is None else command.at_ms + command.retention_ms
+    committed: Offsets = {}
+    for offset in offsets:
+        committed.setdefault(offset.topic, {})[offset.partition] = CommittedOffset(
+            offset.offset, offset.leader_epoch, offset.metadata, command.at_ms, expires_at_ms
+        )
+    return committed
+
+
+def fetch_offsets(settings: Settings, group: Group, command: FetchOffsets) -> Decision:
+    """Where the group stands. Neither membership nor the topic's existence is looked at; -1 means nothing."""
+    asked = command.partitions
+    if asked is None:
+        asked = {topic: tuple(partitions) for topic, partitions in group.offsets.items()}
+    topics = [
+        OffsetFetchResponseTopics(
+            name=topic,
+            partitions=[fetched(number, group.committed(topic, number) or NO_OFFSET) for number in numbers],
+        )
+        for topic, numbers in asked.items()
+    ]
+    return Decision(group, answer=OffsetFetchResponseGroup(group_id=command.group_id, topics=topics))
+
+
+def fetched(number: int, offset: CommittedOffset) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=number,
+        committed_offset=offset.offset,
+        committed_leader_epoch=offset.leader_epoch,
+        metadata=offset.metadata,
+    )
+
+
+def delete_offsets(settings: Settings, group: Group, command: DeleteOffsets) -> Decision:
+    """Offsets of a topic that a member subscribes to are kept (KIP-496)."""
+    now = Unfolding(group, command.at_ms)
+    if refused := refuse_deletion(group, command):
+        return now.ends(answers.offsets_deleted(refused))
+    codes = {
+        topic: dict.fromkeys(numbers, deletion_code(group, topic)) for topic, numbers in command.partitions.items()
+    }
+    doomed = {
+        topic: tuple(number for number in numbers if group.committed(topic, number))
+        for topic, numbers in command.partitions.items()
+        if deletion_code(group, topic) is ErrorCode.NONE
+    }
+    if any(doomed.values()):
+        partitions = {topic: numbers for topic, numbers in doomed.items() if numbers}
+        now.happens(OffsetsForgotten(at_ms=now.at_ms, partitions=partitions, reason="somebody asked for it"))
+    return now.ends(answers.offsets_deleted(ErrorCode.NONE, codes))
+
+
+def refuse_deletion(group: Group, command: DeleteOffsets) -> ErrorCode | None:
+    if not command.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    if not group.exists:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    opaque = group.protocol_type != CONSUMER and group.state is not State.EMPTY
+    return ErrorCode.NON_EMPTY_GROUP if opaque else None
+
+
+def deletion_code(group: Group, topic: str) -> ErrorCode:
+    return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed(group, topic) else ErrorCode.NONE
+
+
+def is_subscribed(group: Group, topic: str) -> bool:
+    """Where subscriptions could not be read, every topic counts."""
+    return group.subscribed_topics is None or topic in group.subscribed_topics
+
+
+def forget_old_offsets(settings: Settings, group: Group, command: ForgetOldOffsets) -> Decision:
+    """The regular look (KIP-211): offsets past their retention go, and a group with nothing left goes too."""
+    now = Unfolding(group, command.at_ms)
+    old = {
+        topic: numbers
+        for topic, partitions in group.offsets.items()
+        if (
+            numbers := tuple(n for n, offset in partitions.items() if is_old(settings, group, topic, offset, now.at_ms))
+        )
+    }
+    if old:
+        now.happens(OffsetsForgotten(at_ms=now.at_ms, partitions=old, reason="they outlived their retention"))
+    if now.group.state is State.EMPTY and not now.group.offsets and not now.group.reserved_ids:
+        now.happens(GroupDeleted(at_ms=now.at_ms, reason="it has neither members nor offsets"))
+    return now.ends()
+
+
+def is_old(settings: Settings, group: Group, topic: str, offset: CommittedOffset, at_ms: int) -> bool:
+    """A group that had members keeps its offsets until long after it became Empty; otherwise each goes by its own age.
+
+    While members gather nothing is forgotten, and in Stable only what nobody subscribes to.
+    """
+    retention_ms = settings.offsets_retention_minutes * 60_000
+    since_ms = offset.committed_at_ms
+    if group.protocol_type:
+        if group.state is State.EMPTY:
+            since_ms = group.state_since_ms
+        elif group.state is not State.STABLE or group.protocol_type != CONSUMER or is_subscribed(group, topic):
+            return False
+    if offset.expires_at_ms is not None:
+        return at_ms >= offset.expires_at_ms
+    return at_ms - since_ms >= retention_ms

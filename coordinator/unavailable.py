@@ -1,0 +1,34 @@
+"""What a request gets that cannot be dealt with now: the group is elsewhere, or is being loaded (area recovery)."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from regroup.coordinator import answers
+from regroup.coordinator import commands as c
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.message import Structure
+from regroup.protocol.messages.describe import DescribedGroup
+from regroup.protocol.messages.offsets import OffsetFetchResponseGroup
+
+
+def unavailable(command: c.Command, code: ErrorCode) -> Structure:
+    """The answer to a request, with this code in the place where this API has it."""
+    return ANSWERS[type(command)](command, code)
+
+
+def beat(command: c.Heartbeat, code: ErrorCode) -> Structure:
+    """Heartbeats are answered blindly while a group is loaded, so that members do not give up."""
+    return answers.beat(ErrorCode.NONE if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code)
+
+
+ANSWERS: Final[dict[type[c.Command], Callable[[Any, ErrorCode], Structure]]] = {
+    c.JoinGroup: lambda command, code: answers.join_refused(code, ""),
+    c.SyncGroup: lambda command, code: answers.sync_refused(code),
+    c.Heartbeat: beat,
+    c.LeaveGroup: lambda command, code: answers.left(code),
+    c.CommitOffsets: answers.committed,
+    c.FetchOffsets: lambda command, code: OffsetFetchResponseGroup(group_id=command.group_id, error_code=code),
+    c.DeleteOffsets: lambda command, code: answers.offsets_deleted(code),
+    c.DescribeGroup: lambda command, code: DescribedGroup(group_id=command.group_id, error_code=code),
+    c.DeleteGroup: lambda command, code: answers.deleted(command.group_id, code),
+}

@@ -1,0 +1,80 @@
+"""One history for everybody in a process: what to append, and whom to tell once it is durable."""
+
+import asyncio
+import heapq
+from collections.abc import Callable, Sequence
+from itertools import count
+
+from regroup.storage.commit_queue import CommitQueue
+from regroup.storage.errors import StoreError
+from regroup.storage.records import NewRecord
+from regroup.storage.store import EventStore
+
+
+class Journal:
+    """Appends records, and calls back when the disk has them: no answer leaves before what it rests on is durable.
+
+    If the store fails, callbacks that wait are dropped and `on_failure` listeners are told once; `reopen` begins again.
+    Must be made inside a running event loop.
+    """
+
+    def __init__(self, store: EventStore) -> None:
+        self.store = store
+        self._waiting: list[tuple[int, int, Callable[[], None]]] = []
+        self._turn = count()
+        self._listeners: list[Callable[[StoreError], None]] = []
+        self._queue = CommitQueue(store, on_durable=self._tell, on_failure=self._fail)
+
+    @property
+    def durable_position(self) -> int:
+        """Everything up to here is on disk."""
+        return self._queue.durable_position
+
+    @property
+    def last_position(self) -> int:
+        """Of the last record that was handed in."""
+        return self._queue.last_position
+
+    @property
+    def failure(self) -> StoreError | None:
+        """Why nothing can be appended at present, if so."""
+        return self._queue.failure
+
+    def append(self, records: Sequence[NewRecord]) -> int:
+        """Queue records; returns the position of the last. Raises the StoreError that stopped it, if one did."""
+        return self._queue.enqueue(records)
+
+    def when_durable(self, position: int, callback: Callable[[], None]) -> None:
+        """Call back once everything up to this position is on disk: at once if it is already."""
+        if position <= self.durable_position:
+            callback()
+        else:
+            heapq.heappush(self._waiting, (position, next(self._turn), callback))
+
+    async def durable(self, position: int) -> None:
+        """Wait until everything up to this position is on disk."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.when_durable(position, lambda: done.done() or done.set_result(None))
+        await done
+
+    def on_failure(self, listener: Callable[[StoreError], None]) -> None:
+        """Be told when the store fails; what was not durable is lost then."""
+        self._listeners.append(listener)
+
+    def reopen(self, store: EventStore) -> None:
+        """Go on after a failure, behind the last record of the reopened store."""
+        self.store = store
+        self._queue.restart(store)
+
+    async def close(self) -> None:
+        """Make everything durable that was handed in, and stop. The store stays open."""
+        await self._queue.close()
+
+    def _tell(self, position: int) -> None:
+        while self._waiting and self._waiting[0][0] <= position:
+            heapq.heappop(self._waiting)[2]()
+
+    def _fail(self, error: StoreError) -> None:
+        self._waiting.clear()
+        for listener in self._listeners:
+            listener(error)
