@@ -39,6 +39,8 @@ from regroup.storage.records import Snapshot
 
 Answering: TypeAlias = Callable[[Structure], None]
 """Takes the answer to one request."""
+Because: TypeAlias = Callable[[], bytes]
+"""Tells what led to a command, as JSON text; asked only if something happens."""
 
 TOLD = frozenset(
     {"rebalance-started", "generation-started", "group-emptied", "member-expelled", "member-left", "coordinator-loaded"}
@@ -61,7 +63,6 @@ class GroupCoordinator:
         self._positions: dict[str, int] = {}
         self._changed: dict[str, None] = {}
         self._parked: dict[tuple[str, Place], tuple[c.Command, Answering]] = {}
-        self._unsent: dict[object, tuple[c.Command, Answering]] = {}
         self._refusal: ErrorCode | None = ErrorCode.COORDINATOR_NOT_AVAILABLE
         self._reign = 0
         self._timers = Timers(self._next_deadline, self._silence, now)
@@ -93,10 +94,7 @@ class GroupCoordinator:
         """The disk failed, so the coordinator counts as crashed: what is not durable never happened."""
         if self._refusal is None:
             self._log.error("store-failed", error=str(error))
-            unsent, self._unsent = self._unsent, {}
             self._unload(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-            for command, answering in unsent.values():
-                answering(unavailable(command, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
 
     def _unload(self, refusal: ErrorCode) -> None:
         self._refusal = refusal
@@ -109,7 +107,7 @@ class GroupCoordinator:
 
     # The one way in
 
-    def submit(self, command: c.Command, answering: Answering | None = None, cause: Cause | None = None) -> None:
+    def submit(self, command: c.Command, answering: Answering | None = None, cause: Because | None = None) -> None:
         """Deal with a command now; `answering` is called once, now or later, or never if a resent request takes its
         place. A connection that is lost changes nothing: whoever is gone is answered into the void."""
         if self._refusal is not None:
@@ -127,10 +125,10 @@ class GroupCoordinator:
             self._heard.setdefault(name, {}).update(dict.fromkeys(decision.heard, command.at_ms))
         self._answer(name, decision, command, answering)
 
-    def _record(self, name: str, decision: Decision, cause: Cause | None) -> bool:
+    def _record(self, name: str, decision: Decision, cause: Because | None) -> bool:
         """Fold and queue the events in one step; False if the disk has just failed."""
         first = decision.group.number - len(decision.events) + 1
-        because = written_cause(cause) if cause else None
+        because = cause() if cause else None
         try:
             self._positions[name] = self._journal.append(
                 [written(name, first + i, self._reign, event, because) for i, event in enumerate(decision.events)]
@@ -161,14 +159,10 @@ class GroupCoordinator:
         if position <= self._journal.durable_position:
             answering(message)
             return
-        token = object()
-        self._unsent[token] = (command, answering)
-
-        def send() -> None:
-            if self._unsent.pop(token, None):
-                answering(message)
-
-        self._journal.when_durable(position, send)
+        loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        self._journal.when_durable(
+            position, lambda: answering(message), lambda: answering(unavailable(command, loading))
+        )
 
     def _forget_the_gone(self, name: str, group: Group) -> None:
         heard = self._heard.get(name)
@@ -197,15 +191,17 @@ class GroupCoordinator:
             last_heard_ms=deadline.last_heard_ms,
         )
         cause = Cause(deadline=deadline.kind.value, member=deadline.member, since_ms=deadline.last_heard_ms)
-        self.submit(command, cause=cause)
+        self.submit(command, cause=lambda: written_cause(cause))
 
     def _clean_later(self) -> None:
         interval = self.settings.offsets_retention_check_interval_ms / 1000
         self._cleaning = asyncio.get_running_loop().call_later(interval, self._clean)
 
     def _clean(self) -> None:
+        cause = Cause(deadline="retention")
         for name in [name for name, group in self._groups.items() if group.exists]:
-            self.submit(c.ForgetOldOffsets(group_id=name, at_ms=self._now()), cause=Cause(deadline="retention"))
+            command = c.ForgetOldOffsets(group_id=name, at_ms=self._now())
+            self.submit(command, cause=lambda: written_cause(cause))
         self._clean_later()
 
     # Looking in from outside
@@ -240,34 +236,34 @@ class GroupCoordinator:
 
     # A thin face over `submit`
 
-    async def join_group(self, command: c.JoinGroup, cause: Cause | None = None) -> JoinGroupResponse:
+    async def join_group(self, command: c.JoinGroup, cause: Because | None = None) -> JoinGroupResponse:
         return cast(JoinGroupResponse, await self._ask(command, cause))
 
-    async def sync_group(self, command: c.SyncGroup, cause: Cause | None = None) -> SyncGroupResponse:
+    async def sync_group(self, command: c.SyncGroup, cause: Because | None = None) -> SyncGroupResponse:
         return cast(SyncGroupResponse, await self._ask(command, cause))
 
-    async def heartbeat(self, command: c.Heartbeat, cause: Cause | None = None) -> HeartbeatResponse:
+    async def heartbeat(self, command: c.Heartbeat, cause: Because | None = None) -> HeartbeatResponse:
         return cast(HeartbeatResponse, await self._ask(command, cause))
 
-    async def leave_group(self, command: c.LeaveGroup, cause: Cause | None = None) -> LeaveGroupResponse:
+    async def leave_group(self, command: c.LeaveGroup, cause: Because | None = None) -> LeaveGroupResponse:
         return cast(LeaveGroupResponse, await self._ask(command, cause))
 
-    async def commit_offsets(self, command: c.CommitOffsets, cause: Cause | None = None) -> OffsetCommitResponse:
+    async def commit_offsets(self, command: c.CommitOffsets, cause: Because | None = None) -> OffsetCommitResponse:
         return cast(OffsetCommitResponse, await self._ask(command, cause))
 
-    async def fetch_offsets(self, command: c.FetchOffsets, cause: Cause | None = None) -> OffsetFetchResponseGroup:
+    async def fetch_offsets(self, command: c.FetchOffsets, cause: Because | None = None) -> OffsetFetchResponseGroup:
         return cast(OffsetFetchResponseGroup, await self._ask(command, cause))
 
-    async def delete_offsets(self, command: c.DeleteOffsets, cause: Cause | None = None) -> OffsetDeleteResponse:
+    async def delete_offsets(self, command: c.DeleteOffsets, cause: Because | None = None) -> OffsetDeleteResponse:
         return cast(OffsetDeleteResponse, await self._ask(command, cause))
 
-    async def describe_group(self, command: c.DescribeGroup, cause: Cause | None = None) -> DescribedGroup:
+    async def describe_group(self, command: c.DescribeGroup, cause: Because | None = None) -> DescribedGroup:
         return cast(DescribedGroup, await self._ask(command, cause))
 
-    async def delete_group(self, command: c.DeleteGroup, cause: Cause | None = None) -> DeletableGroupResult:
+    async def delete_group(self, command: c.DeleteGroup, cause: Because | None = None) -> DeletableGroupResult:
         return cast(DeletableGroupResult, await self._ask(command, cause))
 
-    async def _ask(self, command: c.Command, cause: Cause | None) -> Structure:
+    async def _ask(self, command: c.Command, cause: Because | None) -> Structure:
         answer: asyncio.Future[Structure] = asyncio.get_running_loop().create_future()
 
         def answering(message: Structure) -> None:

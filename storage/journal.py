@@ -14,13 +14,14 @@ from regroup.storage.store import EventStore
 class Journal:
     """Appends records, and calls back when the disk has them: no answer leaves before what it rests on is durable.
 
-    If the store fails, callbacks that wait are dropped and `on_failure` listeners are told once; `reopen` begins again.
+    If the store fails, whoever waits hears that it is lost, `on_failure` listeners are told once, and `reopen` begins
+    again.
     Must be made inside a running event loop.
     """
 
     def __init__(self, store: EventStore) -> None:
         self.store = store
-        self._waiting: list[tuple[int, int, Callable[[], None]]] = []
+        self._waiting: list[tuple[int, int, Callable[[], None], Callable[[], None]]] = []
         self._turn = count()
         self._listeners: list[Callable[[StoreError], None]] = []
         self._queue = CommitQueue(store, on_durable=self._tell, on_failure=self._fail)
@@ -44,18 +45,29 @@ class Journal:
         """Queue records; returns the position of the last. Raises the StoreError that stopped it, if one did."""
         return self._queue.enqueue(records)
 
-    def when_durable(self, position: int, callback: Callable[[], None]) -> None:
-        """Call back once everything up to this position is on disk: at once if it is already."""
+    def when_durable(self, position: int, done: Callable[[], None], lost: Callable[[], None]) -> None:
+        """Call `done` once everything up to this position is on disk (at once if it is), or `lost` if it never will."""
         if position <= self.durable_position:
-            callback()
+            done()
+        elif self.failure is not None:
+            lost()
         else:
-            heapq.heappush(self._waiting, (position, next(self._turn), callback))
+            heapq.heappush(self._waiting, (position, next(self._turn), done, lost))
 
     async def durable(self, position: int) -> None:
-        """Wait until everything up to this position is on disk."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.when_durable(position, lambda: done.done() or done.set_result(None))
-        await done
+        """Wait until everything up to this position is on disk; raises the StoreError if it never will be."""
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def done() -> None:
+            if not waiting.done():
+                waiting.set_result(None)
+
+        def lost() -> None:
+            if not waiting.done():
+                waiting.set_exception(self.failure or RuntimeError("The journal has failed."))
+
+        self.when_durable(position, done, lost)
+        await waiting
 
     def on_failure(self, listener: Callable[[StoreError], None]) -> None:
         """Be told when the store fails; what was not durable is lost then."""
@@ -75,6 +87,8 @@ class Journal:
             heapq.heappop(self._waiting)[2]()
 
     def _fail(self, error: StoreError) -> None:
-        self._waiting.clear()
+        waiting, self._waiting = self._waiting, []
         for listener in self._listeners:
             listener(error)
+        for _, _, _, lost in sorted(waiting):
+            lost()
