@@ -28,13 +28,13 @@ class Explanation:
     moved: tuple[str, ...]
 
 
-def explain(assignor: str, step: StepRecord, assignments: Assignments) -> Explanation:
-    """Explain what the assignor did in this rebalance."""
+def explain(assignor: str, step: StepRecord, assignments: Assignments, previous: Assignments) -> Explanation:
+    """Explain what the assignor did in this rebalance; `previous` is the one before, of a sequence, or empty."""
     before = {member.id: member.had() for member in step.members}
     return Explanation(
         why=tuple(_why(assignor, step)),
         rows=tuple(_row(name, before[name], assignments[name]) for name in before),
-        moved=tuple(_moved(assignor, step, before, assignments)),
+        moved=tuple(_moved(assignor, step, before, assignments, previous)),
     )
 
 
@@ -106,9 +106,15 @@ def _dealt_topics(step: StepRecord) -> dict[str, int]:
 
 
 def _moved(
-    assignor: str, step: StepRecord, before: Mapping[str, Sequence[TopicPartition]], assignments: Assignments
+    assignor: str,
+    step: StepRecord,
+    before: Mapping[str, Sequence[TopicPartition]],
+    assignments: Assignments,
+    previous: Assignments,
 ) -> list[str]:
+    gone = {each: f"{name}, who left," for name, had in previous.items() if name not in before for each in had}
     held_by = {each: name for name, partitions in before.items() for each in partitions}
+    held_by = gone | held_by
     goes_to = {each: name for name, partitions in assignments.items() for each in partitions}
     if not held_by:
         return ["Nobody had anything before."]
@@ -117,9 +123,7 @@ def _moved(
     stayed = sum(held_by.get(each) == name for each, name in goes_to.items())
     sentences = [f"{stayed} partitions stay, {len(moved)} move, {len(free)} were nobody's."]
     sentences += [f"  {each.topic}-{each.partition}: from {held_by[each]} to {goes_to[each]}" for each in sorted(moved)]
-    existing = {
-        TopicPartition(topic, number) for topic, count in _dealt_topics(step).items() for number in range(count)
-    }
+    existing = {TopicPartition(topic, each) for topic, count in _dealt_topics(step).items() for each in range(count)}
     waiting = sorted(existing - goes_to.keys()) if assignor == "cooperative-sticky" else []
     sentences += [
         f"  {each.topic}-{each.partition}: withheld, {held_by.get(each, 'its owner')} must give it up first; "

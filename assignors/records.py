@@ -56,7 +56,10 @@ class MemberRecord(msgspec.Struct, rename="camel", frozen=True):
 
     def _user_data(self, assignor: str) -> bytes | None:
         if self.user_data_raw is not None:
-            return bytes.fromhex(self.user_data_raw)
+            try:
+                return bytes.fromhex(self.user_data_raw)
+            except ValueError:
+                raise ValueError(f"userDataRaw of member {self.id} is not hexadecimal") from None
         if assignor.startswith("sticky") and (self.owned or self.user_data_generation is not None):
             return encode_sticky_user_data(StickyUserData(self.had(), self.user_data_generation))
         if assignor == "cooperative-sticky" and self.user_data_generation is not None:

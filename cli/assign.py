@@ -101,10 +101,12 @@ def _explain_one(lines: BinaryIO, args: argparse.Namespace) -> int:
         return 2
     try:
         case = read_case(line)
+        previous: dict[str, list[TopicPartition]] = {}
         for number, assignments in _dealt(case, args.algorithm):
             step = case.steps[number - 1]
             title = f"{case.id}, step {number}: {step.event or 'rebalance'}" if case.sequence else case.id
-            _draw(title, explain(_chosen(case, args.algorithm), step, assignments))
+            _draw(title, explain(_chosen(case, args.algorithm), step, assignments, previous))
+            previous = assignments
     except REFUSALS as error:
         print(f"regroup assign: {_id_of(line)}: {error}", file=sys.stderr)
         return 2
