@@ -1,0 +1,279 @@
+"""A consumer of the classic group protocol as a machine without IO: happenings in, steps out.
+
+    consumer = Consumer(ConsumerSettings(group_id="payments"))
+    step = consumer.receive(Subscribe(("orders",)), now_ms)
+    step = consumer.receive(Poll(), now_ms)
+    step.requests      to be sent, each with a number
+    step.changes       what happened to its partitions, its commits and its place in the group
+    step.raised        what poll() would throw
+    step.deadline_ms   when to come back with TimePassed, if nothing else happens
+
+It behaves as Kafka's Java client does: rebalances advance only while the application is inside poll(), heartbeats go
+on in between. Milliseconds count from any origin, but never backwards.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from regroup.assignors.interface import Assignor
+from regroup.assignors.range_assignor import RangeAssignor
+from regroup.assignors.round_robin import RoundRobinAssignor
+from regroup.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
+from regroup.members import requests
+from regroup.members.happenings import (
+    Answered,
+    Close,
+    ClusterSeen,
+    Commit,
+    Consumed,
+    EnforceRebalance,
+    Happening,
+    ListenerReturned,
+    Poll,
+    PollReturned,
+    Subscribe,
+    TimePassed,
+    Unanswered,
+    Unsubscribe,
+)
+from regroup.members.heartbeats import Heartbeats
+from regroup.members.offsets import Offsets, OpenCommit
+from regroup.members.reactions import Forgets
+from regroup.members.rebalance import Rebalance
+from regroup.members.settings import ConsumerSettings
+from regroup.members.standing import Generation, Phase, Standing
+from regroup.members.steps import (
+    Change,
+    Closed,
+    ConsumerError,
+    LeftGroup,
+    PartitionsRevoked,
+    Step,
+)
+from regroup.members.topics import Topics
+from regroup.members.wire import NoAnswer, Wire
+from regroup.protocol.consumer_protocol import TopicPartition
+
+BUILT_IN_ASSIGNORS: Final[tuple[Assignor, ...]] = (
+    RangeAssignor(),
+    RoundRobinAssignor(),
+    StickyAssignor(),
+    CooperativeStickyAssignor(),
+)
+
+
+@dataclass(slots=True)
+class _Closing:
+    until_ms: int
+    leaves_group: bool | None
+    commit: OpenCommit | None
+    left: bool = False
+
+
+class Consumer:
+    """One member of one group. `assignors` are those it may choose from by `partition_assignment_strategy`.
+
+    Raises ValueError for an unknown assignor, or for several that cannot work together.
+    """
+
+    def __init__(self, settings: ConsumerSettings, assignors: Iterable[Assignor] = BUILT_IN_ASSIGNORS) -> None:
+        self.settings = settings
+        self._changes: list[Change] = []
+        self._wire = Wire(settings)
+        self._standing = Standing()
+        self._topics = Topics(settings, self._wire)
+        self._offsets = Offsets(settings, self._wire, self._standing, self._topics, self._changes)
+        self._heartbeats = Heartbeats(settings, self._wire, self._standing, self._leave)
+        self._rebalance = Rebalance(
+            settings,
+            _offered(settings, assignors),
+            self._wire,
+            self._standing,
+            self._topics,
+            self._offsets,
+            self._heartbeats,
+            self._changes,
+        )
+        self._polling = False
+        self._raised: ConsumerError | None = None
+        self._closing: _Closing | None = None
+        self.is_closed = False
+
+    # -- what one may look at
+
+    @property
+    def phase(self) -> Phase:
+        return self._standing.phase
+
+    @property
+    def generation(self) -> Generation:
+        """Number, member id and assignor of the generation that the member believes in."""
+        return self._standing.generation
+
+    @property
+    def is_leader(self) -> bool:
+        return self._rebalance.is_leader
+
+    @property
+    def assigned(self) -> tuple[TopicPartition, ...]:
+        """The partitions it owns, in the order of its assignment."""
+        return self._offsets.held
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, int]:
+        """The offset of the next record to read, where that is known."""
+        return self._offsets.positions
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """What it subscribes to at this moment; a pattern gives what it matches."""
+        return self._topics.names
+
+    @property
+    def is_polling(self) -> bool:
+        """Whether the application is inside poll()."""
+        return self._polling
+
+    @property
+    def wants_to_join(self) -> bool:
+        """Whether the next poll would begin or continue a rebalance."""
+        return self._rebalance.wants_to_join
+
+    # -- the machine
+
+    def receive(self, happening: Happening, now_ms: int) -> Step:
+        """Take in one happening and say what follows from it."""
+        if self.is_closed:
+            return Step()
+        self._wire.now_ms = max(now_ms, self._wire.now_ms)
+        self._wire.expire()
+        self._take(happening)
+        if self._closing is None:
+            self._proceed()
+        self._offsets.proceed()
+        if self._closing is not None:
+            self._close(self._closing)
+        return self._step()
+
+    def _take(self, happening: Happening) -> None:
+        match happening:
+            case Answered(number, response):
+                self._wire.take(number, response)
+            case Unanswered(number, reason, unsupported):
+                self._wire.take(number, NoAnswer(reason, unsupported))
+            case ClusterSeen(cluster):
+                self._topics.know(cluster)
+            case TimePassed():
+                pass
+            case Poll():
+                self._polling = True
+            case PollReturned():
+                self._polling = False
+            case ListenerReturned():
+                self._rebalance.listener_returned()
+            case _:
+                self._obey(happening)
+
+    def _obey(self, wish: Happening) -> None:
+        match wish:
+            case Subscribe():
+                self._topics.subscribe(wish)
+            case Unsubscribe():
+                self._drop_all()
+                self._leave("the consumer unsubscribed from all topics")
+                self._topics.unsubscribe()
+            case Consumed(positions):
+                self._offsets.consumed(positions)
+            case Commit(offsets, wait):
+                retry_for_ms = self.settings.default_api_timeout_ms if wait else None
+                self._offsets.commit(self.positions if offsets is None else offsets, retry_for_ms=retry_for_ms)
+            case EnforceRebalance(reason):
+                self._standing.request_rejoin(reason)
+            case Close(timeout_ms, leaves_group) if self._closing is None:
+                self._polling = False
+                commit = self._offsets.commit_held(timeout_ms)
+                self._closing = _Closing(self._wire.now_ms + timeout_ms, leaves_group, commit)
+
+    def _proceed(self) -> None:
+        self._heartbeats.proceed(self._polling)
+        if not self._polling or self._raise_what_failed():
+            return
+        self._topics.proceed()
+        self._rebalance.proceed()
+        if not self._raise_what_failed():
+            self._offsets.proceed_in_poll()
+            self._topics.proceed()
+
+    def _raise_what_failed(self) -> bool:
+        """An error that was kept for it comes out of poll(), and the application is outside again."""
+        for part in (self._heartbeats, self._wire, self._rebalance, self._offsets):
+            if part.failure is not None:
+                self._raised, part.failure = part.failure, None
+                self._polling = False
+                return True
+        return False
+
+    def _leave(self, reason: str, leaves_group: bool | None = None) -> None:
+        """Say goodbye, once and without waiting for the answer. A static member goes silently, unless it is told to."""
+        standing, settings = self._standing, self.settings
+        speaks = not settings.is_static if leaves_group is None else leaves_group
+        if standing.phase is not Phase.UNJOINED and standing.generation.member_id:
+            if speaks and self._wire.coordinator is not None:
+                request = requests.leave_group(settings, standing.generation, reason)
+                self._wire.ask_coordinator(request, lambda answer: None)
+            self._changes.append(LeftGroup(reason))
+        standing.reset(Forgets.MEMBER_ID, "consumer pro-actively leaving the group")
+
+    def _drop_all(self) -> None:
+        """Give everything up in good order if the place is sure, else lose it."""
+        standing, held = self._standing, self.assigned
+        self._rebalance.abandon()
+        if standing.generation.is_none or standing.in_rebalance:
+            self._rebalance.lose_all()
+            self._rebalance.after_listener = None
+        elif held:
+            self._offsets.hold(())
+            self._changes.append(PartitionsRevoked(held))
+
+    def _close(self, closing: _Closing) -> None:
+        time_is_up = self._wire.now_ms >= closing.until_ms
+        if closing.commit is not None and not closing.commit.ended and not time_is_up:
+            return
+        if not closing.left:
+            closing.left = True
+            self._drop_all()
+            self._leave("the consumer is being closed", closing.leaves_group)
+        if time_is_up or not self._wire.waits_for_coordinator:
+            self.is_closed = True
+            self._changes.append(Closed())
+
+    # -- its result
+
+    def _step(self) -> Step:
+        requests_now, self._wire.outbox = tuple(self._wire.outbox), []
+        changes = tuple(self._changes)
+        self._changes.clear()
+        raised, self._raised = self._raised, None
+        hang_up, self._wire.hang_up = self._wire.hang_up, False
+        return Step(requests_now, changes, raised, hang_up, None if self.is_closed else self._deadline_ms())
+
+    def _deadline_ms(self) -> int | None:
+        moments = [self._wire.deadline_ms, self._offsets.deadline_ms(self._polling)]
+        if self._closing is not None:
+            moments.append(self._closing.until_ms)
+        else:
+            moments.append(self._heartbeats.deadline_ms(self._polling))
+            if self._polling:
+                moments.append(self._topics.deadline_ms)
+                if self._rebalance.after_listener is None:
+                    moments.append(self._rebalance.deadline_ms)
+        return min((moment for moment in moments if moment is not None), default=None)
+
+
+def _offered(settings: ConsumerSettings, assignors: Iterable[Assignor]) -> Sequence[Assignor]:
+    known = {assignor.name: assignor for assignor in assignors}
+    for name in settings.partition_assignment_strategy:
+        if name not in known:
+            raise ValueError(f"there is no assignor {name!r}; known are {', '.join(known)}")
+    return tuple(known[name] for name in settings.partition_assignment_strategy)

@@ -1,0 +1,76 @@
+"""How a consumer is set up, by the names of Kafka's consumer configuration."""
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+_INSTANCE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_POSITIVE: Final = (
+    "session_timeout_ms",
+    "heartbeat_interval_ms",
+    "max_poll_interval_ms",
+    "auto_commit_interval_ms",
+    "request_timeout_ms",
+    "default_api_timeout_ms",
+    "metadata_max_age_ms",
+    "retry_backoff_ms",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerSettings:
+    """Defaults are those of Kafka's own consumer. Raises ValueError for what no consumer could work with."""
+
+    group_id: str
+    client_id: str = "regroup"
+    group_instance_id: str | None = None
+    """A static member (KIP-345): it keeps its place across a restart, and does not leave when it is closed."""
+    client_rack: str | None = None
+    partition_assignment_strategy: tuple[str, ...] = ("range", "cooperative-sticky")
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 3_000
+    max_poll_interval_ms: int = 300_000
+    enable_auto_commit: bool = True
+    auto_commit_interval_ms: int = 5_000
+    auto_offset_reset: Literal["earliest", "latest"] = "latest"
+    exclude_internal_topics: bool = True
+    allow_auto_create_topics: bool = True
+    metadata_max_age_ms: int = 300_000
+    request_timeout_ms: int = 30_000
+    default_api_timeout_ms: int = 60_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    waits_for_listener: bool = False
+    """After each callback (revoked, assigned, lost) nothing more is asked of the group until `ListenerReturned`.
+
+    Not one of Kafka's: there a callback is a method, and its return is what this flag makes visible."""
+
+    def __post_init__(self) -> None:
+        for name in _POSITIVE:
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise ValueError(
+                f"heartbeat_interval_ms ({self.heartbeat_interval_ms}) must be below "
+                f"session_timeout_ms ({self.session_timeout_ms})"
+            )
+        if not self.partition_assignment_strategy:
+            raise ValueError("partition_assignment_strategy needs at least one assignor")
+        if self.group_instance_id is not None and not _INSTANCE_ID.fullmatch(self.group_instance_id):
+            raise ValueError(
+                f"group_instance_id {self.group_instance_id!r}: 1 to 249 letters, digits, '.', '_' or '-' are allowed"
+            )
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long the group waits for this member to rejoin: the time it may take between two polls."""
+        return self.max_poll_interval_ms
+
+    @property
+    def is_static(self) -> bool:
+        return self.group_instance_id is not None
+
+    def backoff_ms(self, attempts: int) -> int:
+        """Pause after so many failed attempts in a row, doubling up to the limit (KIP-580, without its jitter)."""
+        doubled = self.retry_backoff_ms << min(attempts, 20)
+        return min(doubled, max(self.retry_backoff_ms, self.retry_backoff_max_ms))
