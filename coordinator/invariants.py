@@ -1,0 +1,146 @@
+"""What must hold of every group at every moment. One invariant, one function, one sentence: a failing run prints it."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Final, TypeAlias
+
+from regroup.coordinator.events import CoordinatorLoaded, Event
+from regroup.coordinator.group import Group, State, Waiting
+from regroup.coordinator.moves import MOVES
+from regroup.coordinator.vote import CONSUMER
+from regroup.protocol.consumer_protocol import MalformedConsumerProtocol, TopicPartition, decode_assignment
+
+OfGroup: TypeAlias = Callable[[Group], bool]
+OfStep: TypeAlias = Callable[[Group, Event, Group], bool]
+
+
+def a_generation_has_one_leader_and_it_is_a_member(group: Group) -> bool:
+    """A group with members has one leader, and the leader is one of them."""
+    return group.leader in group.members if group.members else group.leader is None
+
+
+def only_a_group_between_generations_waits_for_joins(group: Group) -> bool:
+    """A JoinGroup is held back only while the join phase runs, a SyncGroup only in the sync phase."""
+    joins, syncs = (next(group.waiting(answer), None) for answer in (Waiting.JOIN, Waiting.SYNC))
+    return (joins is None or group.state is State.PREPARING) and (syncs is None or group.state is State.COMPLETING)
+
+
+def a_join_phase_runs_exactly_while_the_group_prepares(group: Group) -> bool:
+    """The join phase has a deadline as long as it runs, and none otherwise."""
+    return (group.join_phase is not None) == (group.state is State.PREPARING)
+
+
+def an_empty_group_has_no_members(group: Group) -> bool:
+    """Nobody is in a group that is Empty or Dead, and somebody is in every other."""
+    return bool(group.members) == (group.state in (State.PREPARING, State.COMPLETING, State.STABLE))
+
+
+def a_reserved_id_is_no_member(group: Group) -> bool:
+    """An id that was given out and has not come back belongs to no member."""
+    return group.reserved_ids.keys().isdisjoint(group.members)
+
+
+def every_instance_id_names_its_member(group: Group) -> bool:
+    """Each static member is found under its instance id, and nobody else is."""
+    named = {member.instance_id: name for name, member in group.members.items() if member.instance_id is not None}
+    return named == group.static_members
+
+
+def a_generation_works_with_a_protocol_that_all_support(group: Group) -> bool:
+    """Once a generation has begun, every member supports the assignor that was chosen."""
+    if group.state not in (State.COMPLETING, State.STABLE) or group.protocol_name is None:
+        return group.state not in (State.COMPLETING, State.STABLE)
+    return all(member.offers(group.protocol_name) for member in group.members.values())
+
+
+def a_stable_group_is_what_the_log_holds(group: Group) -> bool:
+    """The members of a Stable group, with their shares, are those that a failover would bring back."""
+    if group.state is not State.STABLE:
+        return True
+    stored = {} if group.stored is None else {member.member_id: member.assignment for member in group.stored.members}
+    return stored == {name: member.assignment for name, member in group.members.items()}
+
+
+def one_owner_per_partition(group: Group) -> bool:
+    """Within one generation, no partition belongs to two members, as far as the leader's assignor is sound."""
+    owned = list(owned_partitions(group))
+    return len(owned) == len(set(owned))
+
+
+def owned_partitions(group: Group) -> Iterator[TopicPartition]:
+    """The partitions in all shares. Shares are opaque bytes; this reads those of the consumer protocol."""
+    if group.protocol_type == CONSUMER:
+        for member in group.members.values():
+            with suppress(MalformedConsumerProtocol):
+                yield from decode_assignment(member.assignment).partitions if member.assignment else ()
+
+
+def a_move_is_legal(before: Group, event: Event, after: Group) -> bool:
+    """Within a reign a group moves only as Kafka's table allows."""
+    moved = before.state is not after.state
+    return not moved or isinstance(event, CoordinatorLoaded) or after.state in MOVES[before.state]
+
+
+def generations_grow(before: Group, event: Event, after: Group) -> bool:
+    """Within one life of a group and one reign its generation never goes back, and grows by one at most."""
+    if isinstance(event, CoordinatorLoaded) or not before.exists or not after.exists:
+        return True
+    return after.generation - before.generation in (0, 1)
+
+
+def a_load_brings_back_what_was_stored(before: Group, event: Event, after: Group) -> bool:
+    """A coordinator that takes over knows what the log holds, members, shares, generation, offsets, and no more."""
+    if not isinstance(event, CoordinatorLoaded):
+        return True
+    stored = before.stored
+    members = {} if stored is None else {member.member_id: member for member in stored.members}
+    return (
+        after.members == members
+        and after.offsets == before.offsets
+        and after.generation == (0 if stored is None else stored.generation)
+        and not after.reserved_ids
+    )
+
+
+def numbers_have_no_gap(before: Group, event: Event, after: Group) -> bool:
+    """Every event of a group has the number after that of the one before."""
+    return after.number == before.number + 1
+
+
+OF_GROUPS: Final[tuple[OfGroup, ...]] = (
+    a_generation_has_one_leader_and_it_is_a_member,
+    only_a_group_between_generations_waits_for_joins,
+    a_join_phase_runs_exactly_while_the_group_prepares,
+    an_empty_group_has_no_members,
+    a_reserved_id_is_no_member,
+    every_instance_id_names_its_member,
+    a_generation_works_with_a_protocol_that_all_support,
+    a_stable_group_is_what_the_log_holds,
+)
+"""Hold whenever a command has been dealt with; between the events of one command a group may be on its way."""
+
+OF_SOUND_ASSIGNORS: Final[tuple[OfGroup, ...]] = (one_owner_per_partition,)
+"""Hold where the leader's assignor is sound: the coordinator only keeps the books."""
+
+OF_STEPS: Final[tuple[OfStep, ...]] = (
+    a_move_is_legal,
+    generations_grow,
+    a_load_brings_back_what_was_stored,
+    numbers_have_no_gap,
+)
+"""Hold of every single event, with the group before and after it."""
+
+
+def broken_by_group(group: Group, invariants: Iterable[OfGroup] = OF_GROUPS) -> list[str]:
+    """The sentences that do not hold of a group."""
+    return [sentence(each) for each in invariants if not each(group)]
+
+
+def broken_by_step(before: Group, event: Event, after: Group) -> list[str]:
+    """The sentences that do not hold of one event."""
+    return [sentence(each) for each in OF_STEPS if not each(before, event, after)]
+
+
+def sentence(invariant: OfGroup | OfStep) -> str:
+    """What an invariant says."""
+    return (invariant.__doc__ or invariant.__name__).strip()
