@@ -39,8 +39,8 @@ from regroup.storage.records import Snapshot
 
 Answering: TypeAlias = Callable[[Structure], None]
 """Takes the answer to one request."""
-Because: TypeAlias = Callable[[], Cause]
-"""Tells what led to a command; asked only if something happens."""
+Because: TypeAlias = Callable[[], bytes]
+"""Tells what led to a command, as the JSON text of a `Cause`; asked only if something happens."""
 
 TOLD = frozenset(
     {"rebalance-started", "generation-started", "group-emptied", "member-expelled", "member-left", "coordinator-loaded"}
@@ -128,7 +128,7 @@ class GroupCoordinator:
     def _record(self, name: str, decision: Decision, cause: Because | None) -> bool:
         """Fold and queue the events in one step; False if the disk has just failed."""
         first = decision.group.number - len(decision.events) + 1
-        because = written_cause(cause()) if cause else None
+        because = cause() if cause else None
         try:
             self._positions[name] = self._journal.append(
                 [written(name, first + i, self._reign, event, because) for i, event in enumerate(decision.events)]
@@ -191,7 +191,7 @@ class GroupCoordinator:
             last_heard_ms=deadline.last_heard_ms,
         )
         cause = Cause(deadline=deadline.kind.value, member=deadline.member, since_ms=deadline.last_heard_ms)
-        self.submit(command, cause=lambda: cause)
+        self.submit(command, cause=lambda: written_cause(cause))
 
     def _clean_later(self) -> None:
         interval = self.settings.offsets_retention_check_interval_ms / 1000
@@ -201,7 +201,7 @@ class GroupCoordinator:
         cause = Cause(deadline="retention")
         for name in [name for name, group in self._groups.items() if group.exists]:
             command = c.ForgetOldOffsets(group_id=name, at_ms=self._now())
-            self.submit(command, cause=lambda: cause)
+            self.submit(command, cause=lambda: written_cause(cause))
         self._clean_later()
 
     # Looking in from outside
