@@ -123,10 +123,14 @@ class CooperativeStickyAssignor(AbstractSticky):
 def memories_in_user_data(members: Mapping[str, Member]) -> dict[str, Memory]:
     """What the members of a `sticky` group had, by their user data."""
     reader = StickyUserDataReader()
+    nothing = Memory((), None)
     memories: dict[str, Memory] = {}
     for name, member in members.items():
-        data = reader.read(member.user_data) if member.user_data else StickyUserData((), None)
-        memories[name] = Memory(data.partitions, data.generation)
+        if member.user_data:
+            data = reader.read(member.user_data)
+            memories[name] = Memory(data.partitions, data.generation)
+        else:
+            memories[name] = nothing
     return memories
 
 
@@ -137,7 +141,7 @@ def all_subscribe_alike(members: Mapping[str, Member]) -> bool:
     for member in members.values():
         if not first:
             first = set(member.topics)
-        elif member.topics != last and (len(member.topics) != len(first) or not first.issuperset(member.topics)):
+        elif member.topics is not last and (len(member.topics) != len(first) or not first.issuperset(member.topics)):
             return False
         last = member.topics
     return True

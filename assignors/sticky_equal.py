@@ -66,10 +66,11 @@ class EqualDeal:
             near = self._near(name, owned) if self.racks.of_member else owned
             if self.claims.contested:
                 near = [each for each in near if each not in self.claims.contested]
-            near = sorted(near, key=lambda each: each[1] * width + place[each[0]])
             keeps = self._how_many_it_keeps(name, len(near))
-            self.assignments[name] = near[:keeps]
-            self.released.update(dict.fromkeys(near[keeps:], name))
+            self.assignments[name] = mine = sorted(near, key=lambda each: each[1] * width + place[each[0]])
+            if keeps < len(mine):
+                self.released.update(dict.fromkeys(mine[keeps:], name))
+                del mine[keeps:]
 
     def _near(self, name: str, owned: list[TopicPartition]) -> list[TopicPartition]:
         far = [each for each in owned if self.racks.mismatch(name, each)]
