@@ -1,0 +1,1 @@
+"""The broker's handlers, one file a subject. Groups have their own."""

@@ -1,0 +1,131 @@
+"""One broker: it listens, hands each request to its handler, and knows its connections.
+
+stored = await load(store, uuid4)
+cluster = Cluster(stored, log, reign=await store.next_reign(), settings=settings, now_ms=clock, new_uuid=uuid4)
+broker = Broker(cluster)
+broker.serve(group_handlers)          # whoever answers the group APIs adds them before the start
+await broker.start()                  # broker.address is known now
+await broker.close()
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from itertools import count
+
+from regroup.protocol.apis import APIS
+from regroup.protocol.fields import Versions
+from regroup.protocol.frames import RequestHeader
+from regroup.server.apis.cluster import ClusterApis
+from regroup.server.apis.configs import ConfigApis
+from regroup.server.apis.fetch import FetchApis
+from regroup.server.apis.offsets import OffsetApis
+from regroup.server.apis.partitions import PartitionFinder
+from regroup.server.apis.produce import ProduceApis
+from regroup.server.apis.topics import TopicApis
+from regroup.server.cluster import Cluster, Node
+from regroup.server.connection import Connection
+from regroup.server.exchange import Handler, Handlers
+from regroup.server.settings import ShownSetting
+
+
+class Broker:
+    """A node of the cluster with a port of its own. `port` 0 takes a free one; `advertise` is what clients are told.
+
+    `other_settings` adds what is not the broker's own to its settings in DescribeConfigs.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        node_id: int = 0,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        advertise: tuple[str, int] | None = None,
+        other_settings: Callable[[], Iterable[ShownSetting]] = tuple,
+    ) -> None:
+        self._cluster = cluster
+        self.node_id = node_id
+        self.max_frame_bytes = cluster.settings.socket_request_max_bytes
+        self.max_idle_s = cluster.settings.connections_max_idle_ms / 1000
+        self._host, self._port, self._advertise = host, port, advertise
+        self._other_settings = other_settings
+        self._handlers: dict[int, Handler] = {}
+        self._served: dict[int, Versions] = {}
+        self._connections: dict[Connection, None] = {}
+        self._names = count(1)
+        self._server: asyncio.Server | None = None
+        self._all_closed = asyncio.Event()
+        self.serve(self._own_handlers())
+
+    def _own_handlers(self) -> dict[int, Handler]:
+        finder = PartitionFinder(self._cluster, self.node_id)
+        return {
+            **ClusterApis(self._cluster, self.node_id, self._served).handlers(),
+            **TopicApis(self._cluster).handlers(),
+            **ConfigApis(self._cluster, self.node_id, self._shown_settings).handlers(),
+            **ProduceApis(self._cluster, finder).handlers(),
+            **FetchApis(finder, self._cluster.settings).handlers(),
+            **OffsetApis(finder).handlers(),
+        }
+
+    def _shown_settings(self) -> Iterable[ShownSetting]:
+        yield from self._cluster.settings.shown()
+        yield from self._other_settings()
+
+    def serve(self, handlers: Handlers) -> None:
+        """Answer these APIs too, and advertise them, in every version that can be read."""
+        for key, handler in handlers.items():
+            self._handlers[key] = handler
+            self._served[key] = APIS[key].versions
+
+    async def start(self) -> None:
+        """Listen. OSError if the port is taken."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._connection, self._host, self._port)
+        self._host, self._port = self._server.sockets[0].getsockname()[:2]
+        host, port = self._advertise or (self._host, self._port)
+        self._cluster.nodes[self.node_id] = Node(self.node_id, host, port or self._port)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port on which this broker listens."""
+        return self._host, self._port
+
+    async def close(self, patience_s: float = 1.0) -> None:
+        """Stop listening and close every connection; what was answered is sent, if the clients take it in time."""
+        if self._server is None:
+            return
+        server, self._server = self._server, None
+        server.close()
+        self._cluster.nodes.pop(self.node_id, None)
+        for connection in list(self._connections):
+            connection.stop()
+        await self._wait_for_connections(patience_s)
+        await server.wait_closed()
+
+    async def _wait_for_connections(self, patience_s: float) -> None:
+        if self._connections:
+            self._all_closed.clear()
+            impatient = asyncio.get_running_loop().call_later(patience_s, self._abort_connections)
+            await self._all_closed.wait()
+            impatient.cancel()
+
+    def _abort_connections(self) -> None:
+        for connection in list(self._connections):
+            connection.abort()
+
+    def handler_of(self, header: RequestHeader) -> Handler | None:
+        versions = self._served.get(header.api_key)
+        return self._handlers[header.api_key] if versions is not None and header.api_version in versions else None
+
+    def opened(self, connection: Connection) -> None:
+        self._connections[connection] = None
+
+    def closed(self, connection: Connection) -> None:
+        self._connections.pop(connection, None)
+        if not self._connections:
+            self._all_closed.set()
+
+    def _connection(self) -> Connection:
+        return Connection(self, f"{self.node_id}-{next(self._names)}")
