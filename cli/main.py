@@ -1,12 +1,89 @@
-"""The command `regroup`."""
+"""The command `regroup`: a tour of what it can do, and the way to each of its commands."""
 
 import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import version
+from typing import Final, NoReturn
+
+from regroup.coordinator.settings import InvalidSetting, UnknownSetting
+from regroup.storage.errors import StoreError
+
+TOUR: Final = """\
+A coordinator of Kafka consumer groups that you may break, replay and look at.
+
+  regroup demo                                  watch a group live through a crash, in half a minute
+  regroup serve --topic orders:7                a coordinator for real Kafka clients; the history goes to regroup.db
+  regroup events regroup.db --follow            what happened, line by line, and why
+  regroup replay regroup.db --at 120            what the groups were at any moment
+  regroup verify regroup.db                     fold the whole history and check every invariant
+"""
 
 
-def main() -> int:
-    """Parse the command line and do what it says; the exit code is returned."""
-    parser = argparse.ArgumentParser(prog="regroup")
-    parser.add_argument("--version", action="version", version=f"regroup {version('kafka-regroup')}")
-    parser.parse_args()
-    return 0
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A word after `regroup`: one line of help, and the module that has `add_arguments` and `run`."""
+
+    help: str
+    module: str
+
+
+COMMANDS: Final[dict[str, Command]] = {
+    "demo": Command("a group, a crash, and a coordinator that comes back from its history", "regroup.cli.demo"),
+    "serve": Command("coordinate the groups of real Kafka clients", "regroup.cli.serve"),
+    "events": Command("show a store's events", "regroup.cli.events"),
+    "replay": Command("show what the groups were at a moment", "regroup.cli.replay"),
+    "verify": Command("fold a store's whole history and check it", "regroup.cli.verify"),
+    "assign": Command("deal out partitions as Kafka's assignors do", "regroup.cli.assign"),
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Keeps the help texts as they are written, and ends a mistake with a hint."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\nTry `{self.prog} --help`.\n")
+
+
+def parser(argv: Sequence[str]) -> Parser:
+    """The whole command line. Only the module of the command that was typed is loaded, so that help is quick."""
+    whole = Parser(prog="regroup", description=TOUR, formatter_class=argparse.RawDescriptionHelpFormatter)
+    whole.add_argument("--version", action="version", version=f"regroup {version('kafka-regroup')}")
+    words = whole.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    typed = next((word for word in argv if not word.startswith("-")), None)
+    for name, command in COMMANDS.items():
+        one = words.add_parser(name, help=command.help, formatter_class=argparse.RawDescriptionHelpFormatter)
+        if name == typed:
+            module = import_module(command.module)
+            one.description = module.__doc__
+            module.add_arguments(one)
+    return whole
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what was typed; the exit code is returned: 1 if something was found wrong, 2 if it cannot be done."""
+    argv = sys.argv[1:] if argv is None else argv
+    whole = parser(argv)
+    args = whole.parse_args(argv)
+    if args.command is None:
+        whole.print_help()
+        return 0
+    return run(args)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command; what a person can mend is told in one line, without a traceback."""
+    try:
+        return int(import_module(COMMANDS[args.command].module).run(args))
+    except (StoreError, UnknownSetting, InvalidSetting) as error:
+        print(f"regroup {args.command}: {error}", file=sys.stderr)
+    except BrokenPipeError:
+        # Whoever read our output has gone; say nothing more, not even at the interpreter's end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return 2

@@ -9,6 +9,7 @@ import msgspec
 
 from regroup.coordinator import events as e
 from regroup.coordinator.group import Group
+from regroup.storage.errors import StoreError
 from regroup.storage.records import NewRecord, Record, Snapshot
 
 NAMES: Final[dict[str, type[e.Event]]] = {
@@ -45,7 +46,7 @@ ENCODER: Final = msgspec.json.Encoder()
 GROUP_DECODER: Final = msgspec.json.Decoder(Group)
 
 
-class UnknownEvent(Exception):
+class UnknownEvent(StoreError):
     """The store holds an event of a kind or version that this regroup does not know: a newer one wrote it."""
 
 

@@ -1,0 +1,173 @@
+"""Coordinate the groups of real Kafka clients on one port of this machine. Every event goes to a SQLite file.
+
+regroup serve --port 9092 --topic orders:7
+regroup serve --port 0 --set group.initial.rebalance.delay.ms=0 --store /tmp/groups.db
+"""
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+import time
+import tomllib
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+import structlog
+
+from regroup.coordinator.settings import InvalidSetting, Settings, UnknownSetting
+from regroup.server.clock import Clock
+from regroup.server.emulator import Emulator
+from regroup.server.settings import BrokerSettings, unknown_setting
+from regroup.storage.sqlite import open_store
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--host", default="127.0.0.1", help="the address to listen on (default: this machine alone)")
+    add("--port", type=int, default=9092, help="the port; 0 picks a free one (default: 9092)")
+    add("--advertise", metavar="HOST:PORT", type=address, help="the address that clients are told, for containers")
+    add("--store", metavar="FILE", type=Path, default=Path("regroup.db"), help="the history (default: regroup.db)")
+    add(
+        "--durability",
+        choices=("disk", "process"),
+        default="disk",
+        help="what an answer survives: a power failure, or only the death of this process",
+    )
+    add(
+        "--topic",
+        metavar="NAME:N",
+        dest="topics",
+        type=topic,
+        action="append",
+        default=[],
+        help="a topic with N partitions, made if it is missing; may be repeated",
+    )
+    add(
+        "--set",
+        metavar="NAME=VALUE",
+        dest="settings",
+        type=setting,
+        action="append",
+        default=[],
+        help="a setting by its Kafka name; may be repeated",
+    )
+    add("--config", metavar="FILE", type=Path, help="settings from a TOML file, by their Kafka names")
+    add("--log-format", choices=("text", "json"), default="text", help="how the log on standard error looks")
+    add("--log-level", choices=LEVELS, default="info", help="the least that is logged (default: info)")
+
+
+def run(args: argparse.Namespace) -> int:
+    set_up_log(args.log_level, args.log_format)
+    settings, broker_settings = settings_from(texts_from(args.config) | dict(args.settings))
+    return asyncio.run(serve(args, settings, broker_settings))
+
+
+async def serve(args: argparse.Namespace, settings: Settings, broker_settings: BrokerSettings) -> int:
+    """Serve until SIGTERM or Ctrl-C; then finish what was accepted."""
+    emulator = Emulator(
+        partial(open_store, args.store, durability=args.durability),
+        clock=Clock(started_at_ms=time.time_ns() // 1_000_000, monotonic_s=time.monotonic),
+        new_uuid=uuid4,
+        settings=settings,
+        broker_settings=broker_settings,
+        host=args.host,
+        port=args.port,
+        advertise=args.advertise,
+    )
+    enough = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, enough.set)
+    try:
+        await emulator.start()
+    except OSError as error:
+        print(
+            f"regroup serve: cannot listen on {args.host}:{args.port}: {error.strerror}. Try --port 0.", file=sys.stderr
+        )
+        return 2
+    for name, partitions in args.topics:
+        await emulator.ensure_topic(name, partitions)
+    host, port = emulator.address
+    print(f"listening on {host}:{port}", flush=True)
+    await enough.wait()
+    await emulator.close()
+    return 0
+
+
+def settings_from(texts: Mapping[str, str]) -> tuple[Settings, BrokerSettings]:
+    """The coordinator's settings and the broker's, told apart by their names."""
+    groups, broker = set(Settings.names()), set(BrokerSettings.names())
+    for name in texts:
+        if name not in groups | broker:
+            raise UnknownSetting(unknown_setting(name, sorted(groups | broker)))
+    return (
+        Settings.from_texts({name: text for name, text in texts.items() if name in groups}),
+        BrokerSettings.from_texts({name: text for name, text in texts.items() if name in broker}),
+    )
+
+
+def texts_from(path: Path | None) -> dict[str, str]:
+    """The settings of a TOML file; `group.max.size = 5` and a table `[group.max]` with `size = 5` mean the same."""
+    if path is None:
+        return {}
+    try:
+        return dict(flattened("", tomllib.loads(path.read_text(encoding="utf-8"))))
+    except (OSError, ValueError) as error:
+        raise InvalidSetting(f"{path} cannot be read as TOML: {error}") from None
+
+
+def flattened(prefix: str, values: Mapping[str, object]) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            rows += flattened(f"{name}.", value)
+        else:
+            rows.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
+    return rows
+
+
+def address(text: str) -> tuple[str, int]:
+    """`HOST:PORT`."""
+    host, colon, port = text.rpartition(":")
+    if not (colon and host and port.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no address; write HOST:PORT, for example kafka.local:9092")
+    return host, int(port)
+
+
+def topic(text: str) -> tuple[str, int]:
+    """`NAME:PARTITIONS`; without a number one partition."""
+    name, _, count = text.partition(":")
+    if not name or not (count or "1").isdecimal() or int(count or "1") < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no topic; write NAME:PARTITIONS, for example orders:7")
+    return name, int(count or "1")
+
+
+def setting(text: str) -> tuple[str, str]:
+    """`NAME=VALUE`."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is no setting; write NAME=VALUE, for example group.max.size=5")
+    return name.strip(), value.strip()
+
+
+def set_up_log(level: str, form: str) -> None:
+    """One line an event on standard error, so that standard output has nothing but what was asked for."""
+    render: structlog.typing.Processor = structlog.processors.JSONRenderer()
+    if form == "text":
+        render = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=24)
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            render,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+    )
