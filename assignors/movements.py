@@ -1,7 +1,7 @@
 """Which partitions a rebalance has moved from whom to whom, so that none goes forth while its neighbour comes back."""
 
 from regroup.protocol.consumer_protocol import TopicPartition
-from regroup.protocol.java_order import java_string_hash
+from regroup.protocol.java_order import java_partition_hash
 
 Way = tuple[int, int]
 SMALLEST_HASH_SET = 16
@@ -19,7 +19,7 @@ class Companions:
 
     def add(self, partition: TopicPartition) -> None:
         """Note another one."""
-        code = 31 * (31 + partition.partition) + java_string_hash(partition.topic) & 0xFFFFFFFF
+        code = java_partition_hash(partition)
         self.partitions[partition] = code ^ code >> 16
         if len(self.partitions) * 4 > self.buckets * 3:
             self.buckets *= 2

@@ -9,8 +9,7 @@ Textbooks describe this one. It differs from today's in four things:
 * Numbers that a topic no longer has are forgotten at once, so nothing is given out twice.
 * Two members that differ by one already count as unbalanced while partitions are looked at.
 
-Racks were unknown. Java walks hash maps where it lists former assignments and free partitions; here members come as
-they are given, and free partitions by topic and number.
+Racks were unknown. Where Java walks hash maps of partitions, their order is followed.
 """
 
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ from regroup.assignors.sticky import StickyAssignor, memories_in_user_data
 from regroup.assignors.sticky_claims import Memory, Racks
 from regroup.assignors.sticky_general import Start
 from regroup.protocol.consumer_protocol import TopicPartition
-from regroup.protocol.java_order import utf16_order
+from regroup.protocol.java_order import in_hash_map_order, java_hash_map_order, java_partition_hash, utf16_order
 
 
 class StickyBefore26Assignor(StickyAssignor):
@@ -33,23 +32,25 @@ class StickyBefore26Assignor(StickyAssignor):
         """Deal out all partitions."""
         if not members:
             return {}
-        topics = sorted(known_topics(cluster, subscribed_topics(members)), key=utf16_order)
-        group = Group(cluster, members, topics)
-        held = sticky_general.deal(group, _start(group, memories_in_user_data(members)), Racks(), slack=0)
+        subscribed = subscribed_topics(members)
+        group = Group(cluster, members, sorted(known_topics(cluster, subscribed), key=utf16_order))
+        held = sticky_general.deal(group, _start(group, memories_in_user_data(members), subscribed), Racks(), slack=0)
         return {name: held[group.rank_of[name]] for name in members}
 
 
-def _start(group: Group, memories: Mapping[str, Memory]) -> Start:
+def _start(group: Group, memories: Mapping[str, Memory], subscribed: list[str]) -> Start:
     claims = _claims(group, memories)
     order = [each for topic in group.topics_in_order() for each in group.cluster.partitions(topic)]
     existing = frozenset(order)
     held: list[list[TopicPartition]] = [[] for _ in group.names]
-    for partition, by_generation in claims.items():
+    walk = in_hash_map_order(claims, java_partition_hash)
+    for partition in walk:
         if partition in existing:
-            held[by_generation[max(by_generation)]].append(partition)
-    former = {each: _second_latest(claim) for each, claim in claims.items() if len(claim) > 1}
+            held[claims[partition][max(claims[partition])]].append(partition)
+    contested = [each for each in walk if len(claims[each]) > 1]
+    former = {each: _second_latest(claims[each]) for each in in_hash_map_order(contested, java_partition_hash)}
     if claims and len(set(group.subscribers.values())) <= 1 and len(set(group.topics_of)) <= 1:
-        order = _from_the_fullest(held, former, order)
+        order = _from_the_fullest(held, former, _walked_by_java(group, subscribed))
     may_have = [frozenset(topics) for topics in group.topics_of]
     kept = [[each for each in mine if each.topic in may_have[rank]] for rank, mine in enumerate(held)]
     taken = {each for mine in kept for each in mine}
@@ -72,12 +73,21 @@ def _second_latest(claim: dict[int, int]) -> int:
     return claim[sorted(claim)[-2]]
 
 
+def _walked_by_java(group: Group, subscribed: list[str]) -> list[TopicPartition]:
+    """All partitions as Java's maps, of topics and then of partitions, show them."""
+    topics = java_hash_map_order(known_topics(group.cluster, java_hash_map_order(subscribed)))
+    partitions = [each for topic in topics for each in group.cluster.partitions(topic)]
+    return in_hash_map_order(partitions, java_partition_hash)
+
+
 def _from_the_fullest(
     held: list[list[TopicPartition]], former: Mapping[TopicPartition, int], partitions: list[TopicPartition]
 ) -> list[TopicPartition]:
     """One partition of the member with the most left, over and over; first those that had another owner before."""
+    rank = {partition: place for place, partition in enumerate(former)}
     left = [
-        [each for each in mine if each not in former][::-1] + [each for each in mine if each in former][::-1]
+        [each for each in mine if each not in former][::-1]
+        + sorted(rank.keys() & set(mine), key=rank.__getitem__)[::-1]
         for mine in held
     ]
     fullest = [(-len(mine), -rank) for rank, mine in enumerate(left) if mine]
@@ -90,8 +100,4 @@ def _from_the_fullest(
         if mine:
             heappush(fullest, (-len(mine), negative_rank))
     listed = frozenset(order)
-    return order + [each for each in sorted(partitions, key=_by_topic_and_number) if each not in listed]
-
-
-def _by_topic_and_number(partition: TopicPartition) -> tuple[bytes, int]:
-    return utf16_order(partition.topic), partition.partition
+    return order + [each for each in partitions if each not in listed]

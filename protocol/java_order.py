@@ -1,6 +1,10 @@
 """The orders in which Java puts strings, where Kafka's answers show them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
+from functools import lru_cache
+from typing import TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 def utf16_order(text: str) -> bytes:
@@ -8,6 +12,7 @@ def utf16_order(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
+@lru_cache(maxsize=8192)
 def java_string_hash(text: str) -> int:
     """`String.hashCode()` as an unsigned number of 32 bits."""
     units = utf16_order(text)
@@ -17,6 +22,12 @@ def java_string_hash(text: str) -> int:
     return result
 
 
+def java_partition_hash(partition: tuple[str, int]) -> int:
+    """`TopicPartition.hashCode()`, likewise."""
+    topic, number = partition
+    return 31 * (31 + number) + java_string_hash(topic) & 0xFFFFFFFF
+
+
 def java_hash_map_order(keys: Iterable[str], counted: int | None = None) -> list[str]:
     """The distinct `keys` in the order in which a `java.util.HashMap` that got them in this order walks them.
 
@@ -24,9 +35,14 @@ def java_hash_map_order(keys: Iterable[str], counted: int | None = None) -> list
     `counted` is how many keys the map held when it last looked whether to grow: all of them where it was filled with
     `put`, which is what None means. Within a bucket the order is that of insertion.
     """
-    distinct = list(dict.fromkeys(keys))
+    return in_hash_map_order(dict.fromkeys(keys), java_string_hash, counted)
+
+
+def in_hash_map_order(keys: Iterable[Key], hash_code: Callable[[Key], int], counted: int | None = None) -> list[Key]:
+    """The same for distinct keys of any kind."""
+    distinct = list(keys)
     capacity = 16
     while (len(distinct) if counted is None else counted) * 4 > capacity * 3:
         capacity *= 2
-    bucket = {key: (code ^ code >> 16) & (capacity - 1) for key in distinct for code in [java_string_hash(key)]}
+    bucket = {key: (code ^ code >> 16) & (capacity - 1) for key in distinct for code in [hash_code(key)]}
     return sorted(distinct, key=bucket.__getitem__)

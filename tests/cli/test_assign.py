@@ -53,7 +53,7 @@ def test_the_older_sticky_answers_as_the_textbook(tmp_path: Path, capfdbinary: p
     assert regroup_assign(unpacked("sticky", tmp_path), "--algorithm", "before-2.6") == 0
     textbook = next(answer for answer in answers(capfdbinary) if answer["id"] == TEXTBOOK)
     assert textbook["assignment"] == {
-        "C0": [["t0", 0], ["t1", 1], ["t3", 0], ["t2", 0]],
+        "C0": [["t3", 0], ["t0", 0], ["t1", 1], ["t2", 0]],
         "C2": [["t1", 0], ["t2", 1], ["t0", 1], ["t3", 1]],
     }
 
