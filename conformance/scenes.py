@@ -1,0 +1,138 @@
+"""How stories begin: the situations that the catalogue starts from."""
+
+from regroup.conformance.expect import expect, same
+from regroup.conformance.member import Member, Protocols, share_out
+from regroup.conformance.story import REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_MS, TWO_ASSIGNORS, Story, Waiting
+from regroup.protocol.errors import ErrorCode as E
+from regroup.protocol.messages.group import JoinGroupResponse
+
+NAMES = ("anna", "ben", "carla", "dora", "emil", "frida", "gustav", "hanna", "ivo", "jana", "karl", "lena")
+
+
+async def awaiting_sync_alone(
+    tell: Story,
+    *,
+    instance: str | None = None,
+    session_timeout_ms: int = SESSION_TIMEOUT_MS,
+    rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS,
+    protocols: Protocols = TWO_ASSIGNORS,
+    protocol_type: str = "consumer",
+) -> Member:
+    """Anna joins a new group and leads generation 1; nobody has sent SyncGroup."""
+    anna = Member(
+        tell,
+        "anna",
+        instance=instance,
+        session_timeout_ms=session_timeout_ms,
+        rebalance_timeout_ms=rebalance_timeout_ms,
+        protocols=protocols,
+        protocol_type=protocol_type,
+    )
+    expect(await anna.joins(), error=E.NONE, generation_id=1, leader=anna.id)
+    return anna
+
+
+async def alone(
+    tell: Story,
+    *,
+    instance: str | None = None,
+    session_timeout_ms: int = SESSION_TIMEOUT_MS,
+    rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS,
+    protocols: Protocols = TWO_ASSIGNORS,
+    protocol_type: str = "consumer",
+) -> Member:
+    """Anna is the only member and the leader of a stable group, generation 1."""
+    anna = await awaiting_sync_alone(
+        tell,
+        instance=instance,
+        session_timeout_ms=session_timeout_ms,
+        rebalance_timeout_ms=rebalance_timeout_ms,
+        protocols=protocols,
+        protocol_type=protocol_type,
+    )
+    await share_out(anna)
+    return anna
+
+
+async def left_behind(tell: Story) -> Member:
+    """Anna was alone and left: the group is empty, generation 2."""
+    anna = await alone(tell)
+    await anna.leaves()
+    await tell.is_in("Empty")
+    return anna
+
+
+async def awaiting_sync(
+    tell: Story,
+    *,
+    size: int = 2,
+    static: bool = False,
+    session_timeout_ms: int = SESSION_TIMEOUT_MS,
+    rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS,
+    protocols: Protocols = TWO_ASSIGNORS,
+) -> list[Member]:
+    """Members in generation 2, Anna leads; nobody has sent SyncGroup. Instances, if static, are `i-` and the name."""
+    anna = await alone(
+        tell,
+        instance="i-anna" if static else None,
+        session_timeout_ms=session_timeout_ms,
+        rebalance_timeout_ms=rebalance_timeout_ms,
+        protocols=protocols,
+    )
+    others = [
+        Member(
+            tell,
+            name,
+            instance=f"i-{name}" if static else None,
+            session_timeout_ms=session_timeout_ms,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            protocols=protocols,
+        )
+        for name in NAMES[1:size]
+    ]
+    waiting = [await each.knocks() for each in others]
+    expect(await anna.asks_to_join(), error=E.NONE, generation_id=2, leader=anna.id)
+    for each in waiting:
+        expect(await each, error=E.NONE, generation_id=2, leader=anna.id, members=[])
+    return [anna, *others]
+
+
+async def stable(
+    tell: Story,
+    *,
+    size: int = 2,
+    static: bool = False,
+    session_timeout_ms: int = SESSION_TIMEOUT_MS,
+    rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS,
+    protocols: Protocols = TWO_ASSIGNORS,
+) -> list[Member]:
+    """Members in generation 2, Anna leads, everyone has a share."""
+    members = await awaiting_sync(
+        tell,
+        size=size,
+        static=static,
+        session_timeout_ms=session_timeout_ms,
+        rebalance_timeout_ms=rebalance_timeout_ms,
+        protocols=protocols,
+    )
+    await share_out(*members)
+    return members
+
+
+async def disturbed(
+    tell: Story, **circumstances: int
+) -> tuple[Member, Member, Member, Waiting[JoinGroupResponse]]:
+    """Anna and Ben were stable in generation 2; Carla knocks, and the group is preparing generation 3."""
+    anna, ben = await stable(tell, **circumstances)
+    carla = Member(tell, "carla", **circumstances)
+    waiting = await carla.knocks()
+    await tell.is_in("PreparingRebalance", members=3)
+    return anna, ben, carla, waiting
+
+
+async def new_generation(*members: Member) -> list[JoinGroupResponse]:
+    """All of them join again, and the next generation begins."""
+    waiting = [each.asks_to_join() for each in members]
+    answers = [await each for each in waiting]
+    same("generations", 1, len({each.generation_id for each in answers}))
+    return answers

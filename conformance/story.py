@@ -1,0 +1,273 @@
+"""The vocabulary of the stories: a group of its own, members with names, requests that are answered or wait.
+
+    anna = await tell.alone()                        # Anna is the only member of a stable group
+    ben = tell.member("ben")
+    waiting = await ben.knocks()                     # has an id, asks to join, and is kept waiting
+    expect(await anna.beats(), error=E.REBALANCE_IN_PROGRESS)
+
+A request in flight is a `Waiting`: `await` gives its answer, `is_parked()` holds it to be without one.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from regroup.conformance.connection import CLIENT_ID, Answer, Connection, ConnectionLost, answer_as, api_name
+from regroup.conformance.expect import Differs, NotObservable, that
+from regroup.conformance.target import BAR, Target, VersionNotSpoken
+from regroup.protocol.apis import APIS
+from regroup.protocol.consumer_protocol import Subscription, encode_subscription
+from regroup.protocol.exceptions import ProtocolError
+from regroup.protocol.message import Message
+from regroup.protocol.messages.describe import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+
+SESSION_TIMEOUT_MS = 10_000
+REBALANCE_TIMEOUT_MS = 60_000
+
+GRACE_SECONDS = 0.15
+"""How long silence must last to count as silence. Too short can only let a fault pass, never invent one."""
+
+POLL_SECONDS = 0.03
+PATIENCE_SECONDS = 20.0
+"""How long a story waits for something that should come by itself."""
+
+
+@dataclass
+class Exchange:
+    """One request and what became of it, for the transcript. Moments are seconds since the story began."""
+
+    speaker: str
+    request: Message
+    version: int
+    at: float
+    answer: Message | None = None
+    answered_at: float | None = None
+    failure: str | None = None
+
+
+class Waiting(Generic[Answer]):
+    """A request on its way."""
+
+    def __init__(self, story: "Story", kind: type[Answer], task: "asyncio.Task[Message]", exchange: Exchange) -> None:
+        self._story = story
+        self._kind = kind
+        self._task = task
+        self._exchange = exchange
+
+    def __await__(self) -> Generator[Any, None, Answer]:
+        return self._answer(PATIENCE_SECONDS).__await__()
+
+    def then(self, remember: Callable[[Answer], None]) -> "Waiting[Answer]":
+        """Let the member take over what the answer tells, as soon as it is read."""
+        self._task.add_done_callback(lambda task: remember(answer_as(self._kind, task.result())) if _well(task) else None)
+        return self
+
+    async def within(self, seconds: float) -> Answer:
+        """The answer, which may take this long."""
+        return await self._answer(seconds)
+
+    async def _answer(self, seconds: float) -> Answer:
+        done, _ = await asyncio.wait([self._task], timeout=seconds)
+        if not done:
+            raise Differs(f"{self} was not answered within {seconds:g} s")
+        try:
+            return answer_as(self._kind, self._task.result())
+        except ConnectionLost as error:
+            raise Differs(f"{self}: {error}") from error
+        except ProtocolError as error:
+            raise Differs(f"{self}: the answer cannot be read: {error}") from error
+
+    async def is_parked(self) -> None:
+        """The broker holds the answer back; and once this is said, it has taken the request in."""
+        await asyncio.wait([self._task], timeout=GRACE_SECONDS)
+        await self._story.state()
+        that(not self._task.done(), f"{self} should wait, and was answered at once")
+
+    @property
+    def answered(self) -> bool:
+        """Whether the answer is there."""
+        return self._task.done()
+
+    @property
+    def took_seconds(self) -> float:
+        """From the request to its answer."""
+        assert self._exchange.answered_at is not None, "no answer yet"
+        return self._exchange.answered_at - self._exchange.at
+
+    def __str__(self) -> str:
+        return f"{self._exchange.speaker}'s {api_name(self._exchange.request)} v{self._exchange.version}"
+
+
+def _well(task: "asyncio.Task[Message]") -> bool:
+    return not task.cancelled() and task.exception() is None
+
+
+class Story:
+    """One telling of one case against one broker."""
+
+    def __init__(self, target: Target, group: str, pause: Callable[["Story"], Awaitable[None]] | None = None) -> None:
+        self.target = target
+        self.group = group
+        self.first_group = group
+        self.exchanges: list[Exchange] = []
+        self._pause = pause
+        self._idle: list[Connection] = []
+        self._open: list[Connection] = []
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._began = asyncio.get_running_loop().time()
+
+    # Asking
+
+    def ask(
+        self,
+        request: Message,
+        kind: type[Answer],
+        *,
+        version: int | None = None,
+        speaker: str = "somebody",
+        client_id: str | None = CLIENT_ID,
+    ) -> Waiting[Answer]:
+        """Send a request on a connection of its own. NotObservable where the broker does not speak the version."""
+        try:
+            spoken = self.target.version_for(request, version)
+        except VersionNotSpoken as reason:
+            raise NotObservable(str(reason)) from reason
+        exchange = Exchange(speaker, request, spoken, self.now())
+        self.exchanges.append(exchange)
+        task = self._begin(self._talk(exchange, client_id))
+        return Waiting(self, kind, task, exchange)
+
+    async def _talk(self, exchange: Exchange, client_id: str | None) -> Message:
+        try:
+            connection = await self._line()
+            answer = await connection.ask(exchange.request, exchange.version, client_id)
+        except (OSError, ConnectionLost) as error:
+            exchange.failure = str(error)
+            raise ConnectionLost(str(error)) from error
+        except ProtocolError as error:
+            exchange.failure = str(error)
+            raise
+        exchange.answer, exchange.answered_at = answer, self.now()
+        self._idle.append(connection)
+        return answer
+
+    async def _line(self) -> Connection:
+        if self._idle:
+            return self._idle.pop()
+        connection = await self.raw_connection()
+        return connection
+
+    async def raw_connection(self) -> Connection:
+        """For what no codec would write."""
+        connection = await Connection.open(self.target.host, self.target.port)
+        self._open.append(connection)
+        return connection
+
+    def _begin(self, work: Coroutine[Any, Any, Message]) -> "asyncio.Task[Message]":
+        task = asyncio.ensure_future(work)
+        self._tasks.append(task)
+        return task
+
+    async def close(self) -> None:
+        """Hang up everywhere."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for connection in self._open:
+            await connection.close()
+
+    def now(self) -> float:
+        """Seconds since the story began."""
+        return asyncio.get_running_loop().time() - self._began
+
+    # Looking
+
+    async def describe(self, group: str | None = None, version: int | None = None) -> DescribedGroup:
+        """The group as DescribeGroups shows it."""
+        request = DescribeGroupsRequest(groups=[group or self.group])
+        answer = await self.ask(request, DescribeGroupsResponse, version=version, speaker="observer")
+        that(len(answer.groups) == 1, f"DescribeGroups for one group answered with {len(answer.groups)}")
+        return answer.groups[0]
+
+    async def state(self) -> str:
+        """`Stable`, `Empty` and so on, in Kafka's words."""
+        return (await self.describe()).group_state
+
+    async def is_in(self, state: str, members: int | None = None) -> None:
+        """Differs unless the group is in this state now, with so many members."""
+        group = await self.describe()
+        that(group.group_state == state, f"the group should be {state}, and is {group.group_state}")
+        that(members in (None, len(group.members)), f"{members} members expected, {len(group.members)} are shown")
+
+    async def becomes(self, state: str, members: int | None = None, within: float = PATIENCE_SECONDS) -> None:
+        """Wait until the group is in this state, with so many members."""
+        await self.until(lambda: self.is_in(state, members), within)
+
+    async def until(self, comes_true: Callable[[], Awaitable[None]], within: float = PATIENCE_SECONDS) -> None:
+        """Try again and again until it no longer raises Differs, or patience is over."""
+        deadline = self.now() + within
+        while True:
+            try:
+                return await comes_true()
+            except Differs as difference:
+                if self.now() > deadline:
+                    raise Differs(f"{difference} (after waiting {within:g} s)") from difference
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def passes(self, seconds: float) -> None:
+        """Time passes, where nothing else can be waited for."""
+        await asyncio.sleep(seconds)
+
+    async def hangs_up(self) -> None:
+        """Every connection of this story is lost; the next request opens a new one."""
+        for connection in self._open:
+            await connection.close()
+        self._idle.clear()
+        self._open.clear()
+
+    def turns_to_group(self, name: str) -> None:
+        """What follows happens in another group of this story."""
+        self.group = f"{self.first_group}-{name}"
+
+    # What the broker is set to
+
+    def setting(self, name: str) -> int:
+        """A number from the settings. NotObservable where it is not known."""
+        value = self.target.number(name)
+        if value is None:
+            raise NotObservable(f"the broker does not tell {name} (say it with --set {name}=…)")
+        return value
+
+    @property
+    def short_session_ms(self) -> int:
+        """A session timeout that is over soon, and yet accepted."""
+        shortest = self.target.number("group.min.session.timeout.ms")
+        return max(800, 6000 if shortest is None else shortest)
+
+    @property
+    def initial_delay_ms(self) -> int:
+        """How long the first rebalance of an empty group waits; 3 s where the broker does not tell."""
+        delay = self.target.number("group.initial.rebalance.delay.ms")
+        return 3000 if delay is None else delay
+
+    async def coordinator_restarts(self) -> None:
+        """The broker goes down and comes back. NotObservable where nobody can restart it."""
+        if self._pause is None:
+            raise NotObservable("nobody can restart this broker (say how with --restart COMMAND)")
+        await self.hangs_up()
+        await self._pause(self)
+
+
+def subscribed_to(*topics: str) -> bytes:
+    """A consumer's subscription, as it stands in JoinGroup."""
+    return encode_subscription(Subscription(version=1, topics=topics))
+
+
+TWO_ASSIGNORS: dict[str, bytes] = {"range": subscribed_to(BAR), "roundrobin": subscribed_to(BAR)}
+
+
+def api_versions(request: type[Message]) -> range:
+    """Every version that we can write."""
+    versions = APIS[request.api_key].versions
+    return range(versions.first, versions.last + 1)

@@ -1,0 +1,171 @@
+"""The broker under examination: where it is, which versions it speaks, which settings it has."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Self
+
+from regroup.conformance.connection import Answer, Connection, ConnectionLost, answer_as
+from regroup.protocol.apis import APIS
+from regroup.protocol.errors import ErrorCode as E
+from regroup.protocol.exceptions import ProtocolError
+from regroup.protocol.message import Message
+from regroup.protocol.messages.cluster import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from regroup.protocol.messages.describe import DescribeGroupsRequest, DescribeGroupsResponse
+from regroup.protocol.messages.topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+
+FOO = "conformance-foo"
+BAR = "conformance-bar"
+PARTITIONS = 3
+"""Both topics are made at the start, with this many partitions each."""
+
+ABSENT = "conformance-absent"
+"""A topic that nobody makes."""
+
+BROKER_RESOURCE = 4
+
+HABITUAL_VERSIONS: Mapping[str, int] = {
+    "ApiVersions": 3,
+    "JoinGroup": 9,
+    "SyncGroup": 5,
+    "Heartbeat": 4,
+    "LeaveGroup": 5,
+    "OffsetCommit": 9,
+    "OffsetFetch": 9,
+    "DescribeGroups": 5,
+    "ListGroups": 5,
+    "DeleteGroups": 2,
+    "TxnOffsetCommit": 3,
+    "FindCoordinator": 4,
+    "EndTxn": 3,
+    "InitProducerId": 3,
+}
+"""What a story speaks unless it says otherwise; less where the broker knows less. The catalogue is written so."""
+
+START_WITHIN_SECONDS = 30.0
+RETRIABLE = {E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR, E.CONCURRENT_TRANSACTIONS}
+
+Restart = Callable[[], Awaitable[None]]
+
+
+class NotThere(Exception):
+    """Nobody at this address speaks Kafka."""
+
+
+class VersionNotSpoken(Exception):
+    """The broker does not advertise this version of the API."""
+
+
+@dataclass
+class Target:
+    """One address and what was learnt about it. Times are milliseconds, settings are text as in `server.properties`."""
+
+    host: str
+    port: int
+    versions: Mapping[str, range] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    restart: Restart | None = None
+
+    @classmethod
+    async def learn(cls, address: str, told: Mapping[str, str] | None = None, restart: Restart | None = None) -> Self:
+        """Ask who is there: versions, settings, the two topics. `told` settings win. NotThere."""
+        host, _, port = address.rpartition(":")
+        target = cls(host.strip("[]") or "127.0.0.1", int(port), restart=restart)
+        await target.come_to_know(told or {})
+        return target
+
+    async def come_to_know(self, told: Mapping[str, str]) -> None:
+        """Fill in what can be asked."""
+        try:
+            connection = await Connection.open(self.host, self.port)
+        except OSError as error:
+            raise NotThere(f"nobody listens at {self.host}:{self.port} ({error})") from error
+        try:
+            self.versions = await _versions(connection)
+            self.settings = {**await self._settings(connection), **told}
+            await self._make_topics(connection)
+            await self._wait_for_coordinator(connection)
+        except (ConnectionLost, ProtocolError) as error:
+            raise NotThere(f"{self.host}:{self.port} does not answer as Kafka does: {error}") from error
+        finally:
+            await connection.close()
+
+    def version_for(self, request: Message, wanted: int | None = None) -> int:
+        """The version in which to ask. VersionNotSpoken when the broker does not have it."""
+        name = APIS[request.api_key].name
+        spoken = self.versions.get(name)
+        if spoken is None:
+            raise VersionNotSpoken(f"the broker does not offer {name}")
+        if wanted is None:
+            return min(HABITUAL_VERSIONS.get(name, APIS[request.api_key].versions.last), spoken[-1])
+        if wanted not in spoken:
+            raise VersionNotSpoken(f"the broker offers {name} v{spoken[0]} to v{spoken[-1]}, not v{wanted}")
+        return wanted
+
+    def number(self, setting: str) -> int | None:
+        """A setting that is a whole number, or None where it is not known."""
+        text = self.settings.get(setting)
+        return int(text) if text is not None else None
+
+    async def _settings(self, connection: Connection) -> dict[str, str]:
+        cluster = await self._ask(connection, MetadataRequest(topics=[]), MetadataResponse)
+        if "DescribeConfigs" not in self.versions or not cluster.brokers:
+            return {}
+        broker = DescribeConfigsResource(resource_type=BROKER_RESOURCE, resource_name=str(cluster.brokers[0].node_id))
+        answer = await self._ask(connection, DescribeConfigsRequest(resources=[broker]), DescribeConfigsResponse)
+        return {each.name: each.value for one in answer.results for each in one.configs if each.value is not None}
+
+    async def _make_topics(self, connection: Connection) -> None:
+        topics = [CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=1) for name in (FOO, BAR)]
+        if "CreateTopics" in self.versions:
+            request = CreateTopicsRequest(topics=topics)
+            await connection.ask(request, self.version_for(request))
+
+    async def _wait_for_coordinator(self, connection: Connection) -> None:
+        """The first question about a coordinator makes Kafka create the topic that it needs."""
+        with suppress(TimeoutError, VersionNotSpoken):
+            async with asyncio.timeout(START_WITHIN_SECONDS):
+                while await self._coordinator_code(connection) in RETRIABLE or await self._some_are_loading(connection):
+                    await asyncio.sleep(0.1)
+
+    async def _coordinator_code(self, connection: Connection) -> int:
+        request = FindCoordinatorRequest(key="regroup-conformance")
+        answer = await connection.ask(request, self.version_for(request, 2))
+        return answer_as(FindCoordinatorResponse, answer).error_code
+
+    async def _some_are_loading(self, connection: Connection) -> bool:
+        """Every group id lives in some partition of the coordinator's topic: so many ids try nearly all of them."""
+        request = DescribeGroupsRequest(groups=[f"nobody-{number}" for number in range(500)])
+        answer = await self._ask(connection, request, DescribeGroupsResponse)
+        return any(each.error_code in RETRIABLE for each in answer.groups)
+
+    async def _ask(self, connection: Connection, request: Message, kind: type[Answer]) -> Answer:
+        return answer_as(kind, await connection.ask(request, self.version_for(request)))
+
+
+async def _versions(connection: Connection) -> dict[str, range]:
+    answer = answer_as(ApiVersionsResponse, await connection.ask(ApiVersionsRequest(), 0))
+    spoken: dict[str, range] = {}
+    for row in answer.api_keys:
+        api = APIS.get(row.api_key)
+        if api is not None and (both := _both(row.min_version, row.max_version, api.versions.first, api.versions.last)):
+            spoken[api.name] = both
+    return spoken
+
+
+def _both(first: int, last: int, our_first: int, our_last: int) -> range:
+    return range(max(first, our_first), min(last, our_last) + 1)

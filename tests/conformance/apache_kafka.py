@@ -1,0 +1,248 @@
+"""Apache Kafka itself, one broker on loopback, for tests and for hands.
+
+    python tests/conformance/apache_kafka.py --set group.max.size=10        # prints HOST:PORT, stays until Ctrl-C
+
+Maven resolves the newest 4.x from its repositories, once, into a cache outside the checkout: the folder that
+`REGROUP_KAFKA_HOME` names, or `regroup/kafka` below `XDG_CACHE_HOME`. `REGROUP_KAFKA_VERSION` asks for another version.
+"""
+
+import argparse
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from regroup.conformance.connection import Connection, ConnectionLost
+from regroup.protocol.messages.cluster import ApiVersionsRequest
+
+NEWEST = "[4.0,5.0)"
+HEAP = "512m"
+READY_WITHIN_SECONDS = 90
+
+# The broker never needs kafka-tools-api, and not every release has published it.
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>regroup</groupId><artifactId>apache-kafka</artifactId><version>1</version><packaging>pom</packaging>
+<dependencies>
+<dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{version}</version>
+<exclusions><exclusion><groupId>org.apache.kafka</groupId><artifactId>kafka-tools-api</artifactId></exclusion></exclusions>
+</dependency>
+<dependency><groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version></dependency>
+</dependencies></project>
+"""
+COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+
+ONE_BROKER = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "log.segment.bytes": str(16 * 1024 * 1024),
+    "offsets.topic.segment.bytes": str(16 * 1024 * 1024),
+    "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
+    "controlled.shutdown.enable": "false",
+}
+
+
+class NotAvailable(Exception):
+    """This machine cannot run Apache Kafka; the text says what is missing."""
+
+
+def why_not_available() -> str | None:
+    """One line, or None where Apache Kafka can be started."""
+    missing = [name for name in ("java", "mvn") if shutil.which(name) is None]
+    return f"Apache Kafka needs {' and '.join(missing)} on the path" if missing else None
+
+
+def cache_folder() -> Path:
+    """Where the jars are kept between runs."""
+    named = os.environ.get("REGROUP_KAFKA_HOME")
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(named) if named else base / "regroup" / "kafka"
+
+
+def jars() -> Path:
+    """The folder with the broker and all it needs, resolved by Maven if it is not there yet."""
+    if (reason := why_not_available()) is not None:
+        raise NotAvailable(reason)
+    wanted = os.environ.get("REGROUP_KAFKA_VERSION", NEWEST)
+    folder = cache_folder() / wanted.strip("[]()").replace(",", "-")
+    if not any(folder.glob("kafka_2.13-*.jar")):
+        _resolve(wanted, folder)
+    return folder
+
+
+def _resolve(version: str, folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as work:
+        (Path(work) / "pom.xml").write_text(POM.format(version=version), encoding="utf-8")
+        command = ["mvn", "-q", "-B", COPY_DEPENDENCIES, f"-DoutputDirectory={folder}"]
+        done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise NotAvailable(f"Maven could not resolve Apache Kafka {version}: {done.stdout.strip()[-800:]}")
+
+
+def version_of(folder: Path) -> str:
+    """The broker's version, as its jar is named."""
+    return next(iter(sorted(folder.glob("kafka_2.13-*.jar")))).stem.removeprefix("kafka_2.13-")
+
+
+class ApacheKafka:
+    """One broker with its own settings and its own log directory; it may be stopped and started again."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        self._jars = jars()
+        self._folder = folder
+        self._port, self._controller_port = _free_ports(2)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._write_properties(settings or {})
+        self._java("kafka.tools.StorageTool", "format", "--cluster-id", "cmVncm91cC1rYWZrYS0wMQ", "--config")
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def version(self) -> str:
+        return version_of(self._jars)
+
+    def _write_properties(self, settings: Mapping[str, str]) -> None:
+        here = {
+            "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self._port},CONTROLLER://127.0.0.1:{self._controller_port}",
+            "log.dirs": str(self._folder / "log"),
+        }
+        lines = [f"{name}={value}" for name, value in (ONE_BROKER | here | dict(settings)).items()]
+        self._properties.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    @property
+    def _properties(self) -> Path:
+        return self._folder / "server.properties"
+
+    @property
+    def _output(self) -> Path:
+        return self._folder / "output.txt"
+
+    def _command(self, main: str, *words: str) -> list[str]:
+        return [
+            "java",
+            f"-Xmx{HEAP}",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            "-cp",
+            f"{self._jars}/*",
+            main,
+            *words,
+            str(self._properties),
+        ]
+
+    def _java(self, main: str, *words: str) -> None:
+        done = subprocess.run(self._command(main, *words), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise NotAvailable(f"{main} failed: {(done.stdout + done.stderr).strip()[-800:]}")
+
+    def start(self) -> None:
+        """Start and wait until the broker answers ApiVersions."""
+        with self._output.open("ab") as output:
+            self._process = subprocess.Popen(
+                self._command("kafka.Kafka"), stdout=output, stderr=output, start_new_session=True
+            )
+        deadline = time.monotonic() + READY_WITHIN_SECONDS
+        while not asyncio.run(_answers(self._port)):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                said = self._output.read_text(encoding="utf-8", errors="replace")
+                self.stop()
+                raise NotAvailable(f"Apache Kafka did not come up: {said.strip()[-800:]}")
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """Ask the broker to go, and wait; one that hangs is killed."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def kill(self) -> None:
+        """The broker dies without a word."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+async def _answers(port: int) -> bool:
+    try:
+        connection = await Connection.open("127.0.0.1", port)
+    except OSError:
+        return False
+    try:
+        async with asyncio.timeout(5):
+            await connection.ask(ApiVersionsRequest(), 0)
+    except (ConnectionLost, TimeoutError):
+        return False
+    finally:
+        await connection.close()
+    return True
+
+
+@contextmanager
+def apache_kafka(settings: Mapping[str, str] | None = None) -> Iterator[ApacheKafka]:
+    """A running broker; its folder goes with it. NotAvailable says why there can be none here."""
+    with tempfile.TemporaryDirectory(prefix="regroup-kafka-") as folder:
+        broker = ApacheKafka(Path(folder), settings)
+        try:
+            broker.start()
+            yield broker
+        finally:
+            broker.stop()
+
+
+def main() -> int:
+    """Run one broker until Ctrl-C."""
+    parser = argparse.ArgumentParser(description="Run Apache Kafka on loopback until Ctrl-C.")
+    parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a broker setting")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with apache_kafka(dict(pair.split("=", 1) for pair in arguments.set)) as broker:
+            print(f"Apache Kafka {broker.version} at {broker.address}", flush=True)
+            signal.pause()
+    except NotAvailable as reason:
+        print(reason, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
