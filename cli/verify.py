@@ -1,0 +1,71 @@
+"""Fold a store's whole history, check every invariant, and compare the snapshots with the fold.
+
+  regroup verify regroup.db
+
+Ends with 0 if all holds, and with 1 and the position of the first fault if not.
+"""
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator
+
+from rich.console import Console
+from rich.progress import Progress
+
+from regroup.cli.history_arguments import add_store
+from regroup.coordinator.verification import Fault, Verifier
+from regroup.storage.records import Snapshot
+from regroup.storage.sqlite import open_store
+from regroup.storage.store import EventStore
+
+MOST_SHOWN = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_store(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    return asyncio.run(verify(args))
+
+
+async def verify(args: argparse.Namespace) -> int:
+    async with await open_store(args.store, read_only=True) as store:
+        verifier, faults = await fold(store)
+        last = store.last_position
+    for fault in faults[:MOST_SHOWN]:
+        print(f"position {fault.position}, group {fault.group}: {fault.sentence}")
+    if len(faults) > MOST_SHOWN:
+        print(f"… and {len(faults) - MOST_SHOWN} more faults.")
+    if faults:
+        first = faults[0].position
+        print(f"The first fault is at position {first}: regroup replay {args.store} --at {first}")
+        return 1
+    print(f"{last} events of {len(verifier.groups)} groups: every invariant holds, and the snapshots equal the fold.")
+    return 0
+
+
+async def fold(store: EventStore) -> tuple[Verifier, list[Fault]]:
+    """The whole history from its first record; a bar on standard error shows how far it is."""
+    verifier = Verifier([snapshot async for snapshot in all_snapshots(store)])
+    if store.trimmed_through:
+        verifier.begin_from((await store.load_snapshots(store.trimmed_through))[1])
+    faults: list[Fault] = []
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("folding", total=store.last_position - store.trimmed_through)
+        async for record in store.read(after=store.trimmed_through):
+            faults.extend(verifier.faults_of(record))
+            if record.position % 1000 == 0:
+                progress.update(task, completed=record.position - store.trimmed_through)
+    faults.extend(verifier.faults_at_the_end())
+    return verifier, sorted(faults)
+
+
+async def all_snapshots(store: EventStore) -> AsyncIterator[Snapshot]:
+    """Those of every cut, the newest first."""
+    cut, snapshots = await store.load_snapshots()
+    while cut:
+        for snapshot in snapshots:
+            yield snapshot
+        cut, snapshots = await store.load_snapshots(cut - 1)

@@ -1,0 +1,73 @@
+"""Folding a whole history and checking every invariant on the way: what `regroup verify` and the lab do."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from regroup.coordinator.evolve import evolve
+from regroup.coordinator.group import Group
+from regroup.coordinator.invariants import broken_by_group, broken_by_step
+from regroup.coordinator.written import SNAPSHOT_VERSION, read, read_snapshot
+from regroup.storage.errors import StoreError
+from regroup.storage.records import Record, Snapshot
+
+
+class Fault(NamedTuple):
+    """Something that does not hold, and the position of the event after which it does not."""
+
+    position: int
+    group: str
+    sentence: str
+
+
+class Verifier:
+    """Give it a store's records in order; `faults_of` says what each one breaks.
+
+    What must hold of a group is checked when the command that moved it is over: between the events of one command a
+    group may be on its way.
+    """
+
+    def __init__(self, snapshots: Iterable[Snapshot] = ()) -> None:
+        self.groups: dict[str, Group] = {}
+        self._unchecked: dict[str, Record] = {}
+        self._snapshots = {(each.group, each.number): each for each in snapshots if each.group is not None}
+
+    def begin_from(self, snapshots: Iterable[Snapshot]) -> None:
+        """Where earlier records have been trimmed away, the fold begins here."""
+        self.groups = {each.group: read_snapshot(each) for each in snapshots if each.group is not None}
+
+    def faults_of(self, record: Record) -> Iterator[Fault]:
+        """What this record breaks, or shows to have been broken by the command before it."""
+        if record.group is None:
+            return
+        before = self.groups.get(record.group) or Group(name=record.group)
+        last = self._unchecked.get(record.group)
+        if last and (last.cause, last.at_ms) != (record.cause, record.at_ms):
+            yield from self._faults_at_rest(record.group)
+        try:
+            event = read(record)
+            after = evolve(before, event)
+        except (StoreError, ValueError, KeyError) as error:
+            yield Fault(record.position, record.group, f"The event cannot be folded: {error!r}")
+            return
+        self.groups[record.group] = after
+        self._unchecked[record.group] = record
+        for sentence in broken_by_step(before, event, after):
+            yield Fault(record.position, record.group, sentence)
+        if record.number != after.number:
+            yield Fault(record.position, record.group, f"The event is number {record.number}, not {after.number}.")
+        yield from self._differs_from_snapshot(record, after)
+
+    def faults_at_the_end(self) -> Iterator[Fault]:
+        """What the last commands broke."""
+        for name in list(self._unchecked):
+            yield from self._faults_at_rest(name)
+
+    def _faults_at_rest(self, name: str) -> Iterator[Fault]:
+        record = self._unchecked.pop(name)
+        for sentence in broken_by_group(self.groups[name]):
+            yield Fault(record.position, name, sentence)
+
+    def _differs_from_snapshot(self, record: Record, group: Group) -> Iterator[Fault]:
+        snapshot = self._snapshots.get((record.group, record.number))
+        if snapshot and snapshot.version == SNAPSHOT_VERSION and read_snapshot(snapshot) != group:
+            yield Fault(record.position, group.name, "The snapshot taken here is not what the events add up to.")
