@@ -157,6 +157,7 @@ class Member:
         member_id: str | None = None,
         metadata: Mapping[Partition, str] | None = None,
         leader_epoch: int = -1,
+        retention_time_ms: int = -1,
         version: int | None = None,
     ) -> Waiting[OffsetCommitResponse]:
         """One OffsetCommit as a member of the group."""
@@ -165,6 +166,7 @@ class Member:
             generation_id_or_member_epoch=self.generation if generation is None else generation,
             member_id=self.id if member_id is None else member_id,
             group_instance_id=self.instance,
+            retention_time_ms=retention_time_ms,
             topics=offset_topics(offsets, metadata, leader_epoch),
         )
         return self.story.ask(request, OffsetCommitResponse, version=version, speaker=self.name)

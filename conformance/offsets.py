@@ -180,6 +180,14 @@ class Producer:
         )
         return self.story.ask(request, TxnOffsetCommitResponse, version=version, speaker=self.name)
 
+    async def writes_well(self, offsets: Mapping[Partition, int], *, group: str | None = None) -> None:
+        """The same in nobody's name, and it goes well; a transaction that is still being finished is waited for."""
+
+        async def written() -> None:
+            every_partition(await self.writes(offsets, group=group), E.NONE)
+
+        await self.story.until(written)
+
     async def ends(self, *, committed: bool) -> None:
         """All of it or nothing."""
         request = EndTxnRequest(
