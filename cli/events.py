@@ -7,6 +7,7 @@ regroup events regroup.db --format jsonl | jq .type    one JSON object a line, f
 
 import argparse
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ COLOURS = {
 }
 QUIET = {"at_ms", "reason", "protocols", "deadline_ms", "sync_deadline_ms", "delay_ms", "remaining_ms", "assignment"}
 """Fields that the text form leaves out; `--format jsonl` has everything."""
+UUID_TAIL = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +100,7 @@ def as_text(record: Record) -> Text:
     line.append(f" {record.type:<22}", style=f"{COLOURS.get(record.type, 'default')} not dim")
     line.append(" " + ", ".join(details(payload)), style="default not dim")
     if payload.get("reason"):
-        line.append(f"  because {payload['reason']}")
+        line.append(f"  because {short(payload['reason'])}")
     if record.cause:
         line.append(f"  ({because(msgspec.json.decode(record.cause))})")
     return line
@@ -106,13 +108,20 @@ def as_text(record: Record) -> Text:
 
 def details(payload: dict[str, Any]) -> Iterator[str]:
     for name, value in payload.items():
-        if name not in QUIET:
+        if name == "offsets":
+            yield from (f"{topic}-{n} at {each['offset']}" for topic, rows in value.items() for n, each in rows.items())
+        elif name not in QUIET:
             shown = msgspec.json.encode(value).decode() if isinstance(value, dict | list) else str(value)
-            yield f"{name.replace('_', ' ')} {shown}"
+            yield f"{name.replace('_', ' ')} {short(shown)}"
+
+
+def short(text: str) -> str:
+    """Member ids end in a UUID; its first eight digits tell people enough."""
+    return UUID_TAIL.sub(r"\1…", text)
 
 
 def because(cause: dict[str, Any]) -> str:
     """Which request, or whose silence."""
     if cause.get("api"):
         return f"{cause['api']} of {cause.get('client_id') or 'a client without a name'}"
-    return f"{cause.get('deadline', 'unknown')} deadline {cause.get('member', '')}".strip()
+    return f"{cause.get('deadline', 'unknown')} deadline {short(cause.get('member', ''))}".strip()
