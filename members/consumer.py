@@ -14,12 +14,9 @@ on in between. Milliseconds count from any origin, but never backwards.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from regroup.assignors.interface import Assignor
-from regroup.assignors.range_assignor import RangeAssignor
-from regroup.assignors.round_robin import RoundRobinAssignor
-from regroup.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
+from regroup.assignors.registry import assignor_named
 from regroup.members import requests
 from regroup.members.happenings import (
     Answered,
@@ -44,6 +41,7 @@ from regroup.members.rebalance import Rebalance
 from regroup.members.settings import ConsumerSettings
 from regroup.members.standing import Generation, Phase, Standing
 from regroup.members.steps import (
+    Address,
     Change,
     Closed,
     ConsumerError,
@@ -55,13 +53,6 @@ from regroup.members.topics import Topics
 from regroup.members.wire import NoAnswer, Wire
 from regroup.protocol.consumer_protocol import TopicPartition
 
-BUILT_IN_ASSIGNORS: Final[tuple[Assignor, ...]] = (
-    RangeAssignor(),
-    RoundRobinAssignor(),
-    StickyAssignor(),
-    CooperativeStickyAssignor(),
-)
-
 
 @dataclass(slots=True)
 class _Closing:
@@ -72,12 +63,13 @@ class _Closing:
 
 
 class Consumer:
-    """One member of one group. `assignors` are those it may choose from by `partition_assignment_strategy`.
+    """One member of one group.
 
-    Raises ValueError for an unknown assignor, or for several that cannot work together.
+    `partition_assignment_strategy` names assignors among those handed in, Kafka's own, and those that installed
+    packages offer. Raises AssignorError for an unknown name, ValueError if several cannot work together.
     """
 
-    def __init__(self, settings: ConsumerSettings, assignors: Iterable[Assignor] = BUILT_IN_ASSIGNORS) -> None:
+    def __init__(self, settings: ConsumerSettings, assignors: Iterable[Assignor] = ()) -> None:
         self.settings = settings
         self._changes: list[Change] = []
         self._wire = Wire(settings)
@@ -110,6 +102,11 @@ class Consumer:
     def generation(self) -> Generation:
         """Number, member id and assignor of the generation that the member believes in."""
         return self._standing.generation
+
+    @property
+    def coordinator(self) -> Address | None:
+        """Where the coordinator is, if that is known."""
+        return self._wire.coordinator
 
     @property
     def is_leader(self) -> bool:
@@ -272,8 +269,5 @@ class Consumer:
 
 
 def _offered(settings: ConsumerSettings, assignors: Iterable[Assignor]) -> Sequence[Assignor]:
-    known = {assignor.name: assignor for assignor in assignors}
-    for name in settings.partition_assignment_strategy:
-        if name not in known:
-            raise ValueError(f"there is no assignor {name!r}; known are {', '.join(known)}")
-    return tuple(known[name] for name in settings.partition_assignment_strategy)
+    own = {assignor.name: assignor for assignor in assignors}
+    return tuple(own.get(name) or assignor_named(name) for name in settings.partition_assignment_strategy)

@@ -6,7 +6,8 @@ and joins again at its next poll, as in the Java client.
 
 from collections.abc import Iterable, Mapping
 
-from regroup.assignors.interface import Assignments, Assignor, AssignorError, Cluster, Member, leader_order
+from regroup.assignors.interface import Assignor, AssignorError, Cluster, Member, leader_order
+from regroup.assignors.registry import BUILT_IN, assign_checked
 from regroup.protocol.consumer_protocol import (
     HIGHEST_VERSION,
     Assignment,
@@ -56,32 +57,18 @@ def chosen(assignors: Iterable[Assignor], name: str | None) -> Assignor:
 
 
 def deal(assignor: Assignor, members: Mapping[str, Member], cluster: Cluster) -> list[SyncGroupRequestAssignment]:
-    """Everyone's share, as it is sent with SyncGroup. A member that the assignor forgets gets no entry."""
+    """Everyone's share, as it is sent with SyncGroup. Only assignors that are not Kafka's own are checked."""
     try:
-        assignments = assignor.assign(cluster, members)
+        if type(assignor) in BUILT_IN.values():
+            assignments = assignor.assign(cluster, members)
+        else:
+            assignments = assign_checked(assignor, cluster, members)
     except AssignorError as error:
         whom = f" at member {error.member}" if error.member else ""
         raise LeaderFailed(f"the assignor {assignor.name} failed{whom}: {error}") from error
-    except Exception as error:
-        raise LeaderFailed(f"the assignor {assignor.name} raised {type(error).__name__}: {error}") from error
-    _check(assignor, assignments, members, cluster)
     return [
         SyncGroupRequestAssignment(
             member_id=member_id, assignment=encode_assignment(Assignment(HIGHEST_VERSION, tuple(partitions)))
         )
         for member_id, partitions in assignments.items()
     ]
-
-
-def _check(assignor: Assignor, assignments: Assignments, members: Mapping[str, Member], cluster: Cluster) -> None:
-    """Kafka would send these on, and the member would fail much later and far from the cause."""
-    for member_id, partitions in assignments.items():
-        if member_id not in members:
-            raise LeaderFailed(f"the assignor {assignor.name} gave partitions to {member_id}, who is not in the group")
-        for topic, number in partitions:
-            count = cluster.partitions_per_topic.get(topic, 0)
-            if not 0 <= number < count:
-                raise LeaderFailed(
-                    f"the assignor {assignor.name} gave {topic}-{number} to member {member_id}; "
-                    f"{topic} has {count} partitions"
-                )

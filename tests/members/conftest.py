@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import pytest
 
 from regroup.assignors.interface import Assignor, Cluster
-from regroup.members.consumer import BUILT_IN_ASSIGNORS, Consumer
+from regroup.members.consumer import Consumer
 from regroup.members.happenings import Answered, ClusterSeen, Happening, Poll, Subscribe, TimePassed, Unanswered
 from regroup.members.settings import ConsumerSettings
 from regroup.members.steps import Change, ConsumerError, Outgoing, Step
@@ -51,7 +51,7 @@ def orders(*numbers: int) -> tuple[TopicPartition, ...]:
 class Stage:
     """`said` are the requests nobody has answered yet, `happened` and `raised` everything so far."""
 
-    def __init__(self, assignors: Iterable[Assignor] = BUILT_IN_ASSIGNORS, **settings: Any) -> None:
+    def __init__(self, assignors: Iterable[Assignor] = (), **settings: Any) -> None:
         settings = {
             "group_id": "payments",
             "partition_assignment_strategy": ("cooperative-sticky",),

@@ -1,0 +1,428 @@
+"""Runs one member: the consumer machine on a transport, with an application that polls, works and polls again.
+
+    member = Member("anna", settings, transport, Subscribe(("orders",)), habits=(parse_habit("pause:20s@30s"),))
+    member.start()
+    await member.close()
+
+Time is that of the event loop, and nothing is used but `call_at`, `create_task` and futures, so that the loop's clock
+may be a virtual one.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, TypeAlias
+
+from regroup.assignors.interface import Assignor
+from regroup.assignors.registry import assignor_named
+from regroup.members import requests
+from regroup.members.consumer import Consumer
+from regroup.members.habits import FailingAssignor, Habit, Kind, Moment, doubling, forgetting, moments_in
+from regroup.members.happenings import (
+    Answered,
+    Close,
+    Consumed,
+    Happening,
+    Poll,
+    PollReturned,
+    Subscribe,
+    TimePassed,
+    Unanswered,
+)
+from regroup.members.reading import Fetched, Reader
+from regroup.members.settings import ConsumerSettings
+from regroup.members.standing import Phase
+from regroup.members.steps import (
+    Change,
+    Closed,
+    CommitEnded,
+    ConsumerError,
+    Lane,
+    Outgoing,
+    PartitionsLost,
+    PartitionsRevoked,
+    PositionsFound,
+    Step,
+)
+from regroup.members.transport import Transport
+from regroup.members.workload import Ledger, Workload
+from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.group import SyncGroupRequest
+from regroup.protocol.messages.offsets import OffsetCommitResponse
+
+POLL_AGAIN_MS: Final = 1_000
+"""After an error came out of poll(); an application would log it and go on."""
+ZOMBIE_COMMITS_EVERY_MS: Final = 1_000
+
+Observer: TypeAlias = Callable[[str, Change | ConsumerError], None]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberView:
+    """One row of a live table. `condition` is empty for a member that is well."""
+
+    name: str
+    member_id: str
+    generation: int
+    phase: Phase
+    is_leader: bool
+    partitions: tuple[TopicPartition, ...]
+    condition: str
+    last_error: str
+    processed: int
+    twice: int
+
+
+class Member:
+    """`observe` is told, by the member's name, every change and every error that comes out of poll().
+
+    `epoch_ms` is what to add to the loop's time to get the time that records bear.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: ConsumerSettings,
+        transport: Transport,
+        subscription: Subscribe,
+        *,
+        habits: Iterable[Habit] = (),
+        assignors: Iterable[Assignor] = (),
+        workload: Workload | None = None,
+        ledger: Ledger | None = None,
+        observe: Observer = lambda name, happening: None,
+        epoch_ms: int = 0,
+    ) -> None:
+        self.name = name
+        self._settings = settings
+        self._transport = transport
+        self._subscription = subscription
+        self._waiting = list(habits)
+        self._active: dict[Kind, Habit] = {}
+        self._assignors = tuple(assignors)
+        self._workload = workload
+        self._ledger = ledger or Ledger()
+        self._observe = observe
+        self._epoch_ms = epoch_ms
+        self._condition = ""
+        self._last_error = ""
+        self._processed = 0
+        self._twice = 0
+        self._zombie_positions: dict[TopicPartition, int] = {}
+        self._is_asleep = False
+        self._missed: deque[Callable[[], None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._others: dict[asyncio.TimerHandle, None] = {}
+        self._buffer: deque[Fetched] = deque()
+        self._is_over: asyncio.Future[None] | None = None
+        self.consumer = self._new_consumer()
+        self._reader = Reader(transport, settings, self)
+
+    def _new_consumer(self) -> Consumer:
+        own = {assignor.name: assignor for assignor in self._assignors}
+        names = self._settings.partition_assignment_strategy
+        offered = [own.get(name) or assignor_named(name) for name in names]
+        return Consumer(
+            self._settings,
+            [FailingAssignor(each, lambda: Kind.ASSIGNOR_FAILS in self._active) for each in offered]
+            if any(habit.kind is Kind.ASSIGNOR_FAILS for habit in self._waiting)
+            else offered,
+        )
+
+    @property
+    def view(self) -> MemberView:
+        consumer = self.consumer
+        return MemberView(
+            self.name,
+            consumer.generation.member_id,
+            consumer.generation.number,
+            consumer.phase,
+            consumer.is_leader,
+            consumer.assigned,
+            self._condition,
+            self._last_error,
+            self._processed,
+            self._twice,
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """It has left, crashed, or failed for good."""
+        return self._condition in ("crashed", "left", "failed")
+
+    # -- its life
+
+    def start(self) -> None:
+        """Join; must be called inside the event loop."""
+        self._is_over = asyncio.get_running_loop().create_future()
+        self._moment(Moment.STARTED)
+        self._begin_polling()
+
+    def _begin_polling(self) -> None:
+        self._feed(self._subscription)
+        self._feed(Poll())
+
+    async def close(self) -> None:
+        """Leave politely, if that is still possible; returns when the coordinator has answered or time is up."""
+        if self._is_over is not None and self._condition in ("", "paused"):
+            self._wake()
+            self._feed(Close(timeout_ms=min(self._settings.request_timeout_ms, 5_000)))
+            await self._is_over
+        self._stop()
+
+    def _stop(self) -> None:
+        self._reader.close()
+        for timer in (*self._others, *([self._timer] if self._timer else [])):
+            timer.cancel()
+        self._others.clear()
+        if self._is_over is not None and not self._is_over.done():
+            self._is_over.set_result(None)
+
+    def _end(self, condition: str) -> None:
+        self._condition = condition
+        self._stop()
+
+    # -- the machine and its surroundings
+
+    def _now_ms(self) -> int:
+        # Rounded up a little: a loop that wakes exactly at the deadline must find that it has passed.
+        return int(asyncio.get_running_loop().time() * 1000 + 0.01)
+
+    def _later(self, milliseconds: float, act: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+
+        def ring() -> None:
+            self._others.pop(timer, None)
+            self._when_awake(act)
+
+        timer = loop.call_at(loop.time() + milliseconds / 1000, ring)
+        self._others[timer] = None
+
+    def _when_awake(self, act: Callable[[], None]) -> None:
+        if self._is_asleep:
+            self._missed.append(act)
+        elif not self.is_over:
+            act()
+
+    def _feed(self, happening: Happening) -> None:
+        """A slow joiner is at work when the news of a rebalance reaches it; everybody else is inside poll()."""
+        if self._condition == "zombie":
+            return
+        slow = self._active.get(Kind.SLOW_JOIN)
+        consumer = self.consumer
+        if slow is None or not consumer.is_polling or consumer.phase is not Phase.STABLE:
+            self._step(happening)
+            return
+        self._step(PollReturned())
+        self._step(happening)
+        if consumer.wants_to_join:
+            self._later(slow.milliseconds or 0, self._poll)
+        else:
+            self._poll()
+
+    def _poll(self) -> None:
+        if not self.consumer.is_polling and self._condition != "zombie":
+            self._step(Poll())
+            self._work()
+
+    def _step(self, happening: Happening) -> None:
+        self._carry_out(self.consumer.receive(happening, self._now_ms()))
+
+    def _carry_out(self, step: Step) -> None:
+        if step.hang_up:
+            self._transport.hang_up()
+        for change in step.changes:
+            self._note(change)
+        for outgoing in step.requests:
+            self._when_awake(partial(self._send, outgoing))
+        if step.raised is not None:
+            self._poll_failed(step.raised)
+        if self._timer is not None:
+            self._timer.cancel()
+        if step.deadline_ms is not None and not self.is_over:
+            self._timer = asyncio.get_running_loop().call_at(step.deadline_ms / 1000, self._time_is_up)
+
+    def _time_is_up(self) -> None:
+        self._when_awake(lambda: self._feed(TimePassed()))
+
+    def _poll_failed(self, error: ConsumerError) -> None:
+        self._last_error = str(error)
+        self._observe(self.name, error)
+        if error.fatal:
+            self._condition = "failed"
+            self._stop()
+        else:
+            self._later(POLL_AGAIN_MS, self._poll)
+
+    def _note(self, change: Change) -> None:
+        self._observe(self.name, change)
+        match change:
+            case PositionsFound(offsets) if self._workload is not None:
+                self._reader.read_from(offsets)
+            case PartitionsRevoked(partitions) | PartitionsLost(partitions):
+                self._reader.stop(partitions)
+                gone = frozenset(partitions)
+                self._buffer = deque(each for each in self._buffer if each.partition not in gone)
+            case CommitEnded(offsets, error, _):
+                if error is not None:
+                    self._last_error = str(error)
+                else:
+                    for partition, offset in offsets.items():
+                        self._ledger.committed(partition, offset)
+            case Closed():
+                self._end("left")
+        for moment in moments_in(change):
+            self._moment(moment)
+
+    # -- requests
+
+    def _send(self, outgoing: Outgoing) -> None:
+        if isinstance(outgoing.message, SyncGroupRequest):
+            if Kind.NEVER_SYNC in self._active:
+                return
+            if Kind.ASSIGNOR_FORGETS in self._active:
+                outgoing = replace(outgoing, message=forgetting(outgoing.message))
+            if Kind.ASSIGNOR_DOUBLES in self._active:
+                outgoing = replace(outgoing, message=doubling(outgoing.message))
+            slow = self._active.get(Kind.SLOW_SYNC)
+            if slow is not None:
+                self._later(slow.milliseconds or 0, lambda: self._transmit(outgoing))
+                return
+        self._transmit(outgoing)
+
+    def _transmit(self, outgoing: Outgoing) -> None:
+        consumer = self.consumer
+
+        def answered(answer: Answered | Unanswered) -> None:
+            if consumer is self.consumer:
+                self._when_awake(lambda: self._hear(answer))
+
+        self._transport.send(outgoing, answered)
+
+    def _hear(self, answer: Answered | Unanswered) -> None:
+        if isinstance(answer, Unanswered):
+            self._last_error = answer.reason
+        elif (code := getattr(answer.response, "error_code", 0)) not in (0, ErrorCode.MEMBER_ID_REQUIRED):
+            self._last_error = ErrorCode.named(code)
+        self._feed(answer)
+
+    # -- the application
+
+    @property
+    def is_hungry(self) -> bool:
+        """One more poll's worth of records is kept ready."""
+        return len(self._buffer) < 2 * (self._workload or Workload()).max_poll_records
+
+    def begins(self, partition: TopicPartition, offset: int) -> None:
+        self._ledger.begins(partition, offset)
+        self._consumed({partition: offset})
+
+    def _consumed(self, positions: dict[TopicPartition, int]) -> None:
+        if self._condition == "zombie":
+            self._zombie_positions.update(positions)
+        else:
+            self._step(Consumed(positions))
+
+    def fetched(self, records: Sequence[Fetched]) -> None:
+        self._buffer.extend(records)
+        self._when_awake(self._work)
+
+    def _work(self) -> None:
+        """Poll returns what there is; the application works on it and polls again."""
+        if not self._buffer or self._workload is None or not (self.consumer.is_polling or self._condition == "zombie"):
+            return
+        count = min(len(self._buffer), self._workload.max_poll_records)
+        batch = [self._buffer.popleft() for _ in range(count)]
+        if self._condition != "zombie":
+            self._step(PollReturned())
+        self._later(self._workload.process_ms * count, lambda: self._worked(batch))
+
+    def _worked(self, batch: Sequence[Fetched]) -> None:
+        now_ms = self._now_ms() + self._epoch_ms
+        for partition, offset, produced_ms in batch:
+            self._processed += 1
+            self._twice += not self._ledger.processed(partition, offset, produced_ms, now_ms)
+        self._consumed({partition: offset + 1 for partition, offset, _ in batch})
+        self._poll()
+        if self._condition == "zombie":
+            self._work()
+        self._reader.proceed()
+
+    # -- habits
+
+    def _moment(self, moment: Moment) -> None:
+        due = [habit for habit in self._waiting if habit.begins.moment is moment]
+        self._waiting = [habit for habit in self._waiting if habit.begins.moment is not moment]
+        for habit in due:
+            if habit.begins.after_ms:
+                self._later(habit.begins.after_ms, partial(self._begin, habit))
+            else:
+                self._begin(habit)
+
+    def _begin(self, habit: Habit) -> None:
+        if habit.kind.lasts:
+            self._active[habit.kind] = habit
+            return
+        milliseconds = habit.milliseconds or 0
+        match habit.kind:
+            case Kind.CRASH:
+                self._end("crashed")
+            case Kind.PAUSE:
+                self._sleep(milliseconds, self._wake, "paused")
+            case Kind.LEAVE:
+                asyncio.get_running_loop().call_soon(self._when_awake, lambda: self._feed(Close()))
+            case Kind.ZOMBIE:
+                self._condition = "zombie"
+                self._zombie_positions = dict(self.consumer.positions)
+                self._commit_as_zombie()
+            case Kind.RESTART:
+                self._sleep(milliseconds, self._start_anew, "restarting")
+            case Kind.RESTART_AS_STRANGER:
+                self._settings = replace(self._settings, group_instance_id=None)
+                self._sleep(milliseconds, self._start_anew, "restarting")
+
+    def _sleep(self, milliseconds: int, then: Callable[[], None], condition: str) -> None:
+        self._is_asleep = True
+        self._condition = condition
+        loop = asyncio.get_running_loop()
+        timer = loop.call_at(loop.time() + milliseconds / 1000, then)
+        self._others[timer] = None
+
+    def _wake(self) -> None:
+        if not self._is_asleep:
+            return
+        self._is_asleep = False
+        self._condition = ""
+        while self._missed and not self._is_asleep and not self.is_over:
+            self._missed.popleft()()
+        self._feed(TimePassed())
+
+    def _start_anew(self) -> None:
+        self._is_asleep = False
+        self._condition = ""
+        self._missed.clear()
+        self._buffer.clear()
+        self._transport.hang_up()
+        self._reader.close()
+        self._reader = Reader(self._transport, self._settings, self)
+        self.consumer = self._new_consumer()
+        self._begin_polling()
+
+    def _commit_as_zombie(self) -> None:
+        """It never learned that its generation is over, or does not care."""
+        consumer = self.consumer
+        self._later(ZOMBIE_COMMITS_EVERY_MS, self._commit_as_zombie)
+        if consumer.coordinator is None or not self._zombie_positions:
+            return
+        message = requests.offset_commit(self._settings, consumer.generation, self._zombie_positions)
+        outgoing = Outgoing(0, Lane.COORDINATOR, consumer.coordinator, message, self._settings.request_timeout_ms)
+        self._transport.send(outgoing, self._zombie_heard)
+
+    def _zombie_heard(self, answer: Answered | Unanswered) -> None:
+        if isinstance(answer, Answered) and isinstance(answer.response, OffsetCommitResponse):
+            codes = [each.error_code for topic in answer.response.topics for each in topic.partitions]
+            refused = next((code for code in codes if code), 0)
+            self._last_error = f"commit: {ErrorCode.named(refused)}" if refused else ""

@@ -1,0 +1,237 @@
+"""Fetching, as a consumer does it: from the leader of each partition, from where the group stands."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple, Protocol
+
+from regroup.members.happenings import Answered, Unanswered
+from regroup.members.leaders import REQUEST_TIMEOUT_MS, Leaders
+from regroup.members.settings import ConsumerSettings
+from regroup.members.steps import Address, Lane, Outgoing
+from regroup.members.transport import Transport
+from regroup.protocol.consumer_bytes import by_topic
+from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.exceptions import Malformed
+from regroup.protocol.message import Message
+from regroup.protocol.messages.records import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    PartitionData,
+)
+from regroup.protocol.record_batch import read_header, split_records
+
+FETCH_MAX_WAIT_MS: Final = 500
+FETCH_MAX_BYTES: Final = 1 << 20
+RETRY_S: Final = 0.25
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+
+class Fetched(NamedTuple):
+    """One record as far as a run is interested in it. `produced_ms` is the time of its batch."""
+
+    partition: TopicPartition
+    offset: int
+    produced_ms: int
+
+
+class Application(Protocol):
+    """Who takes the records."""
+
+    def begins(self, partition: TopicPartition, offset: int) -> None:
+        """Reading of a partition begins here."""
+
+    def fetched(self, records: Sequence[Fetched]) -> None:
+        """Records came, in order within each partition."""
+
+    @property
+    def is_hungry(self) -> bool:
+        """Whether more may be fetched."""
+
+
+class Reader:
+    """Reads the partitions it was told to, one Fetch at a time from each leader."""
+
+    def __init__(self, transport: Transport, settings: ConsumerSettings, application: Application) -> None:
+        self._transport = transport
+        self._settings = settings
+        self._application = application
+        self._leaders = Leaders(transport, self.proceed)
+        self._positions: dict[TopicPartition, int] = {}
+        self._to_reset: dict[TopicPartition, None] = {}
+        self._busy: dict[Address, None] = {}
+        self._retry: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def read_from(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """Read these too; without an offset `auto_offset_reset` says where to begin."""
+        for partition, offset in offsets.items():
+            if offset is None:
+                self._to_reset[partition] = None
+            else:
+                self._begin(partition, offset)
+        self._look()
+        self.proceed()
+
+    def stop(self, partitions: Sequence[TopicPartition]) -> None:
+        """Do not read these any more; what is on its way of them is dropped."""
+        for partition in partitions:
+            self._positions.pop(partition, None)
+            self._to_reset.pop(partition, None)
+
+    def close(self) -> None:
+        self._is_closed = True
+        if self._retry is not None:
+            self._retry.cancel()
+
+    def _begin(self, partition: TopicPartition, offset: int) -> None:
+        self._positions[partition] = offset
+        self._application.begins(partition, offset)
+
+    def _look(self) -> None:
+        wanted = [*self._positions, *self._to_reset]
+        if any(each not in self._leaders.of for each in wanted):
+            self._leaders.look(tuple(dict.fromkeys(each.topic for each in wanted)))
+
+    def _retry_soon(self) -> None:
+        if self._retry is None and not self._is_closed:
+            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._retry_now)
+
+    def _retry_now(self) -> None:
+        self._retry = None
+        self._look()
+        self.proceed()
+
+    def proceed(self) -> None:
+        """Ask every leader that is not being asked."""
+        if self._is_closed:
+            return
+        if any(each not in self._leaders.of for each in (*self._positions, *self._to_reset)):
+            self._retry_soon()
+        for leader, partitions in self._by_leader(self._to_reset).items():
+            if leader not in self._busy:
+                self._ask(leader, self._list_offsets(partitions))
+        if self._application.is_hungry:
+            for leader, partitions in self._by_leader(self._positions).items():
+                if leader not in self._busy:
+                    self._ask(leader, self._fetch(partitions))
+
+    def _by_leader(self, partitions: Mapping[TopicPartition, object]) -> dict[Address, list[TopicPartition]]:
+        led: dict[Address, list[TopicPartition]] = {}
+        for partition in partitions:
+            leader = self._leaders.of.get(partition)
+            if leader is not None:
+                led.setdefault(leader, []).append(partition)
+        return led
+
+    def _ask(self, leader: Address, message: Message) -> None:
+        self._busy[leader] = None
+
+        def answered(answer: Answered | Unanswered) -> None:
+            self._busy.pop(leader, None)
+            if self._is_closed:
+                return
+            if isinstance(answer, Answered) and self._take(answer.response):
+                self.proceed()
+            else:
+                self._retry_soon()
+
+        self._transport.send(Outgoing(0, Lane.LEADER, leader, message, REQUEST_TIMEOUT_MS), answered)
+
+    def _list_offsets(self, partitions: Sequence[TopicPartition]) -> ListOffsetsRequest:
+        timestamp = EARLIEST if self._settings.auto_offset_reset == "earliest" else LATEST
+        return ListOffsetsRequest(
+            topics=[
+                ListOffsetsTopic(
+                    name=topic,
+                    partitions=[ListOffsetsPartition(partition_index=each, timestamp=timestamp) for each in numbers],
+                )
+                for topic, numbers in by_topic(partitions).items()
+            ]
+        )
+
+    def _fetch(self, partitions: Sequence[TopicPartition]) -> FetchRequest:
+        return FetchRequest(
+            max_wait_ms=FETCH_MAX_WAIT_MS,
+            min_bytes=1,
+            topics=[
+                FetchTopic(
+                    topic=topic,
+                    partitions=[
+                        FetchPartition(
+                            partition=each,
+                            fetch_offset=self._positions[TopicPartition(topic, each)],
+                            partition_max_bytes=FETCH_MAX_BYTES,
+                        )
+                        for each in numbers
+                    ],
+                )
+                for topic, numbers in by_topic(partitions).items()
+            ],
+        )
+
+    def _take(self, response: Message) -> bool:
+        """Whether all went well; otherwise leaders are looked up again after a pause."""
+        match response:
+            case ListOffsetsResponse():
+                return self._take_offsets(response)
+            case FetchResponse(error_code=ErrorCode.NONE):
+                taken = [
+                    self._take_records(TopicPartition(topic.topic, data.partition_index), data)
+                    for topic in response.responses
+                    for data in topic.partitions
+                ]
+                return all(taken)
+            case _:
+                return False
+
+    def _take_offsets(self, response: ListOffsetsResponse) -> bool:
+        all_well = True
+        for topic in response.topics:
+            for each in topic.partitions:
+                partition = TopicPartition(topic.name, each.partition_index)
+                if each.error_code:
+                    all_well = False
+                    self._leaders.of.pop(partition, None)
+                elif partition in self._to_reset:
+                    del self._to_reset[partition]
+                    self._begin(partition, each.offset)
+        return all_well
+
+    def _take_records(self, partition: TopicPartition, data: PartitionData) -> bool:
+        position = self._positions.get(partition)
+        if position is None:
+            return True
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            del self._positions[partition]
+            self._to_reset[partition] = None
+            return False
+        if data.error_code:
+            self._leaders.of.pop(partition, None)
+            return False
+        records = [each for each in _records(partition, data.records or b"") if each.offset >= position]
+        if records:
+            self._positions[partition] = records[-1].offset + 1
+            self._application.fetched(records)
+        return True
+
+
+def _records(partition: TopicPartition, blob: bytes) -> Iterator[Fetched]:
+    """Offsets and times, read off the headers alone, so that compression does not matter."""
+    with suppress(Malformed):  # an old broker may cut the last batch off; the next Fetch brings it whole
+        for entry in split_records(blob):
+            if entry.magic < 2:
+                yield Fetched(partition, entry.base_offset, 0)
+                continue
+            header = read_header(entry.data)
+            if not header.is_control:
+                for offset in range(header.base_offset, header.last_offset + 1):
+                    yield Fetched(partition, offset, header.base_timestamp_ms)
