@@ -164,8 +164,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long a join or sync phase may last: the longest that any member asked for."""
-        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+        """How long a join or sync phase may last: the longest that any member asked for, at least 0."""
+        return max([0, *(member.rebalance_timeout_ms for member in self.members.values())])
 
     def waiting(self, answer: Waiting) -> Iterator[Member]:
         """The members whose answer of this kind is held back, in the order in which they came."""

@@ -159,6 +159,9 @@ def why_it_must_wait(group: Group, member: Member, command: JoinGroup) -> str:
 
 
 def rejoin(now: Unfolding, settings: Settings, command: JoinGroup, reason: str) -> Decision:
+    """The JoinGroup waits. A SyncGroup of the same member that waits already hears that there will be no share."""
+    if now.group.members[command.member_id].waiting is Waiting.SYNC:
+        now.replies(Waiting.SYNC, command.member_id, answers.sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
     now.happens(
         MemberRejoined(
             at_ms=now.at_ms,

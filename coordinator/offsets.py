@@ -140,7 +140,7 @@ def forget_old_offsets(settings: Settings, group: Group, command: ForgetOldOffse
     }
     if old:
         now.happens(OffsetsForgotten(at_ms=now.at_ms, partitions=old, reason="they outlived their retention"))
-    if now.group.state is State.EMPTY and not now.group.offsets and not now.group.reserved_ids:
+    if now.group.state is State.EMPTY and not now.group.offsets:
         now.happens(GroupDeleted(at_ms=now.at_ms, reason="it has neither members nor offsets"))
     return now.ends()
 

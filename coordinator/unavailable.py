@@ -16,13 +16,18 @@ def unavailable(command: c.Command, code: ErrorCode) -> Structure:
     return ANSWERS[type(command)](command, code)
 
 
+def join(command: c.JoinGroup, code: ErrorCode) -> Structure:
+    """Only a coordinator that does not run gives the member id back."""
+    return answers.join_refused(code, command.member_id if code is ErrorCode.COORDINATOR_NOT_AVAILABLE else "")
+
+
 def beat(command: c.Heartbeat, code: ErrorCode) -> Structure:
     """Heartbeats are answered blindly while a group is loaded, so that members do not give up."""
     return answers.beat(ErrorCode.NONE if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code)
 
 
 ANSWERS: Final[dict[type[c.Command], Callable[[Any, ErrorCode], Structure]]] = {
-    c.JoinGroup: lambda command, code: answers.join_refused(code, ""),
+    c.JoinGroup: join,
     c.SyncGroup: lambda command, code: answers.sync_refused(code),
     c.Heartbeat: beat,
     c.LeaveGroup: lambda command, code: answers.left(code),
