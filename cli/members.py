@@ -1,0 +1,368 @@
+"""Run simulated consumers against the emulator or a real Kafka, and let some of them misbehave.
+
+regroup members --bootstrap localhost:9092 --group payments --topic orders --count 5
+regroup members --bootstrap localhost:9092 --group payments --topic orders --count 3 \\
+        --habit 2:pause:60s@20s --habit 3:crash@30s --records-per-s 200 --for 2m
+
+Habits, each as NUMBER:HABIT, or all:HABIT, and with @WHEN behind it if need be:
+  pause:20s, crash, leave, zombie, restart:5s, restart-as-stranger:5s, slow-join:5s, slow-sync:5s, never-sync,
+  assignor-fails, assignor-forgets, assignor-doubles
+WHEN is a time after the start (@30s) or a moment: @after-joined, @after-elected, @after-assigned, @after-revoked,
+@after-lost, each with +TIME if need be (@after-assigned+5s).
+
+Exit codes: 0 all members ended well, 1 a member failed for good or none ever joined, 2 the command cannot be carried
+out, 130 stopped by Ctrl-C before any member had joined.
+"""
+
+import argparse
+import asyncio
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from regroup.assignors.interface import AssignorError
+from regroup.assignors.registry import assignor_named
+from regroup.members.drive import Member, MemberView
+from regroup.members.habits import Habit, parse_duration_ms, parse_habit
+from regroup.members.happenings import Subscribe
+from regroup.members.producing import Producer
+from regroup.members.settings import ConsumerSettings
+from regroup.members.steps import (
+    Change,
+    CommitEnded,
+    ConsumerError,
+    JoinedGroup,
+    LeftGroup,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+)
+from regroup.members.tcp import TcpTransport, parse_bootstrap
+from regroup.members.workload import Ledger, Tally, Workload
+from regroup.protocol.consumer_bytes import by_topic
+from regroup.protocol.consumer_protocol import TopicPartition
+
+REFRESH_S: Final = 0.25
+CLOSE_PATIENCE_S: Final = 10.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--bootstrap", metavar="HOST:PORT", type=_typed(parse_bootstrap), required=True, help="brokers, with commas")
+    add("--group", required=True, help="the group's id")
+    topics = parser.add_mutually_exclusive_group(required=True)
+    topics.add_argument("--topic", action="append", default=[], help="a topic; may be repeated")
+    topics.add_argument("--topic-pattern", type=_typed(_pattern), help="all topics whose whole name matches")
+    add("--count", type=_typed(_positive), default=3, help="how many members (default: 3)")
+    add(
+        "--assignor",
+        metavar="NAME",
+        dest="assignors",
+        type=_typed(_assignor),
+        action="append",
+        help="the members' assignor; repeated, in the order of preference (default: cooperative-sticky)",
+    )
+    add(
+        "--habit",
+        metavar="N:HABIT",
+        dest="habits",
+        type=_typed(_numbered_habit),
+        action="append",
+        default=[],
+        help="let member N, or all, misbehave; may be repeated",
+    )
+    add("--static", action="store_true", help="give every member a group.instance.id")
+    add("--every", metavar="TIME", type=_typed(parse_duration_ms), default=0, help="start members so far apart")
+    add("--for", metavar="TIME", dest="for_ms", type=_typed(parse_duration_ms), help="stop after, for example, 30s")
+    add("--records-per-s", type=float, default=0.0, help="write so many records into each topic (default: none)")
+    add("--keys", type=int, default=0, help="with so many different keys (default: none, partitions take turns)")
+    add("--process-ms", type=float, default=0.0, help="what a member takes for a record (default: 0)")
+    add("--late-after", metavar="TIME", type=_typed(parse_duration_ms), default=10_000, help="(default: 10s)")
+    add("--from", dest="auto_offset_reset", choices=("earliest", "latest"), default="latest", help="without offsets")
+    add("--session-timeout", metavar="TIME", type=_typed(parse_duration_ms), default=45_000, help="(default: 45s)")
+    add("--heartbeat-interval", metavar="TIME", type=_typed(parse_duration_ms), default=3_000, help="(default: 3s)")
+    add("--max-poll-interval", metavar="TIME", type=_typed(parse_duration_ms), default=300_000, help="(default: 5m)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the members until the time is over, Ctrl-C, or all of them are gone."""
+    try:
+        plan = _plan(args)
+    except ValueError as error:
+        print(f"regroup members: {error}", file=sys.stderr)
+        return 2
+    return asyncio.run(_run(plan))
+
+
+def _typed(parse: Callable[[str], object]) -> Callable[[str], object]:
+    """argparse shows the text of its own kind of error, and of no other."""
+
+    def parsed(text: str) -> object:
+        try:
+            return parse(text)
+        except (ValueError, AssignorError) as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parsed
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ValueError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from None
+
+
+def _assignor(text: str) -> str:
+    return assignor_named(text).name
+
+
+def _numbered_habit(text: str) -> tuple[int | None, Habit]:
+    number, _, habit = text.partition(":")
+    if number != "all" and (not number.isascii() or not number.isdigit() or int(number) < 1):
+        raise ValueError(f"{text!r} does not say whose habit it is; write for example 2:pause:20s or all:slow-join:5s")
+    return (None if number == "all" else int(number)), parse_habit(habit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What was asked for, checked."""
+
+    args: argparse.Namespace
+    settings: tuple[ConsumerSettings, ...]
+    habits: tuple[tuple[Habit, ...], ...]
+    subscription: Subscribe
+    workload: Workload
+
+
+def _plan(args: argparse.Namespace) -> _Plan:
+    for number, habit in args.habits:
+        if number is not None and number > args.count:
+            raise ValueError(f"habit {habit} is for member {number}, and there are {args.count}")
+    settings = tuple(
+        ConsumerSettings(
+            group_id=args.group,
+            client_id=f"regroup-{number}",
+            group_instance_id=f"{args.group}-{number}" if args.static else None,
+            partition_assignment_strategy=tuple(args.assignors or ["cooperative-sticky"]),
+            session_timeout_ms=args.session_timeout,
+            heartbeat_interval_ms=args.heartbeat_interval,
+            max_poll_interval_ms=args.max_poll_interval,
+            auto_offset_reset=args.auto_offset_reset,
+        )
+        for number in range(1, args.count + 1)
+    )
+    workload = Workload(
+        records_per_s=args.records_per_s,
+        keys=args.keys,
+        process_ms=args.process_ms,
+        late_after_ms=args.late_after,
+    )
+    if args.records_per_s and not args.topic:
+        raise ValueError("--records-per-s writes into the topics of --topic; a pattern names none")
+    habits = tuple(
+        tuple(habit for whose, habit in args.habits if whose in (None, number)) for number in range(1, args.count + 1)
+    )
+    return _Plan(args, settings, habits, Subscribe(tuple(args.topic), args.topic_pattern), workload)
+
+
+@dataclass(slots=True)
+class _Company:
+    """All members of one run, with what they need."""
+
+    plan: _Plan
+    console: Console
+    epoch_ms: int
+    members: list[Member] = field(default_factory=list)
+    transports: list[TcpTransport] = field(default_factory=list)
+    producers: list[Producer] = field(default_factory=list)
+    somebody_joined: bool = False
+    ledger: Ledger = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ledger = Ledger(self.plan.workload.late_after_ms)
+        for number, (settings, habits) in enumerate(zip(self.plan.settings, self.plan.habits, strict=True), start=1):
+            self.members.append(
+                Member(
+                    str(number),
+                    settings,
+                    self._transport(settings.client_id),
+                    self.plan.subscription,
+                    habits=habits,
+                    workload=self.plan.workload,
+                    ledger=self.ledger,
+                    observe=self._observe,
+                    epoch_ms=self.epoch_ms,
+                )
+            )
+        if self.plan.workload.records_per_s:
+            for draw, topic in enumerate(self.plan.subscription.topics):
+                transport = self._transport("regroup-producer")
+                self.producers.append(Producer(transport, topic, self.plan.workload, draw=draw, now_ms=self.now_ms))
+
+    def now_ms(self) -> int:
+        return int(asyncio.get_running_loop().time() * 1000) + self.epoch_ms
+
+    def _transport(self, client_id: str) -> TcpTransport:
+        self.transports.append(TcpTransport(self.plan.args.bootstrap, client_id=client_id))
+        return self.transports[-1]
+
+    def _observe(self, name: str, happening: Change | ConsumerError) -> None:
+        self.somebody_joined |= isinstance(happening, JoinedGroup)
+        line = _line(happening)
+        if line and not self.console.is_terminal:
+            self.console.print(f"{time.strftime('%H:%M:%S')} member {name} {line}", soft_wrap=True, highlight=False)
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        for place, member in enumerate(self.members):
+            loop.call_later(place * self.plan.args.every / 1000, member.start)
+        for producer in self.producers:
+            producer.start()
+
+    async def close(self) -> None:
+        for producer in self.producers:
+            producer.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_PATIENCE_S):
+                await asyncio.gather(*(member.close() for member in self.members))
+        for transport in self.transports:
+            await transport.close()
+
+    @property
+    def is_over(self) -> bool:
+        return all(member.is_over for member in self.members)
+
+
+async def _run(plan: _Plan) -> int:
+    loop = asyncio.get_running_loop()
+    console = Console()
+    company = _Company(plan, console, int(time.time() * 1000 - loop.time() * 1000))
+    stop = asyncio.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, stop.set)
+    if plan.args.for_ms is not None:
+        loop.call_later(plan.args.for_ms / 1000, stop.set)
+    company.start()
+    await _watch(company, stop)
+    views = [member.view for member in company.members]
+    await company.close()
+    _print_summary(console, company)
+    if not company.somebody_joined:
+        print(_why_nobody_joined(company), file=sys.stderr)
+        return 1
+    return 1 if any(view.condition == "failed" for view in views) else 0
+
+
+async def _watch(company: _Company, stop: asyncio.Event) -> None:
+    """Redraw the table on a terminal; elsewhere the members' lines say everything."""
+    if not company.console.is_terminal:
+        while not stop.is_set() and not company.is_over:
+            await _pause(stop)
+        return
+    with Live(console=company.console, auto_refresh=False) as live:
+        while not stop.is_set() and not company.is_over:
+            live.update(table([member.view for member in company.members], company.ledger.tally), refresh=True)
+            await _pause(stop)
+        live.update(table([member.view for member in company.members], company.ledger.tally), refresh=True)
+
+
+async def _pause(stop: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(REFRESH_S):
+            await stop.wait()
+
+
+def table(views: Sequence[MemberView], tally: Tally) -> Table:
+    """One row a member; the caption counts the records."""
+    caption = f"{tally.processed} records processed, {tally.twice} twice, {tally.late} late, {tally.skipped} skipped"
+    drawn = Table(caption=caption)
+    for heading in ("member", "id", "generation", "phase", "partitions", "processed", "twice", "last error"):
+        drawn.add_column(heading, justify="right" if heading in ("generation", "processed", "twice") else "left")
+    for view in views:
+        drawn.add_row(
+            view.name,
+            view.member_id[-8:] or "–",
+            str(view.generation) if view.generation >= 0 else "–",
+            (view.condition or view.phase.value) + (" (leader)" if view.is_leader and not view.condition else ""),
+            partitions_text(view.partitions) or "–",
+            str(view.processed),
+            str(view.twice),
+            view.last_error,
+        )
+    return drawn
+
+
+def partitions_text(partitions: Sequence[TopicPartition]) -> str:
+    """`orders 0-3,7`; runs of neighbours are drawn together."""
+    return "; ".join(f"{topic} {_runs(sorted(numbers))}" for topic, numbers in by_topic(partitions).items())
+
+
+def _runs(numbers: Sequence[int]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _line(happening: Change | ConsumerError) -> str:
+    match happening:
+        case JoinedGroup(generation, member_id, is_leader):
+            return f"joined generation {generation} as {member_id}" + (", and leads" if is_leader else "")
+        case PartitionsAssigned(partitions):
+            return f"was assigned {partitions_text(partitions) or 'nothing new'}"
+        case PartitionsRevoked(partitions):
+            return f"gave up {partitions_text(partitions) or 'nothing'}"
+        case PartitionsLost(partitions):
+            return f"lost {partitions_text(partitions)}"
+        case CommitEnded(_, ConsumerError() as error, _):
+            return f"could not commit: {error}"
+        case LeftGroup(reason):
+            return f"left: {reason}"
+        case ConsumerError():
+            return f"failed in poll(): {happening}"
+        case _:
+            return ""
+
+
+def _print_summary(console: Console, company: _Company) -> None:
+    tally = company.ledger.tally
+    written = sum(producer.written for producer in company.producers)
+    refused = sum(producer.refused for producer in company.producers)
+    if company.producers:
+        console.print(f"{written} records written, {refused} refused", highlight=False)
+    if tally.processed:
+        console.print(
+            f"{tally.processed} records processed: {tally.twice} twice, {tally.late} late, {tally.skipped} skipped",
+            highlight=False,
+        )
+
+
+def _why_nobody_joined(company: _Company) -> str:
+    reasons = dict.fromkeys(
+        reason
+        for reason in (
+            *(member.view.last_error for member in company.members),
+            *(transport.last_error for transport in company.transports),
+        )
+        if reason and reason not in ("closed", "hung up")
+    )
+    return "regroup members: nobody joined the group: " + ("; ".join(reasons) or "the time was too short")
