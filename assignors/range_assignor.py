@@ -1,6 +1,6 @@
 """`range`: each topic by itself, cut into runs of neighbours, one run for each subscriber (KIP-881 adds racks)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import islice
 
 from regroup.assignors.interface import (
@@ -29,7 +29,10 @@ class RangeAssignor(Assignor):
 
     def assign(self, cluster: Cluster, members: Mapping[str, Member]) -> Assignments:
         """Each member's runs. Their order by topic is that of Java's hash map; sorted, if racks were looked at."""
-        topics = java_hash_map_order(known_topics(cluster, java_hash_map_order(subscribed_topics(members))))
+        subscribed = java_hash_map_order(subscribed_topics(members))
+        topics = known_topics(cluster, subscribed)
+        if len(topics) < len(subscribed):  # a smaller map may have fewer buckets
+            topics = java_hash_map_order(topics)
         order = static_members_first(members)
         seats = seats_by_topic(order, members)
         assignments: Assignments = {member: [] for member in members}
@@ -50,21 +53,20 @@ def _cut(cluster: Cluster, seats: Mapping[str, tuple[int, ...]], held: Held) -> 
     """Cut topics into runs; topics that agree in subscribers and size are cut at the same places."""
     cuts: dict[tuple[tuple[int, ...], int], list[tuple[int, slice]]] = {}
     for topic, subscribers in seats.items():
-        partitions = cluster.partitions(topic)
-        runs = cuts.get((subscribers, len(partitions)))
+        count = cluster.partitions_per_topic[topic]
+        runs = cuts.get((subscribers, count))
         if runs is None:
-            runs = cuts[subscribers, len(partitions)] = list(_runs(subscribers, len(partitions)))
+            runs = cuts[subscribers, count] = _runs(subscribers, count)
+        partitions = cluster.partitions(topic)
         for seat, run in runs:
             held[seat] += partitions[run]
 
 
-def _runs(subscribers: tuple[int, ...], count: int) -> Iterator[tuple[int, slice]]:
+def _runs(subscribers: tuple[int, ...], count: int) -> list[tuple[int, slice]]:
     share, larger_shares = divmod(count, len(subscribers))
-    start = 0
-    for index, seat in enumerate(subscribers[:count]):
-        end = start + share + (index < larger_shares)
-        yield seat, slice(start, end)
-        start = end
+    longer = larger_shares * (share + 1)
+    ends = [*range(0, longer, share + 1), *range(longer, count, share or 1), count]
+    return [(seat, slice(start, end)) for seat, start, end in zip(subscribers, ends, ends[1:], strict=False)]
 
 
 class TopicShares:

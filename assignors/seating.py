@@ -8,12 +8,13 @@ from regroup.protocol.java_order import utf16_order
 
 def static_members_first(members: Mapping[str, Member]) -> list[str]:
     """Member ids: those with a `group.instance.id` sorted by it, then the others sorted by member id."""
-
-    def rank(member_id: str) -> tuple[bool, bytes]:
-        instance = members[member_id].group_instance_id
-        return instance is None, utf16_order(member_id if instance is None else instance)
-
-    return sorted(members, key=rank)
+    by_id = sorted(members, key=utf16_order)
+    static = {name: instance for name in by_id if (instance := members[name].group_instance_id) is not None}
+    if not static:
+        return by_id
+    in_given_order = [name for name in members if name in static]  # two may share an instance id
+    by_instance = sorted(in_given_order, key=lambda name: utf16_order(static[name]))
+    return by_instance + [name for name in by_id if name not in static]
 
 
 def seats_by_topic(order: Sequence[str], members: Mapping[str, Member]) -> dict[str, tuple[int, ...]]:

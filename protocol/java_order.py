@@ -7,6 +7,7 @@ from typing import TypeVar
 Key = TypeVar("Key", bound=Hashable)
 
 
+@lru_cache(maxsize=8192)  # a group rebalances again and again with the same names
 def utf16_order(text: str) -> bytes:
     """The sort key with which Python orders strings as Java does; it differs from `text` beyond U+D7FF."""
     return text.encode("utf-16-be", "surrogatepass")
@@ -44,5 +45,6 @@ def in_hash_map_order(keys: Iterable[Key], hash_code: Callable[[Key], int], coun
     capacity = 16
     while (len(distinct) if counted is None else counted) * 4 > capacity * 3:
         capacity *= 2
-    bucket = {key: (code ^ code >> 16) & (capacity - 1) for key in distinct for code in [hash_code(key)]}
+    codes = map(hash_code, distinct)
+    bucket = dict(zip(distinct, [(code ^ code >> 16) & (capacity - 1) for code in codes], strict=True))
     return sorted(distinct, key=bucket.__getitem__)
