@@ -37,6 +37,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "events": Command("show a store's events", "regroup.cli.events"),
     "replay": Command("show what the groups were at a moment", "regroup.cli.replay"),
     "verify": Command("fold a store's whole history and check it", "regroup.cli.verify"),
+    "trim": Command("forget a store's oldest events", "regroup.cli.trim"),
     "assign": Command("deal out partitions as Kafka's assignors do", "regroup.cli.assign"),
 }
 

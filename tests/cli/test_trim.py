@@ -1,0 +1,69 @@
+"""A store that lives long stays small, and the groups are what they were."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from regroup.cli.main import main
+from regroup.coordinator import commands as c
+from regroup.coordinator.coordinator import GroupCoordinator
+from regroup.coordinator.group import Group
+from regroup.coordinator.history import load_groups
+from regroup.coordinator.settings import Settings
+from regroup.storage.journal import Journal
+from regroup.storage.sqlite import open_store
+
+
+async def commits(path: Path, count: int) -> None:
+    """A history: a group with so many commits of one partition."""
+    async with await open_store(path) as store:
+        journal = Journal(store)
+        coordinator = GroupCoordinator(journal, settings=Settings(), now=lambda: 1_000)
+        await coordinator.start()
+        for offset in range(count):
+            await coordinator.commit_offsets(
+                c.CommitOffsets(group_id="g", at_ms=1_000, offsets=(c.OffsetToCommit("orders", 0, offset),))
+            )
+        coordinator.stop()
+        await journal.close()
+
+
+async def groups_of(path: Path) -> dict[str, Group]:
+    async with await open_store(path, read_only=True) as store:
+        return await load_groups(store)
+
+
+def test_a_trimmed_store_holds_the_same_groups_and_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "groups.db"
+    asyncio.run(commits(path, 20))
+    before = asyncio.run(groups_of(path))
+    assert main(["trim", str(path), "--before", "15"]) == 0
+    assert asyncio.run(groups_of(path)) == before
+    assert main(["verify", str(path)]) == 0
+    asyncio.run(commits(path, 30))
+    assert asyncio.run(groups_of(path))["g"].offsets["orders"][0].offset == 29
+    assert main(["verify", str(path)]) == 0
+
+
+def test_trimming_twice_forgets_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "groups.db"
+    asyncio.run(commits(path, 20))
+    main(["trim", str(path), "--before", "5"])
+    assert main(["trim", str(path), "--before", "10"]) == 0
+    assert "5 events are gone" in capsys.readouterr().out.splitlines()[-1]
+
+
+@pytest.mark.parametrize("before", ["0", "1000"])
+def test_a_position_outside_the_history_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], before: str
+) -> None:
+    path = tmp_path / "groups.db"
+    asyncio.run(commits(path, 3))
+    assert main(["trim", str(path), "--before", before]) == 2
+    assert "must lie between 1 and" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    assert main(["trim", str(tmp_path / "none.db"), "--before", "2"]) == 2
+    assert list(tmp_path.iterdir()) == []
