@@ -65,7 +65,7 @@ LEFT_IN_PEACE = {**SMALL_GROUP, "offsets.retention.check.interval.ms": Need(at_l
 
 def area_of(behaviour: str) -> str:
     """`join` of `join.generation.first-is-one`."""
-    return behaviour.split(".")[0]
+    return behaviour.split(".", maxsplit=1)[0]
 
 
 def case(

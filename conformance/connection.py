@@ -1,7 +1,7 @@
 """One connection to a broker: a request goes out, its answer comes back, one at a time as Kafka does it."""
 
 import asyncio
-from typing import Self, TypeVar, cast
+from typing import Self, TypeVar
 
 from regroup.protocol.apis import APIS
 from regroup.protocol.frames import FrameReader, RequestHeader, decode_response, encode_request
@@ -65,7 +65,7 @@ class Connection:
 def answer_as(kind: type[Answer], answer: Message) -> Answer:
     """The answer as the type that the API table promises."""
     assert type(answer) is kind, f"{type(answer).__name__} where {kind.__name__} was expected"
-    return cast("Answer", answer)
+    return answer
 
 
 def api_name(request: Message) -> str:

@@ -66,7 +66,13 @@ class Member:
         protocols: Protocols | None = None,
     ) -> Waiting[JoinGroupResponse]:
         """One JoinGroup, with the id that the member has. What comes is remembered."""
-        request = JoinGroupRequest(
+        request = self.join_request(member_id=member_id, protocols=protocols)
+        asked = self.story.ask(request, JoinGroupResponse, version=version, speaker=self.name, client_id=self.client_id)
+        return asked.then(self._remembers)
+
+    def join_request(self, *, member_id: str | None = None, protocols: Protocols | None = None) -> JoinGroupRequest:
+        """What `asks_to_join` sends."""
+        return JoinGroupRequest(
             group_id=self.story.group,
             session_timeout_ms=self.session_timeout_ms,
             rebalance_timeout_ms=self.rebalance_timeout_ms,
@@ -78,10 +84,6 @@ class Member:
                 for name, metadata in (self.protocols if protocols is None else protocols).items()
             ],
         )
-        asked = self.story.ask(
-            request, JoinGroupResponse, version=version, speaker=self.name, client_id=self.client_id
-        )
-        return asked.then(self._remembers)
 
     def _remembers(self, answer: JoinGroupResponse) -> None:
         if answer.error_code in (E.NONE, E.MEMBER_ID_REQUIRED):

@@ -103,8 +103,9 @@ def forgets(tell: Story, *partitions: Partition) -> Waiting[OffsetDeleteResponse
 class Producer:
     """A transactional producer that commits offsets of a group."""
 
-    def __init__(self, tell: Story, name: str) -> None:
+    def __init__(self, tell: Story, name: str, timeout_ms: int = TRANSACTION_TIMEOUT_MS) -> None:
         self.story = tell
+        self.timeout_ms = timeout_ms
         self.name = name
         self.transactional_id = f"{tell.group}-{name}"
         self.id = -1
@@ -127,9 +128,7 @@ class Producer:
         await self.story.until(there)
 
     async def _gets_its_id(self) -> None:
-        request = InitProducerIdRequest(
-            transactional_id=self.transactional_id, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS
-        )
+        request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self.timeout_ms)
         answer = await self.story.ask(request, InitProducerIdResponse, speaker=self.name)
         self._refuse_to_go_on("InitProducerId", answer.error_code)
         same("InitProducerIdResponse.error_code", E.NONE, answer.error_code)

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from regroup.conformance.cases import Case, unmet
+from regroup.conformance.connection import ConnectionLost
 from regroup.conformance.expect import Differs, NotObservable
 from regroup.conformance.story import Story
 from regroup.conformance.target import Target
 from regroup.conformance.transcript import written
-from regroup.protocol.exceptions import Unencodable
+from regroup.protocol.exceptions import Malformed, Unencodable
 
 AT_ONCE = 80
 """So many stories are told side by side; more would wait for a real broker's processor and not for its rules."""
@@ -95,7 +96,7 @@ async def _outcome(case: Case, story: Story) -> tuple[Outcome, str]:
         return Outcome.NOT_OBSERVABLE, str(reason)
     except Unencodable as reason:
         return Outcome.NOT_OBSERVABLE, f"the broker's newest version cannot carry the request: {reason}"
-    except Differs as difference:
+    except (Differs, ConnectionLost, Malformed, OSError) as difference:
         return Outcome.FAILED, str(difference)
     except TimeoutError:
         return Outcome.FAILED, f"the story was not over after {case.seconds:g} s"

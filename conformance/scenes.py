@@ -120,11 +120,11 @@ async def stable(
 
 
 async def disturbed(
-    tell: Story, **circumstances: int
+    tell: Story, *, rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS
 ) -> tuple[Member, Member, Member, Waiting[JoinGroupResponse]]:
     """Anna and Ben were stable in generation 2; Carla knocks, and the group is preparing generation 3."""
-    anna, ben = await stable(tell, **circumstances)
-    carla = Member(tell, "carla", **circumstances)
+    anna, ben = await stable(tell, rebalance_timeout_ms=rebalance_timeout_ms)
+    carla = Member(tell, "carla", rebalance_timeout_ms=rebalance_timeout_ms)
     waiting = await carla.knocks()
     await tell.is_in("PreparingRebalance", members=3)
     return anna, ben, carla, waiting

@@ -60,7 +60,9 @@ class Waiting(Generic[Answer]):
 
     def then(self, remember: Callable[[Answer], None]) -> "Waiting[Answer]":
         """Let the member take over what the answer tells, as soon as it is read."""
-        self._task.add_done_callback(lambda task: remember(answer_as(self._kind, task.result())) if _well(task) else None)
+        self._task.add_done_callback(
+            lambda task: remember(answer_as(self._kind, task.result())) if _well(task) else None
+        )
         return self
 
     async def within(self, seconds: float) -> Answer:
@@ -77,6 +79,12 @@ class Waiting(Generic[Answer]):
             raise Differs(f"{self}: {error}") from error
         except ProtocolError as error:
             raise Differs(f"{self}: the answer cannot be read: {error}") from error
+
+    async def or_lost(self) -> Answer | None:
+        """The answer, or None where the connection was lost before it came."""
+        await asyncio.wait([self._task], timeout=PATIENCE_SECONDS)
+        that(self._task.done(), f"{self} was neither answered nor was its connection closed")
+        return answer_as(self._kind, self._task.result()) if _well(self._task) else None
 
     async def is_parked(self) -> None:
         """The broker holds the answer back; and once this is said, it has taken the request in."""
@@ -155,8 +163,7 @@ class Story:
     async def _line(self) -> Connection:
         if self._idle:
             return self._idle.pop()
-        connection = await self.raw_connection()
-        return connection
+        return await self.raw_connection()
 
     async def raw_connection(self) -> Connection:
         """For what no codec would write."""
@@ -251,12 +258,14 @@ class Story:
         delay = self.target.number("group.initial.rebalance.delay.ms")
         return 3000 if delay is None else delay
 
-    async def coordinator_restarts(self) -> None:
+    async def coordinator_restarts(self, *, hanging_up: bool = True) -> None:
         """The broker goes down and comes back. NotObservable where nobody can restart it."""
         if self._pause is None:
             raise NotObservable("nobody can restart this broker (say how with --restart COMMAND)")
-        await self.hangs_up()
+        if hanging_up:
+            await self.hangs_up()
         await self._pause(self)
+        await self.hangs_up()
 
 
 def subscribed_to(*topics: str) -> bytes:

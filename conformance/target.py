@@ -139,19 +139,18 @@ class Target:
         """The first question about a coordinator makes Kafka create the topic that it needs."""
         with suppress(TimeoutError, VersionNotSpoken):
             async with asyncio.timeout(START_WITHIN_SECONDS):
-                while await self._coordinator_code(connection) in RETRIABLE or await self._some_are_loading(connection):
+                while not await self._is_coordinating(connection):  # noqa: ASYNC110  # nobody would set an event
                     await asyncio.sleep(0.1)
 
-    async def _coordinator_code(self, connection: Connection) -> int:
-        request = FindCoordinatorRequest(key="regroup-conformance")
-        answer = await connection.ask(request, self.version_for(request, 2))
-        return answer_as(FindCoordinatorResponse, answer).error_code
-
-    async def _some_are_loading(self, connection: Connection) -> bool:
+    async def _is_coordinating(self, connection: Connection) -> bool:
         """Every group id lives in some partition of the coordinator's topic: so many ids try nearly all of them."""
+        question = FindCoordinatorRequest(key="anybody")
+        found = answer_as(FindCoordinatorResponse, await connection.ask(question, self.version_for(question, 2)))
+        if found.error_code in RETRIABLE:
+            return False
         request = DescribeGroupsRequest(groups=[f"nobody-{number}" for number in range(500)])
         answer = await self._ask(connection, request, DescribeGroupsResponse)
-        return any(each.error_code in RETRIABLE for each in answer.groups)
+        return all(each.error_code not in RETRIABLE for each in answer.groups)
 
     async def _ask(self, connection: Connection, request: Message, kind: type[Answer]) -> Answer:
         return answer_as(kind, await connection.ask(request, self.version_for(request)))

@@ -32,7 +32,11 @@ def _names(exchanges: Sequence[Exchange]) -> dict[str, str]:
     names: dict[str, str] = {}
     for each in exchanges:
         answer = each.answer
-        if isinstance(answer, JoinGroupResponse) and answer.member_id not in ("", *names) and answer.error_code in _GIVEN:
+        if (
+            isinstance(answer, JoinGroupResponse)
+            and answer.member_id not in ("", *names)
+            and answer.error_code in _GIVEN
+        ):
             again = sum(name.split(" ")[0] == each.speaker for name in names.values())
             names[answer.member_id] = f"{each.speaker} {again + 1}" if again else each.speaker
     return names

@@ -15,7 +15,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "coordinator": {"protocol", "assignors", "storage"},
     "members": {"protocol", "assignors"},
     "server": {"protocol", "assignors", "coordinator", "members", "storage"},
-    "cli": {"protocol", "assignors", "coordinator", "members", "storage", "server"},
+    "conformance": {"protocol", "assignors", "members"},
+    "cli": {"protocol", "assignors", "coordinator", "members", "storage", "server", "conformance"},
 }
 
 

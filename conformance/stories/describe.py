@@ -32,7 +32,9 @@ async def stable_group_is_shown_in_full(tell: Story) -> None:
     same("the group", (E.NONE, "Stable", "consumer", "range", 1), shown)
     member = group.members[0]
     same("id, instance, client", (anna.id, None, "c"), (member.member_id, member.group_instance_id, member.client_id))
-    that(member.client_host.startswith("/"), f"the host should be written as Java does, /127.0.0.1: {member.client_host}")
+    that(
+        member.client_host.startswith("/"), f"the host should be written as Java does, /127.0.0.1: {member.client_host}"
+    )
     came = (member.member_metadata, member.member_assignment)
     same("subscription and share", (TWO_ASSIGNORS["range"], share_of(anna)), came)
 

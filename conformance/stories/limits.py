@@ -12,7 +12,9 @@ SMALL = {"group.max.size": Need(at_least=2, at_most=11)}
 SMALL_AND_DELAYED = {**SMALL, "group.initial.rebalance.delay.ms": Need(at_least=1000)}
 
 
-async def full_and_waiting(tell: Story, *, static: bool = False) -> tuple[list[Member], list[Waiting[JoinGroupResponse]]]:
+async def full_and_waiting(
+    tell: Story, *, static: bool = False
+) -> tuple[list[Member], list[Waiting[JoinGroupResponse]]]:
     """A new group as full as it may be; everyone waits for the first generation."""
     names = NAMES[: tell.setting("group.max.size")]
     members = [Member(tell, name, instance=f"i-{name}" if static else None) for name in names]

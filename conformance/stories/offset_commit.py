@@ -4,13 +4,14 @@ from regroup.conformance.cases import Need, case
 from regroup.conformance.expect import codes_are, every_partition, offsets_in, same
 from regroup.conformance.member import Member
 from regroup.conformance.offsets import (
+    Producer,
     commits_from_outside,
     committed_outside,
     fetches,
     offset,
     stands_at,
 )
-from regroup.conformance.scenes import alone, awaiting_sync, disturbed, left_behind, stable
+from regroup.conformance.scenes import alone, awaiting_sync, disturbed, stable
 from regroup.conformance.story import Story
 from regroup.conformance.target import ABSENT, FOO, PARTITIONS
 from regroup.protocol.errors import ErrorCode as E
@@ -223,6 +224,19 @@ async def rebalancing_group_forgets_nothing(tell: Story) -> None:
     await tell.passes(MINUTE * 1.2)
     await stands_at(tell, FOO_0, 1)
     await tell.is_in("PreparingRebalance")
+
+
+@case("offset-commit.expiry.pending-txn-blocks", 2, needs=FORGETFUL, seconds=150)
+async def open_transaction_keeps_the_offset(tell: Story) -> None:
+    """An offset that an open transaction is about to replace is not forgotten."""
+    await committed_outside(tell, {FOO_0: 1, FOO_1: 1})
+    producer = Producer(tell, "producer", timeout_ms=300_000)
+    await producer.begins()
+    await producer.writes_well({FOO_0: 2})
+    await tell.until(lambda: stands_at(tell, FOO_1, -1), within=1.5 * MINUTE)
+    await tell.passes(5)
+    await stands_at(tell, FOO_0, 1)
+    await tell.is_in("Empty")
 
 
 @case("offset-commit.expiry.empty-group-without-offsets", 1, needs=EAGER)

@@ -2,16 +2,16 @@
 
 from regroup.conformance.cases import Need, case
 from regroup.conformance.expect import every_partition, expect, left_with, same, that
-from regroup.conformance.member import Member, leave, share_of
+from regroup.conformance.member import Member, share_of
 from regroup.conformance.scenes import alone, stable
-from regroup.conformance.story import Story
+from regroup.conformance.story import SESSION_TIMEOUT_MS, Story
 from regroup.conformance.target import FOO
 from regroup.protocol.errors import ErrorCode as E
 
 
-def successor(of: Member, **changes: int) -> Member:
+def successor(of: Member, session_timeout_ms: int = SESSION_TIMEOUT_MS) -> Member:
     """The next process with the same instance id; it has no member id yet."""
-    return Member(of.story, f"{of.name}'s successor", instance=of.instance, **changes)
+    return Member(of.story, f"{of.name}'s successor", instance=of.instance, session_timeout_ms=session_timeout_ms)
 
 
 @case("static.new-instance-joins-stable", 1)
@@ -91,7 +91,7 @@ async def restart_while_preparing(tell: Story) -> None:
 @case("static.replace.old-id-fenced-everywhere", 1)
 async def old_id_is_fenced(tell: Story) -> None:
     """The replaced id is fenced in every request that names the instance, and unknown in those that do not."""
-    anna, ben = await stable(tell, static=True)
+    _, ben = await stable(tell, static=True)
     expect(await successor(ben).asks_to_join(), error=E.NONE)
     for instance, code in ((ben.instance, E.FENCED_INSTANCE_ID), (None, E.UNKNOWN_MEMBER_ID)):
         ben.instance = instance

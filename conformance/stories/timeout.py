@@ -17,7 +17,9 @@ TICK_SECONDS = 0.4
 
 def took(what: str, seconds: float, at_least: float, at_most: float) -> None:
     """A duration between two bounds, where a busy machine may be late."""
-    that(at_least - 0.05 <= seconds <= at_most + 10 * TICK_SECONDS, f"{what} took {seconds:.2f} s, not {at_least:.2f} s")
+    that(
+        at_least - 0.05 <= seconds <= at_most + 10 * TICK_SECONDS, f"{what} took {seconds:.2f} s, not {at_least:.2f} s"
+    )
 
 
 @case("timeout.initial-delay.basic", 1, needs=DELAYED)

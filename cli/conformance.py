@@ -1,0 +1,131 @@
+"""Tell stories to any address that speaks Kafka, and say behaviour by behaviour whether it does as Kafka does.
+
+regroup conformance --bootstrap 127.0.0.1:9092
+regroup conformance --bootstrap 127.0.0.1:9092 --area join,sync --json report.json
+regroup conformance --list
+"""
+
+import argparse
+import asyncio
+import shlex
+import sys
+import uuid
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import regroup.conformance.stories  # noqa: F401  # enters the stories
+from regroup.conformance.cases import CASES, Case
+from regroup.conformance.report import Report, as_json, as_text, why_not, with_the_unseen
+from regroup.conformance.runner import AT_ONCE, Outcome, Plan, Verdict
+from regroup.conformance.runner import run as run_cases
+from regroup.conformance.target import NotThere, Restart, Target
+from regroup.conformance.unseen import UNSEEN
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `regroup conformance`."""
+    areas = ", ".join(dict.fromkeys(each.area for each in CASES.values()))
+    add = parser.add_argument
+    add("--bootstrap", metavar="HOST:PORT", help="the broker to examine")
+    add("--area", metavar="AREA,...", type=_words, default=(), help=f"only these areas: {areas}")
+    add("--case", metavar="ID", action="append", default=[], help="only this behaviour; may be repeated")
+    add(
+        "--set",
+        metavar="NAME=VALUE",
+        dest="settings",
+        type=_setting,
+        action="append",
+        default=[],
+        help="a setting of the broker that it does not tell itself; may be repeated",
+    )
+    add("--restart", metavar="COMMAND", help="restarts the broker and returns when it is back")
+    add(
+        "--longest",
+        metavar="SECONDS",
+        type=float,
+        default=120,
+        help="leave out stories that may take longer; one takes five minutes (default: %(default)s)",
+    )
+    add("--at-once", metavar="N", type=int, default=AT_ONCE, help="stories side by side (default: %(default)s)")
+    add("--json", metavar="FILE", type=Path, help="write the verdicts there too")
+    add("--list", action="store_true", help="show the stories and tell none")
+    add("--verbose", "-v", action="store_true", help="a line for every behaviour, not for failures alone")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} should be NAME=VALUE, as in group.max.size=10")
+    return name.strip(), value.strip()
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 when nothing failed, 1 when something did, 2 when nobody could be asked."""
+    chosen = [*_chosen(args)]
+    if not chosen:
+        return _cannot("no story has this name; `regroup conformance --list` shows them all")
+    if args.list:
+        print(*_listed(chosen, args.area), sep="\n")
+        return 0
+    if args.bootstrap is None:
+        return _cannot("say whom to examine: --bootstrap HOST:PORT")
+    try:
+        verdicts = asyncio.run(_examine(args, chosen))
+    except (NotThere, ValueError) as reason:
+        return _cannot(str(reason))
+    return _tell(args, verdicts)
+
+
+def _cannot(reason: str) -> int:
+    print(f"regroup conformance: {reason}", file=sys.stderr)
+    return 2
+
+
+def _chosen(args: argparse.Namespace) -> Iterable[Case]:
+    for each in CASES.values():
+        if (not args.area or each.area in args.area) and (not args.case or each.id in args.case):
+            yield each
+
+
+def _listed(cases: Iterable[Case], areas: tuple[str, ...]) -> Iterable[str]:
+    for each in cases:
+        needs = "; ".join(f"needs {name} {need}" for name, need in each.needs.items() if need.at_most < 2**31 - 1)
+        yield f"{each.importance} {each.id}: {each.summary}{f' ({needs})' if needs else ''}"
+    for name, why in UNSEEN.items():
+        if not areas or name.split(".")[0] in areas:
+            yield f"- {name}: not observable, {why}"
+
+
+async def _examine(args: argparse.Namespace, chosen: list[Case]) -> list[Verdict]:
+    target = await Target.learn(args.bootstrap, dict(args.settings), _restart(args.restart))
+    plan = Plan(uuid.uuid4().hex[:8], at_once=args.at_once, longest_seconds=args.longest)
+    return await run_cases(target, chosen, plan)
+
+
+def _restart(command: str | None) -> Restart | None:
+    if command is None:
+        return None
+
+    async def restart() -> None:
+        process = await asyncio.create_subprocess_exec(*shlex.split(command))
+        if await process.wait() != 0:
+            raise NotThere(f"`{command}` ended with {process.returncode}")
+
+    return restart
+
+
+def _tell(args: argparse.Namespace, verdicts: list[Verdict]) -> int:
+    whole = verdicts if args.case else with_the_unseen(verdicts, args.area)
+    report = Report(args.bootstrap, datetime.now(UTC).isoformat(timespec="seconds"), whole)
+    print(*as_text(report, every=args.verbose), sep="\n")
+    if not args.verbose:
+        print("", "not observable, because:", sep="\n")
+        print(*(f"{count:>4}  {reason}" for reason, count in why_not(whole).items()), sep="\n")
+    if args.json is not None:
+        args.json.write_text(as_json(report) + "\n", encoding="utf-8")
+    return 1 if any(each.outcome is Outcome.FAILED for each in verdicts) else 0
