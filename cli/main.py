@@ -20,6 +20,8 @@ A coordinator of Kafka consumer groups that you may break, replay and look at.
   regroup events regroup.db --follow            what happened, line by line, and why
   regroup replay regroup.db --at 120            what the groups were at any moment
   regroup verify regroup.db                     fold the whole history and check every invariant
+  regroup members --bootstrap 127.0.0.1:9092 --group g --topic orders --count 5 --habit 2:pause:20s
+                                                simulated consumers, the second of which stops for 20 seconds
 """
 
 
@@ -38,6 +40,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "replay": Command("show what the groups were at a moment", "regroup.cli.replay"),
     "verify": Command("fold a store's whole history and check it", "regroup.cli.verify"),
     "trim": Command("forget a store's oldest events", "regroup.cli.trim"),
+    "members": Command("simulated consumers, well-behaved or not, against any Kafka", "regroup.cli.members"),
     "assign": Command("deal out partitions as Kafka's assignors do", "regroup.cli.assign"),
 }
 
