@@ -1,0 +1,380 @@
+"""What happens when nothing happens: the initial delay, rebalance, session and sync timeouts."""
+
+import pytest
+
+from regroup.coordinator.commands import DeadlineKind
+from regroup.coordinator.group import NEWCOMER_TIMEOUT_MS, State, StoredGroup
+from regroup.protocol.errors import ErrorCode
+from regroup.tests.coordinator.story import NOW, Story, behaviour
+
+
+@behaviour("timeout.initial-delay.basic")
+def test_the_first_rebalance_waits_for_more_members() -> None:
+    story = Story()
+    request = story.consumer("anna", version=3).asks_to_join()
+    story.passes(1_500)
+    assert request.is_parked
+    story.passes(1_500)
+    assert (request.code, request.answer.generation_id) == (ErrorCode.NONE, 1)
+    assert request.answered_at_ms == NOW + 3_000
+    assert story.state is State.COMPLETING
+
+
+@behaviour("timeout.initial-delay.zero")
+def test_without_an_initial_delay_the_next_tick_begins_the_generation() -> None:
+    story = Story(group_initial_rebalance_delay_ms=0)
+    request = story.consumer("anna", version=3).asks_to_join()
+    assert request.is_parked
+    story.passes(0)
+    assert request.answer.generation_id == 1
+
+
+@behaviour("timeout.initial-delay.extended-by-new-member")
+def test_newcomers_draw_the_initial_delay_out() -> None:
+    story = Story()
+    anna = story.consumer("anna", version=3, rebalance_timeout_ms=9_000)
+    ben = story.consumer("ben", version=3, rebalance_timeout_ms=9_000)
+    first = anna.asks_to_join()
+    story.passes(2_999)
+    second = ben.asks_to_join()
+    story.passes(10_000)
+    assert (first.answered_at_ms, second.answered_at_ms) == (NOW + 6_000, NOW + 6_000)
+
+
+@behaviour("timeout.initial-delay.capped-by-rebalance-timeout")
+def test_newcomers_cannot_draw_the_initial_delay_out_for_ever() -> None:
+    story = Story()
+    anna, ben, carla = (
+        story.consumer(name, version=3, rebalance_timeout_ms=6_000) for name in ("anna", "ben", "carla")
+    )
+    requests = [anna.asks_to_join(), ben.asks_to_join()]
+    story.passes(3_001)
+    requests.append(carla.asks_to_join())
+    story.passes(2_999)
+    assert [request.answered_at_ms for request in requests] == [NOW + 6_000] * 3
+    assert story.generation == 1
+
+
+@behaviour("timeout.initial-delay.not-cut-short-when-everybody-joined")
+def test_the_initial_delay_is_not_cut_short() -> None:
+    story = Story()
+    anna = story.consumer("anna", version=3)
+    anna.asks_to_join()
+    anna.id = "anna"
+    story.passes(1_000)
+    again = anna.asks_to_join()
+    story.passes(1_999)
+    assert again.is_parked
+    story.passes(1)
+    assert again.code is ErrorCode.NONE
+
+
+@behaviour("timeout.initial-delay.member-leaves")
+def test_the_initial_delay_goes_on_when_somebody_leaves() -> None:
+    story = Story()
+    anna, ben = story.consumer("anna"), story.consumer("ben")
+    waiting, leaving = anna.joins(), ben.joins()
+    ben.leaves()
+    assert (leaving.code, leaving.answer.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
+    assert waiting.is_parked
+    assert story.state is State.PREPARING
+
+
+@behaviour("timeout.initial-delay.reapplied-after-empty")
+def test_whenever_the_group_was_empty_there_is_an_initial_delay() -> None:
+    story = Story()
+    story.empty()
+    request = story.consumer("ben", version=3).asks_to_join()
+    assert (story.state, story.generation) == (State.PREPARING, 2)
+    assert story.ms_left(DeadlineKind.JOIN_PHASE) == 3_000
+    story.passes(1_000)
+    story.consumer("carla", version=3).asks_to_join()
+    story.passes(2_000)
+    assert request.is_parked
+    assert story.ms_left(DeadlineKind.JOIN_PHASE) == 3_000
+
+
+@behaviour("timeout.rebalance.expels-silent-dynamic-members")
+def test_whoever_does_not_rejoin_in_time_is_expelled_in_spite_of_its_heartbeats() -> None:
+    story = Story()
+    anna, ben, carla = story.preparing("anna", "ben")
+    stored = story.group.stored
+    story.passes(60_000, beating=[anna, ben])
+    assert (carla.generation, carla.joined.leader) == (3, "carla")
+    assert [each.member_id for each in carla.joined.members] == ["carla"]
+    assert (story.state, story.members) == (State.COMPLETING, ["carla"])
+    assert story.ms_left(DeadlineKind.SYNC_PHASE) == 60_000
+    assert (anna.beats().code, ben.beats().code) == (ErrorCode.UNKNOWN_MEMBER_ID,) * 2
+    assert story.group.stored == stored
+
+
+@behaviour("timeout.rebalance.keeps-silent-static-members")
+def test_static_members_may_miss_a_rebalance() -> None:
+    story = Story()
+    anna, ben = story.stable("anna", "ben", static=True)
+    carla = story.consumer("carla")
+    carla.joins()
+    anna.asks_to_join()
+    story.passes(60_000, beating=[ben])
+    assert (anna.generation, carla.generation, ben.generation) == (3, 3, 2)
+    assert [each.member_id for each in anna.joined.members] == ["anna", "ben", "carla"]
+    assert (story.state, len(story.members)) == (State.COMPLETING, 3)
+
+
+@behaviour("timeout.rebalance.nobody-rejoined-only-static-left")
+def test_a_join_phase_without_anybody_is_drawn_out_for_static_members() -> None:
+    story = Story()
+    anna, ben, carla = story.stable("anna", "ben", "carla", static=True)
+    carla.leaves()
+    stored = story.group.stored
+    for _ in range(2):
+        story.passes(60_000, beating=[anna, ben])
+        assert (story.state, story.generation, story.members) == (State.PREPARING, 3, ["anna", "ben"])
+        assert story.ms_left(DeadlineKind.JOIN_PHASE) == 60_000
+    assert story.group.stored == stored
+    anna.asks_to_join()
+    ben.asks_to_join()
+    assert (story.state, story.generation) == (State.COMPLETING, 4)
+
+
+@behaviour("timeout.rebalance.is-max-of-members")
+def test_a_join_phase_lasts_for_the_most_patient_member() -> None:
+    story = Story()
+    anna, ben = story.consumer("anna", rebalance_timeout_ms=30_000), story.consumer("ben", rebalance_timeout_ms=90_000)
+    anna.joins()
+    ben.joins()
+    story.passes(6_000)
+    anna.syncs()
+    story.consumer("carla", rebalance_timeout_ms=10_000).joins()
+    assert story.ms_left(DeadlineKind.JOIN_PHASE) == 90_000
+
+
+@behaviour("timeout.rebalance.deadline-not-extended")
+def test_later_newcomers_do_not_push_the_deadline() -> None:
+    story = Story()
+    story.preparing("anna", "ben")
+    story.passes(5_000)
+    late = story.consumer("dora", version=3, rebalance_timeout_ms=600_000)
+    assert late.asks_to_join().is_parked
+    assert story.ms_left(DeadlineKind.JOIN_PHASE) == 55_000
+
+
+@behaviour("timeout.rebalance.session-expiry-completes-join")
+def test_the_join_phase_ends_when_the_one_it_waits_for_falls_silent() -> None:
+    story = Story()
+    story.stable("anna")
+    ben = story.consumer("ben")
+    request = ben.joins()
+    story.passes(10_000)
+    assert (request.code, ben.generation, ben.joined.leader) == (ErrorCode.NONE, 2, "ben")
+    assert story.state is State.COMPLETING
+    assert story.ms_left(DeadlineKind.JOIN_PHASE) is None
+
+
+@behaviour("timeout.session.expiry-in-stable")
+def test_a_silent_member_is_expelled_after_its_session_timeout() -> None:
+    story = Story()
+    anna, ben = story.stable("anna", "ben")
+    stored = story.group.stored
+    story.passes(9_999, beating=[anna])
+    assert story.state is State.STABLE
+    story.passes(1)
+    assert (story.state, story.generation, story.members) == (State.PREPARING, 2, ["anna"])
+    assert story.ms_left(DeadlineKind.JOIN_PHASE) == 60_000
+    assert ben.beats().code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert story.group.stored == stored
+
+
+@behaviour("timeout.session.expiry-of-last-member")
+def test_when_the_last_member_falls_silent_the_group_is_empty() -> None:
+    story = Story()
+    story.stable("anna")
+    story.passes(10_000)
+    assert (story.state, story.generation) == (State.EMPTY, 2)
+    assert story.group.stored == StoredGroup("consumer", 2, None, None, story.now_ms, ())
+
+
+@behaviour("timeout.session.parked-join-not-expired")
+def test_a_parked_join_is_a_sign_of_life() -> None:
+    story = Story()
+    anna, ben, _ = story.preparing("anna", "ben")
+    assert ben.asks_to_join().is_parked
+    story.passes(30_000, beating=[anna])
+    assert story.state is State.PREPARING
+    assert "ben" in story.members
+    assert story.ms_left(DeadlineKind.SESSION, "ben") is None
+
+
+@behaviour("timeout.session.parked-sync-not-expired")
+def test_a_parked_sync_is_a_sign_of_life() -> None:
+    story = Story()
+    anna, ben = story.completing("anna", "ben")
+    parked = ben.syncs()
+    story.passes(30_000, beating=[anna])
+    assert story.state is State.COMPLETING
+    anna.syncs()
+    assert parked.code is ErrorCode.NONE
+    assert story.ms_left(DeadlineKind.SESSION, "ben") == 10_000
+
+
+@behaviour("timeout.session.reset-by-offset-commit")
+def test_a_commit_is_a_sign_of_life() -> None:
+    story = Story()
+    [anna] = story.stable("anna")
+    story.passes(4_000)
+    assert anna.commits(("foo", 0, 1)).codes == {("foo", 0): ErrorCode.NONE}
+    assert story.ms_left(DeadlineKind.SESSION, "anna") == 10_000
+
+
+@behaviour("timeout.session.sync-in-stable-does-not-reset")
+def test_a_sync_that_is_answered_at_once_is_no_sign_of_life() -> None:
+    story = Story()
+    _, ben = story.stable("anna", "ben")
+    story.passes(4_000)
+    assert (ben.syncs().code, ben.asks_to_join().code) == (ErrorCode.NONE, ErrorCode.NONE)
+    assert story.ms_left(DeadlineKind.SESSION, "ben") == 6_000
+
+
+@behaviour("timeout.session.reset-at-join-completion")
+def test_a_new_generation_starts_every_session_timer_again() -> None:
+    story = Story()
+    anna, ben = story.stable("anna", "ben", static=True)
+    story.consumer("carla").joins()
+    anna.asks_to_join()
+    story.passes(59_000, beating=[ben])
+    story.passes(1_000)
+    assert [story.ms_left(DeadlineKind.SESSION, name) for name in ("anna", "ben", "carla")] == [10_000] * 3
+
+
+@behaviour("timeout.new-member.five-minutes")
+def test_a_newcomer_has_five_minutes_and_its_parked_join_does_not_help() -> None:
+    story = Story()
+    story.stable("anna", session_timeout_ms=305_000, rebalance_timeout_ms=600_000)
+    request = story.consumer("ben").joins()
+    story.passes(NEWCOMER_TIMEOUT_MS - 1)
+    assert request.is_parked
+    story.passes(1)
+    assert (request.code, request.answer.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
+    assert (story.state, story.members) == (State.PREPARING, ["anna"])
+
+
+@behaviour("timeout.new-member.becomes-regular")
+def test_a_newcomer_becomes_a_member_like_any_other_when_the_join_phase_ends() -> None:
+    story = Story()
+    anna, ben, carla = story.preparing("anna", "ben")
+    anna.asks_to_join()
+    ben.asks_to_join()
+    assert story.ms_left(DeadlineKind.NEWCOMER, "carla") is None
+    assert story.ms_left(DeadlineKind.SESSION, "carla") == 10_000
+    parked = carla.syncs()
+    story.passes(50_000, beating=[anna, ben])
+    assert parked.is_parked
+
+
+@behaviour("timeout.pending-member.expiry-completes-join")
+def test_the_join_phase_ends_when_the_last_reserved_id_is_forgotten() -> None:
+    story = Story()
+    anna, ben, carla = story.preparing("anna", "ben")
+    story.consumer("dora").asks_to_join()
+    anna.asks_to_join()
+    ben.asks_to_join()
+    story.passes(10_000)
+    assert [each.generation for each in (anna, ben, carla)] == [3, 3, 3]
+    assert story.state is State.COMPLETING
+
+
+@behaviour("timeout.sync.nobody-syncs")
+def test_a_sync_phase_in_which_nobody_syncs_empties_the_group() -> None:
+    story = Story()
+    everybody = story.completing("anna", "ben", "carla", rebalance_timeout_ms=5_000)
+    story.passes(5_000, beating=everybody)
+    assert (story.state, story.generation) == (State.EMPTY, 4)
+    assert story.group.stored == StoredGroup("consumer", 4, None, None, story.now_ms, ())
+    assert {each.beats().code for each in everybody} == {ErrorCode.UNKNOWN_MEMBER_ID}
+
+
+@behaviour("timeout.sync.followers-missing")
+def test_followers_that_never_fetch_their_share_are_expelled_though_the_group_is_stable() -> None:
+    story = Story()
+    anna, ben, carla = story.completing("anna", "ben", "carla")
+    anna.syncs()
+    stored = story.group.stored
+    story.passes(59_999, beating=[anna, ben, carla])
+    assert story.state is State.STABLE
+    story.passes(1)
+    assert (story.state, story.members) == (State.PREPARING, ["anna"])
+    assert anna.beats().code is ErrorCode.REBALANCE_IN_PROGRESS
+    assert (ben.beats().code, carla.beats().code) == (ErrorCode.UNKNOWN_MEMBER_ID,) * 2
+    assert story.ms_left(DeadlineKind.JOIN_PHASE) == 60_000
+    assert story.group.stored == stored
+
+
+@behaviour("timeout.sync.leader-missing")
+def test_a_leader_that_never_assigns_is_expelled() -> None:
+    story = Story()
+    anna, ben, carla = story.completing("anna", "ben", "carla")
+    parked = [ben.syncs(), carla.syncs()]
+    story.passes(60_000, beating=[anna])
+    assert (story.state, story.members) == (State.PREPARING, ["ben", "carla"])
+    assert story.group.leader in ("ben", "carla")
+    assert [request.code for request in parked] == [ErrorCode.REBALANCE_IN_PROGRESS] * 2
+    assert anna.beats().code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert story.ms_left(DeadlineKind.JOIN_PHASE) == 60_000
+
+
+@behaviour("timeout.sync.duration")
+def test_a_sync_phase_lasts_for_the_most_patient_member() -> None:
+    story = Story()
+    story.consumer("anna", rebalance_timeout_ms=5_000).joins()
+    story.consumer("ben", rebalance_timeout_ms=20_000).joins()
+    story.passes(5_000)
+    assert story.state is State.COMPLETING
+    assert story.ms_left(DeadlineKind.SYNC_PHASE) == 20_000
+
+
+@behaviour("timeout.sync.removes-static-members-too")
+def test_a_static_member_that_never_syncs_goes_too() -> None:
+    story = Story()
+    anna, ben = story.completing("anna", "ben", static=True)
+    anna.syncs()
+    story.passes(60_000, beating=[anna, ben])
+    assert (story.state, story.group.static_members) == (State.PREPARING, {"till-of-anna": "anna"})
+
+
+@behaviour("timeout.sync.cancelled-by-new-rebalance")
+def test_a_new_rebalance_ends_the_wait_for_syncs() -> None:
+    story = Story()
+    anna, _ = story.completing("anna", "ben")
+    anna.topics = ("bar",)
+    anna.asks_to_join()
+    assert story.ms_left(DeadlineKind.SYNC_PHASE) is None
+    assert story.group.owes_sync == ()
+
+
+@behaviour("timeout.sync.stale-static-id-forces-rebalance")
+def test_a_replaced_static_member_owes_its_sync_for_ever() -> None:
+    story = Story()
+    anna, ben = story.completing("anna", "ben", static=True)
+    anna.syncs()
+    ben.restarts()
+    ben.joins()
+    ben.syncs()
+    story.passes(59_999, beating=[anna, ben])
+    assert story.state is State.STABLE
+    story.passes(1)
+    assert (story.state, len(story.members)) == (State.PREPARING, 2)
+
+
+@pytest.mark.parametrize("session_timeout_ms", [6_000, 45_000])
+def test_an_expulsion_says_when_the_member_was_last_heard_and_how_long_it_was_waited_for(
+    session_timeout_ms: int,
+) -> None:
+    story = Story()
+    [anna] = story.stable("anna", session_timeout_ms=session_timeout_ms)
+    story.passes(2_000)
+    anna.beats()
+    heard_ms = story.now_ms
+    story.passes(session_timeout_ms)
+    expelled = next(event for event in story.history if type(event).__name__ == "MemberExpelled")
+    assert (expelled.last_heard_ms, expelled.timeout_ms) == (heard_ms, session_timeout_ms)
+    assert expelled.at_ms == heard_ms + session_timeout_ms
