@@ -93,4 +93,4 @@ def _broker_word(row: TopicConfig, settings: BrokerSettings) -> str:
 def shown_topic_configs(configs: Mapping[str, str], settings: BrokerSettings) -> Iterator[ShownSetting]:
     """All settings of a topic with these of its own."""
     for name, row in TOPIC_CONFIGS.items():
-        yield ShownSetting(name, topic_config(configs, name, settings), _broker_word(row, settings), row.kind)
+        yield ShownSetting(name, topic_config(configs, name, settings), row.default, row.kind)

@@ -1,0 +1,142 @@
+"""A broker in this process, and a client that speaks with our own codec."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from uuid import UUID
+
+import pytest
+
+from regroup.protocol.frames import RequestHeader, decode_response, encode_request
+from regroup.protocol.message import Message
+from regroup.protocol.record_batch import Record, write_batch
+from regroup.server.broker import Broker
+from regroup.server.cluster import Cluster, load
+from regroup.server.settings import BrokerSettings
+from regroup.storage.journal import Journal
+from regroup.storage.memory import MemoryStore
+from regroup.storage.store import EventStore
+
+NOW_MS = 1_700_000_000_000
+
+
+class Client:
+    """One connection. `call` asks and waits; `send` and `receive` do one half each."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+        self._ids = count(1)
+
+    async def call(self, request: Message, version: int | None = None) -> Message:
+        version = request.versions.last if version is None else version
+        self.send(request, version)
+        return await self.receive(request.api_key, version)
+
+    def send(self, request: Message, version: int | None = None) -> int:
+        version = request.versions.last if version is None else version
+        correlation_id = next(self._ids)
+        self.writer.write(encode_request(RequestHeader(request.api_key, version, correlation_id, "test"), request))
+        return correlation_id
+
+    async def receive(self, api_key: int, version: int) -> Message:
+        return decode_response(api_key, version, await self.frame())[1]
+
+    async def frame(self) -> bytes:
+        length = int.from_bytes(await self.reader.readexactly(4), "big")
+        return await self.reader.readexactly(length)
+
+    async def is_closed_by_the_broker(self) -> bool:
+        try:
+            return await asyncio.wait_for(self.reader.read(1), 5) == b""
+        except ConnectionResetError:
+            return True
+
+    async def close(self) -> None:
+        self.writer.transport.abort()  # closing would wait for a broker that does not read
+        with suppress(ConnectionError):
+            await self.writer.wait_closed()
+
+
+class Served:
+    """A running broker and what it stands on."""
+
+    def __init__(self, store: EventStore, journal: Journal, cluster: Cluster, broker: Broker) -> None:
+        self.store, self.journal, self.cluster, self.broker = store, journal, cluster, broker
+        self.clients: list[Client] = []
+
+    @property
+    def address(self) -> str:
+        return "{}:{}".format(*self.broker.address)
+
+    async def connect(self) -> Client:
+        self.clients.append(Client(*await asyncio.open_connection(*self.broker.address)))
+        return self.clients[-1]
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Let the broker work until this holds."""
+        async with asyncio.timeout(5):
+            while not condition():  # noqa: ASYNC110  # it announces itself to nobody
+                await asyncio.sleep(0)
+
+    async def topic(self, name: str, partitions: int = 1) -> None:
+        self.cluster.create_topic(name, partitions)
+        await self.journal.durable(self.journal.last_position)
+
+
+Serve = Callable[..., "asyncio._AsyncGeneratorContextManager[Served]"]
+
+
+@asynccontextmanager
+async def serving(store: EventStore | None = None, crash: bool = False, **settings: str) -> AsyncIterator[Served]:
+    """`crash`: nothing is given back at the end, as if the process had been killed."""
+    store = store or MemoryStore()
+    ids = count(1)
+    by_name = {name.replace("_", "."): value for name, value in settings.items()}
+    reign = await store.next_reign()
+
+    def new_uuid() -> UUID:
+        return UUID(int=reign << 64 | next(ids))
+
+    journal = Journal(store)
+    cluster = Cluster(
+        await load(store, new_uuid),
+        journal,
+        reign=reign,
+        settings=BrokerSettings.from_texts(by_name),
+        now_ms=lambda: NOW_MS,
+        new_uuid=new_uuid,
+    )
+    broker = Broker(cluster)
+    await broker.start()
+    served = Served(store, journal, cluster, broker)
+    try:
+        yield served
+    finally:
+        await asyncio.gather(*[client.close() for client in served.clients])
+        await broker.close()
+        if not crash:
+            cluster.close()
+        await journal.close()
+
+
+@pytest.fixture
+def serve() -> Callable[..., object]:
+    """`async with serve(num_partitions="3") as served:`"""
+    return serving
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving() as running:
+        yield running
+
+
+@pytest.fixture
+def a_batch() -> Callable[..., bytes]:
+    """A record batch with these values."""
+
+    def make(*values: bytes, at_ms: int = NOW_MS, **header: int) -> bytes:
+        return write_batch([Record(value=value) for value in values], base_timestamp_ms=at_ms, **header)
+
+    return make

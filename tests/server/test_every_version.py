@@ -1,0 +1,128 @@
+"""What ApiVersions advertises is answered, in every version of it."""
+
+from typing import Any
+from uuid import UUID
+from zlib import crc32
+
+import pytest
+
+from regroup.protocol.apis import APIS
+from regroup.protocol.message import Message, Structure
+from regroup.protocol.messages import cluster as c
+from regroup.protocol.messages import records as r
+from regroup.protocol.messages import topics as t
+from regroup.protocol.messages import transactions as x
+
+TOPIC_ID = UUID(int=1 << 64 | 2).bytes  # in the first reign the first id is the cluster's, the second the topic's
+
+
+def request_of(api_key: int, version: int, batch: bytes) -> Message:
+    """A request that the topic `orders` with one partition can serve."""
+    by_id = {"topic_id": TOPIC_ID}
+    match APIS[api_key].name:
+        case "Produce":
+            name: dict[str, Any] = {"name": "orders"} if version < 13 else by_id
+            partition = r.PartitionProduceData(index=0, records=batch if version >= 3 else old_message())
+            return r.ProduceRequest(
+                acks=1, timeout_ms=100, topic_data=[r.TopicProduceData(**name, partition_data=[partition])]
+            )
+        case "Fetch":
+            name = {"topic": "orders"} if version < 13 else by_id
+            wanted = r.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+            topics = [r.FetchTopic(**name, partitions=[wanted])]
+            return r.FetchRequest(max_wait_ms=0, min_bytes=1, topics=topics)
+        case "ListOffsets":
+            wanted = r.ListOffsetsPartition(partition_index=0, timestamp=-1)
+            return r.ListOffsetsRequest(topics=[r.ListOffsetsTopic(name="orders", partitions=[wanted])])
+        case "Metadata":
+            return c.MetadataRequest(topics=[c.MetadataRequestTopic(name="orders")])
+        case "FindCoordinator":
+            keys: dict[str, Any] = {"coordinator_keys": ["g"]} if version >= 4 else {"key": "g"}
+            return c.FindCoordinatorRequest(**keys)
+        case "ApiVersions":
+            names = {"client_software_name": "test", "client_software_version": "1.0"}
+            return c.ApiVersionsRequest(**names)
+        case "CreateTopics":
+            topic = t.CreatableTopic(name=f"new-{version}", num_partitions=2, replication_factor=1)
+            return t.CreateTopicsRequest(topics=[topic])
+        case "DeleteTopics":
+            return t.DeleteTopicsRequest(
+                topics=[t.DeleteTopicState(name="orders")] if version >= 6 else [],
+                topic_names=["orders"] if version < 6 else [],
+                timeout_ms=100,
+            )
+        case "DeleteRecords":
+            partition = t.DeleteRecordsPartition(partition_index=0, offset=-1)
+            return t.DeleteRecordsRequest(
+                topics=[t.DeleteRecordsTopic(name="orders", partitions=[partition])], timeout_ms=1
+            )
+        case "InitProducerId":
+            return x.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+        case "OffsetForLeaderEpoch":
+            wanted = r.OffsetForLeaderPartition(partition=0, leader_epoch=0)
+            return r.OffsetForLeaderEpochRequest(
+                replica_id=-1 if version >= 3 else -2,
+                topics=[r.OffsetForLeaderTopic(topic="orders", partitions=[wanted])],
+            )
+        case "DescribeConfigs":
+            asked = [t.DescribeConfigsResource(resource_type=kind, resource_name=name) for kind, name in BOTH]
+            return t.DescribeConfigsRequest(resources=asked, include_synonyms=version >= 1)
+        case "AlterConfigs":
+            entry = t.AlterConfigsEntry(name="retention.ms", value="1")
+            resource = t.AlterConfigsResource(resource_type=2, resource_name="orders", configs=[entry])
+            return t.AlterConfigsRequest(resources=[resource])
+        case "IncrementalAlterConfigs":
+            change = t.IncrementalAlterConfigsEntry(name="retention.ms", config_operation=0, value="1")
+            changes = t.IncrementalAlterConfigsResource(resource_type=2, resource_name="orders", configs=[change])
+            return t.IncrementalAlterConfigsRequest(resources=[changes])
+        case "CreatePartitions":
+            return t.CreatePartitionsRequest(topics=[t.CreatePartitionsTopic(name="orders", count=3)], timeout_ms=1)
+        case "DescribeCluster":
+            return c.DescribeClusterRequest(include_cluster_authorized_operations=True)
+    raise AssertionError(f"no request is known here for API {api_key}")
+
+
+BOTH = [(2, "orders"), (4, "0")]
+
+
+def old_message() -> bytes:
+    """`hello` as a message of format 1."""
+    body = bytes.fromhex("0100") + (5).to_bytes(8, "big") + bytes.fromhex("ffffffff 00000005") + b"hello"
+    sized = crc32(body).to_bytes(4, "big") + body
+    return bytes(8) + len(sized).to_bytes(4, "big") + sized
+
+
+def codes_in(value: Any) -> list[int]:
+    """Every error code, however deep."""
+    if isinstance(value, list):
+        return [code for each in value for code in codes_in(each)]
+    if not isinstance(value, Structure):
+        return []
+    found = []
+    for name in value.__struct_fields__:
+        inside = getattr(value, name)
+        found += [inside] if name == "error_code" else codes_in(inside)
+    return found
+
+
+SERVED = [0, 1, 2, 3, 10, 18, 19, 20, 21, 22, 23, 32, 33, 37, 44, 60]
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version"),
+    [(key, version) for key in SERVED for version in range(APIS[key].versions.first, APIS[key].versions.last + 1)],
+)
+async def test_every_version_is_answered_without_an_error(served, a_batch, api_key: int, version: int) -> None:
+    await served.topic("orders")
+    await served.topic("__consumer_offsets", 50)
+    client = await served.connect()
+    response = await client.call(request_of(api_key, version, a_batch(b"hello")), version)
+    assert set(codes_in(response)) <= {0}
+    assert type(response) is APIS[api_key].response
+
+
+async def test_what_is_advertised_is_what_has_a_handler(served) -> None:
+    client = await served.connect()
+    response = await client.call(c.ApiVersionsRequest(client_software_name="a", client_software_version="1"))
+    rows = [(row.api_key, row.min_version, row.max_version) for row in response.api_keys]
+    assert rows == [(key, *APIS[key].versions) for key in SERVED]
