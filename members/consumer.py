@@ -219,7 +219,7 @@ class Consumer:
             if speaks and self._wire.coordinator is not None:
                 request = requests.leave_group(settings, standing.generation, reason)
                 self._wire.ask_coordinator(request, lambda answer: None)
-            self._changes.append(LeftGroup(reason))
+                self._changes.append(LeftGroup(reason))
         standing.reset(Forgets.MEMBER_ID, "consumer pro-actively leaving the group")
 
     def _drop_all(self) -> None:

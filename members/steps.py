@@ -119,7 +119,7 @@ class CommitEnded:
 
 @dataclass(frozen=True, slots=True)
 class LeftGroup:
-    """The member has told the coordinator that it leaves, or is static and goes without a word."""
+    """The member has told the coordinator that it leaves. A static one goes without a word."""
 
     reason: str
 
