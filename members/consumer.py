@@ -215,11 +215,11 @@ class Consumer:
         """Say goodbye, once and without waiting for the answer. A static member goes silently, unless it is told to."""
         standing, settings = self._standing, self.settings
         speaks = not settings.is_static if leaves_group is None else leaves_group
-        if standing.phase is not Phase.UNJOINED and standing.generation.member_id:
-            if speaks and self._wire.coordinator is not None:
-                request = requests.leave_group(settings, standing.generation, reason)
-                self._wire.ask_coordinator(request, lambda answer: None)
-                self._changes.append(LeftGroup(reason))
+        is_in = standing.phase is not Phase.UNJOINED and standing.generation.member_id
+        if is_in and speaks and self._wire.coordinator is not None:
+            request = requests.leave_group(settings, standing.generation, reason)
+            self._wire.ask_coordinator(request, lambda answer: None)
+            self._changes.append(LeftGroup(reason))
         standing.reset(Forgets.MEMBER_ID, "consumer pro-actively leaving the group")
 
     def _drop_all(self) -> None:

@@ -47,13 +47,13 @@ class Heartbeats:
         if polling:
             self.polled()
         now_ms = self._wire.now_ms
-        if self._wire.coordinator is None:
-            self._wire.find_coordinator()
-        elif now_ms >= self._session_ends_ms:
+        if now_ms >= self._session_ends_ms:
             self._session_ends_ms = now_ms + self._settings.session_timeout_ms
             self._wire.forget_coordinator("the session timed out without an answer to a heartbeat")
-        elif now_ms >= self._poll_by_ms:
+        if now_ms >= self._poll_by_ms:
             self._leave("consumer poll timeout has expired.")
+        elif self._wire.coordinator is None:
+            self._wire.find_coordinator()
         elif now_ms >= self._beat_at_ms and not self._in_flight:
             self._send()
 
@@ -97,11 +97,11 @@ class Heartbeats:
         """The next moment at which `proceed` has something to do."""
         if not self._standing.beats:
             return None
-        if self._wire.coordinator is None:
-            return self._wire.find_at_ms
         clocks = [self._session_ends_ms]
         if not polling:
             clocks.append(self._poll_by_ms)
-        if not self._in_flight:
+        if self._wire.coordinator is None:
+            clocks += [] if self._wire.find_at_ms is None else [self._wire.find_at_ms]
+        elif not self._in_flight:
             clocks.append(self._beat_at_ms)
         return min(clocks)

@@ -156,7 +156,9 @@ class Stage:
         assignment = encode_assignment(Assignment(3, partitions))
         return self.answer(SyncGroupRequest, SyncGroupResponse(assignment=assignment))
 
-    def stable(self, *partitions: TopicPartition, leader: str = "anna", protocol: str = "cooperative-sticky") -> "Stage":
+    def stable(
+        self, *partitions: TopicPartition, leader: str = "anna", protocol: str = "cooperative-sticky"
+    ) -> "Stage":
         """Subscribed, joined in generation 1, and in possession of these partitions."""
         self.subscribed()
         self.coordinator_found()

@@ -70,9 +70,7 @@ def test_a_member_goes_through_all_phases_and_gets_its_partitions(stage: Stage) 
 def test_a_member_that_is_asked_to_return_comes_back_with_the_id_it_was_given(stage: Stage) -> None:
     stage.subscribed()
     stage.coordinator_found()
-    first = stage.answer(
-        JoinGroupRequest, JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="anna")
-    )
+    first = stage.answer(JoinGroupRequest, JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="anna"))
     assert first.member_id == ""
     assert stage.joined().member_id == "anna"
 
