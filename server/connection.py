@@ -6,11 +6,9 @@ from typing import Protocol, cast
 
 import structlog
 
-from regroup.protocol.apis import APIS
-from regroup.protocol.codec import codec
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.exceptions import Malformed, ProtocolError, UnsupportedVersion
-from regroup.protocol.frames import FrameReader, RequestHeader, decode_request_header, encode_response
+from regroup.protocol.frames import FrameReader, RequestHeader, decode_request, encode_response
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from regroup.server.exchange import Exchange, Handler
@@ -21,17 +19,6 @@ GATHERED_BYTES = 64 * 1024
 """Answers are sent together up to this size."""
 
 log = structlog.get_logger()
-
-
-def read_request(frame: bytes) -> tuple[RequestHeader, Message]:
-    """Header and body of one frame. UnsupportedApi, UnsupportedVersion or Malformed.
-
-    Bytes behind the body are passed over, as Kafka does: librdkafka sends three of them when it asks for all topics
-    (its issue 5049).
-    """
-    header, position = decode_request_header(frame)
-    message, _ = codec(APIS[header.api_key].request, header.api_version).decode(frame, position)
-    return header, message
 
 
 class Desk(Protocol):
@@ -150,7 +137,7 @@ class Connection(asyncio.Protocol):
 
     def _look_at(self, frame: bytes) -> None:
         try:
-            header, request = read_request(frame)
+            header, request = decode_request(frame)
         except UnsupportedVersion as error:
             if error.header.api_key == ApiVersionsRequest.api_key:
                 self._answer_unknown_api_versions(error.header)

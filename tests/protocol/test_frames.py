@@ -17,7 +17,7 @@ from regroup.protocol.frames import (
     encode_request,
     encode_response,
 )
-from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsResponse
+from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsResponse, MetadataRequest
 from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse
 
 HEARTBEAT = HeartbeatRequest(group_id="payments", generation_id=7, member_id="anna-1")
@@ -69,6 +69,12 @@ def test_a_request_is_read_as_it_was_sent(version: int, client_id: str | None) -
 def test_the_bytes_of_a_flexible_request_are_those_of_the_protocol_guide() -> None:
     written = encode_request(RequestHeader(12, 4, 1, "ab"), HEARTBEAT)
     assert written == framed(b"\0\x0c\0\x04\0\0\0\x01\0\x02ab\0" + b"\x09payments\0\0\0\x07\x07anna-1\0\0")
+
+
+def test_bytes_behind_a_request_are_left_alone() -> None:
+    """As librdkafka asks for all topics: the length of the list takes four bytes where one is due."""
+    frame = b"\0\x03\0\x0d\0\0\0\x01\xff\xff\0" + b"\0\0\0\0" + b"\x01\0\0"
+    assert decode_request(frame)[1] == MetadataRequest(topics=None, allow_auto_topic_creation=False)
 
 
 @pytest.mark.parametrize("version", range(5))
