@@ -14,6 +14,7 @@ from regroup.server.topic_configs import topic_config
 from regroup.server.topic_events import (
     OffsetsReserved,
     ProducerIdsReserved,
+    TopicConfigured,
     TopicCreated,
     TopicDeleted,
     TopicEvent,
@@ -143,6 +144,14 @@ class Cluster:
             self._names_by_id = {each.id_bytes: each.name for each in self.topics.by_name.values()}
             for key in [key for key in self._partitions if key[0] == event.topic_id]:
                 self._partitions.pop(key).wake()
+        elif isinstance(event, TopicConfigured):
+            topic = self.topics.by_name[event.name]
+            for (topic_id, _), log in self._partitions.items():
+                if topic_id == topic.topic_id:
+                    log.retention_bytes = self._retention_bytes(topic)
+
+    def _retention_bytes(self, topic: Topic) -> int:
+        return int(topic_config(topic.configs, "retention.bytes", self.settings))
 
     def take_snapshot(self) -> Snapshot | None:
         """The topics as of `last_position`, for the store; None if nothing has ever happened to them."""
@@ -175,7 +184,7 @@ class Cluster:
         if log is None:
             log = self._partitions[topic.topic_id, index] = PartitionLog(
                 leader_epoch=self.leader_epoch,
-                retention_bytes=int(topic_config(topic.configs, "retention.bytes", self.settings)),
+                retention_bytes=self._retention_bytes(topic),
                 log_end_offset=topic.reserved[index],
             )
         return log

@@ -12,6 +12,7 @@ from regroup.protocol.frames import FrameReader, RequestHeader, decode_request, 
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from regroup.server.exchange import Exchange, Handler
+from regroup.storage.errors import StoreError
 
 READ_AHEAD_BYTES = 64 * 1024
 """What may wait behind a request that is not answered yet; then the client's bytes stay in its own socket."""
@@ -154,6 +155,8 @@ class Connection(asyncio.Protocol):
         exchange = self._current = Exchange(self, header, request)
         try:
             handler(exchange)
+        except StoreError as error:
+            self.abandon(exchange, f"the store takes nothing: {error}")
         except Exception:
             # One request must not take the process with it, whatever was wrong with it or with us.
             log.exception("request failed", connection=self.name, client=self.client_host, api=header.api_key)

@@ -1,5 +1,8 @@
 """One partition's records in memory: offsets, limits, producers, transactions."""
 
+import gzip
+import zlib
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -182,6 +185,34 @@ def test_an_aborted_transaction_is_named_to_whoever_reads_its_offsets() -> None:
     header = read_header(log.read(1, before=2, max_bytes=EVERYTHING, at_least_one=True)[0])
     assert header.is_control
     assert header.is_transactional
+
+
+# Old message sets
+
+
+def old_message(value: bytes, attributes: int = 0, at_ms: int = 5) -> bytes:
+    """A message of format 1 without a key."""
+    body = bytes([1, attributes]) + at_ms.to_bytes(8, "big") + b"\xff" * 4 + len(value).to_bytes(4, "big") + value
+    sized = zlib.crc32(body).to_bytes(4, "big") + body
+    return bytes(8) + len(sized).to_bytes(4, "big") + sized
+
+
+def test_a_gzipped_old_message_set_is_opened_so_that_each_message_has_its_offset() -> None:
+    packed = old_message(gzip.compress(old_message(b"a") + old_message(b"b")), attributes=1)
+    checked = check_records(old_message(b"first") + packed, produce_version=2, max_bytes=1000)
+    assert not isinstance(checked, Refusal)
+    log = a_log()
+    log.append(checked)
+    entries = list(split_records(b"".join(log.read(0, before=3, max_bytes=EVERYTHING, at_least_one=True))))
+    assert [(entry.base_offset, entry.magic, entry.data[8:]) for entry in entries] == [
+        (offset, 1, old_message(value)[8:]) for offset, value in enumerate((b"first", b"a", b"b"))
+    ]
+
+
+def test_an_old_message_set_in_another_codec_is_refused_by_name() -> None:
+    refused = check_records(old_message(b"?", attributes=2), produce_version=2, max_bytes=1000)
+    assert isinstance(refused, Refusal)
+    assert refused.code == ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
 
 
 # What is refused at the door

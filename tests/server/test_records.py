@@ -1,11 +1,14 @@
 """Records over the wire: produce, fetch, list offsets, and what a restart leaves of them."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 from crc32c import crc32c
+from structlog.testing import capture_logs
 
 from regroup.protocol.errors import ErrorCode as E
+from regroup.protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
 from regroup.protocol.messages.records import (
     FetchPartition,
     FetchRequest,
@@ -32,16 +35,25 @@ from regroup.protocol.messages.topics import (
 )
 from regroup.protocol.messages.transactions import InitProducerIdRequest
 from regroup.protocol.record_batch import TRANSACTIONAL, read_all
+from regroup.server.cluster import load
+from regroup.storage.errors import StoreIsFull
 from regroup.storage.memory import MemoryStore
+from regroup.storage.records import NewRecord
 
 
 async def produce(
     client, records: bytes | None, *, partition: int = 0, version: int = 9, **more
 ) -> PartitionProduceResponse:
-    data = PartitionProduceData(index=partition, records=records)
-    topic = TopicProduceData(name=more.pop("topic", "orders"), partition_data=[data])
-    request = ProduceRequest(**({"acks": -1, "timeout_ms": 100, "topic_data": [topic]} | more))
+    request = produce_request(records, partition=partition, **more)
     return (await client.call(request, version)).responses[0].partition_responses[0]
+
+
+def produce_request(
+    records: bytes | None, *, partition: int = 0, topic: str = "orders", acks: int = -1
+) -> ProduceRequest:
+    data = PartitionProduceData(index=partition, records=records)
+    topic_data = [TopicProduceData(name=topic, partition_data=[data])]
+    return ProduceRequest(acks=acks, timeout_ms=100, topic_data=topic_data)
 
 
 def fetching(offset: int, *, partitions: int = 1, **more) -> FetchRequest:
@@ -341,3 +353,40 @@ async def test_an_event_says_who_asked_for_it(served, client) -> None:
     await client.call(request)
     *_, record = [record async for record in served.store.read()]
     assert record.cause == (b'{"api":"CreatePartitions","connection":"0-1","correlation_id":1,"client_id":"test"}')
+
+
+class FillingStore(MemoryStore):
+    """Runs out of room when told to."""
+
+    is_full = False
+
+    async def append(self, records: Sequence[NewRecord]) -> int:
+        if self.is_full:
+            raise StoreIsFull("no room")
+        return await super().append(records)
+
+
+async def test_what_never_reached_the_disk_has_not_happened_and_was_never_answered_for(serve, a_batch) -> None:
+    store = FillingStore()
+    async with serve(store) as served:
+        await served.topic("orders")
+        store.is_full = True
+        writer, creator = await served.connect(), await served.connect()
+        writer.send(produce_request(a_batch(b"lost")), 9)
+        creator.send(MetadataRequest(topics=[MetadataRequestTopic(name="phantom")]))
+        assert await writer.is_closed_by_the_broker()
+        assert await creator.is_closed_by_the_broker()
+        with capture_logs() as lines:
+            later = await served.connect()
+            later.send(MetadataRequest(topics=[MetadataRequestTopic(name="later")]))
+            assert await later.is_closed_by_the_broker()
+        assert [line["log_level"] for line in lines] == ["warning"]
+        store.is_full = False
+        served.journal.reopen(store)
+        served.cluster.reload(await load(store, served.cluster.new_uuid), await store.next_reign())
+        client = await served.connect()
+        assert list(served.cluster.topics.by_name) == ["orders"]
+        assert (await fetch(client, 0)).high_watermark == 0
+        assert (await produce(client, a_batch(b"kept"))).base_offset == 0
+        kept = await fetch(client, 0)
+        assert [record.value for _, record in read_all(kept.records)] == [b"kept"]

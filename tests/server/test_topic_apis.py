@@ -235,6 +235,17 @@ async def test_settings_are_changed_one_by_one_or_replaced_as_a_whole(served) ->
     assert served.cluster.topics.by_name["orders"].configs == {"segment.ms": "6"}
 
 
+async def test_a_new_limit_holds_for_partitions_that_are_open_already(served) -> None:
+    await served.topic("orders")
+    log = served.cluster.partition(served.cluster.topics.by_name["orders"], 0)
+    client = await served.connect()
+    whole = AlterConfigsResource(
+        resource_type=2, resource_name="orders", configs=[AlterConfigsEntry(name="retention.bytes", value="100")]
+    )
+    await client.call(AlterConfigsRequest(resources=[whole]))
+    assert log.retention_bytes == 100
+
+
 async def test_the_broker_itself_cannot_be_changed_while_it_runs(served) -> None:
     client = await served.connect()
     entry = IncrementalAlterConfigsEntry(name="num.partitions", config_operation=0, value="2")
