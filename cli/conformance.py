@@ -39,6 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a setting of the broker that it does not tell itself; may be repeated",
     )
+    add(
+        "--newest",
+        metavar="API=VERSION",
+        type=_setting,
+        action="append",
+        default=[],
+        help="speak no newer version of this API than that, whatever the broker offers; may be repeated",
+    )
     add("--restart", metavar="COMMAND", help="restarts the broker and returns when it is back")
     add(
         "--longest",
@@ -60,7 +68,7 @@ def _words(text: str) -> tuple[str, ...]:
 def _setting(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} should be NAME=VALUE, as in group.max.size=10")
+        raise argparse.ArgumentTypeError(f"{text!r} should be NAME=VALUE, as in group.max.size=10 or JoinGroup=5")
     return name.strip(), value.strip()
 
 
@@ -102,7 +110,12 @@ def _listed(cases: Iterable[Case], areas: tuple[str, ...]) -> Iterable[str]:
 
 
 async def _examine(args: argparse.Namespace, chosen: list[Case]) -> list[Verdict]:
-    target = await Target.learn(args.bootstrap, dict(args.settings), _restart(args.restart))
+    target = await Target.learn(
+        args.bootstrap,
+        dict(args.settings),
+        _restart(args.restart),
+        {api: int(version) for api, version in args.newest},
+    )
     plan = Plan(uuid.uuid4().hex[:8], at_once=args.at_once, longest_seconds=args.longest)
     return await run_cases(target, chosen, plan)
 

@@ -96,10 +96,12 @@ async def _outcome(case: Case, story: Story) -> tuple[Outcome, str]:
         return Outcome.NOT_OBSERVABLE, str(reason)
     except Unencodable as reason:
         return Outcome.NOT_OBSERVABLE, f"the broker's newest version cannot carry the request: {reason}"
-    except (Differs, ConnectionLost, Malformed, OSError) as difference:
-        return Outcome.FAILED, str(difference)
     except TimeoutError:
         return Outcome.FAILED, f"the story was not over after {case.seconds:g} s"
+    except (Differs, ConnectionLost, Malformed, OSError) as difference:
+        return Outcome.FAILED, str(difference)
+    except LookupError as error:
+        return Outcome.FAILED, f"an answer lacks what it should hold ({error!r})"
     return Outcome.PASSED, ""
 
 

@@ -17,6 +17,7 @@ from regroup.protocol.messages.cluster import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
 )
 from regroup.protocol.messages.describe import DescribeGroupsRequest, DescribeGroupsResponse
@@ -40,6 +41,7 @@ BROKER_RESOURCE = 4
 
 HABITUAL_VERSIONS: Mapping[str, int] = {
     "ApiVersions": 3,
+    "Metadata": 8,
     "JoinGroup": 9,
     "SyncGroup": 5,
     "Heartbeat": 4,
@@ -79,12 +81,22 @@ class Target:
     versions: Mapping[str, range] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     restart: Restart | None = None
+    newest: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    async def learn(cls, address: str, told: Mapping[str, str] | None = None, restart: Restart | None = None) -> Self:
-        """Ask who is there: versions, settings, the two topics. `told` settings win. NotThere."""
+    async def learn(
+        cls,
+        address: str,
+        told: Mapping[str, str] | None = None,
+        restart: Restart | None = None,
+        newest: Mapping[str, int] | None = None,
+    ) -> Self:
+        """Ask who is there: versions, settings, the two topics. NotThere.
+
+        `told` settings win over those that the broker tells; `newest` versions, by API, over those it advertises.
+        """
         host, _, port = address.rpartition(":")
-        target = cls(host.strip("[]") or "127.0.0.1", int(port), restart=restart)
+        target = cls(host.strip("[]") or "127.0.0.1", int(port), restart=restart, newest=newest or {})
         await target.come_to_know(told or {})
         return target
 
@@ -95,7 +107,10 @@ class Target:
         except OSError as error:
             raise NotThere(f"nobody listens at {self.host}:{self.port} ({error})") from error
         try:
-            self.versions = await _versions(connection)
+            self.versions = {
+                name: range(spoken.start, min(spoken.stop, self.newest.get(name, spoken.stop) + 1))
+                for name, spoken in (await _versions(connection)).items()
+            }
             self.settings = {**await self._settings(connection), **told}
             await self._make_topics(connection)
             await self._wait_for_coordinator(connection)
@@ -130,10 +145,13 @@ class Target:
         return {each.name: each.value for one in answer.results for each in one.configs if each.value is not None}
 
     async def _make_topics(self, connection: Connection) -> None:
-        topics = [CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=1) for name in (FOO, BAR)]
+        """Where topics cannot be created, the mention of a name may do it."""
         if "CreateTopics" in self.versions:
-            request = CreateTopicsRequest(topics=topics)
-            await connection.ask(request, self.version_for(request))
+            topics = [CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=1) for name in (FOO, BAR)]
+            create = CreateTopicsRequest(topics=topics)
+            await connection.ask(create, self.version_for(create))
+        mention = MetadataRequest(topics=[MetadataRequestTopic(name=FOO), MetadataRequestTopic(name=BAR)])
+        await self._ask(connection, mention, MetadataResponse)
 
     async def _wait_for_coordinator(self, connection: Connection) -> None:
         """The first question about a coordinator makes Kafka create the topic that it needs."""

@@ -17,14 +17,14 @@ async def beat_in_no_group(tell: Story) -> None:
 
 @case("heartbeat.empty-group", 1)
 async def beat_in_an_empty_group(tell: Story) -> None:
-    """Who left is unknown."""
+    """Who left is unknown when it beats."""
     anna = await left_behind(tell)
     expect(await anna.beats(generation=2), error=E.UNKNOWN_MEMBER_ID)
 
 
 @case("heartbeat.unknown-member", 1)
 async def stranger_beats(tell: Story) -> None:
-    """A stranger is told so."""
+    """A stranger that beats is told that nobody knows it."""
     anna = await alone(tell)
     expect(await anna.beats(member_id="other"), error=E.UNKNOWN_MEMBER_ID)
 

@@ -100,7 +100,7 @@ async def generation_of_no_group(tell: Story) -> None:
 
 @case("offset-commit.fenced-static", 1)
 async def wrong_id_behind_an_instance_commits(tell: Story) -> None:
-    """An instance id with another member id than its own is fenced."""
+    """A commit with an instance id and another member id than its own is fenced."""
     anna, _ = await stable(tell, static=True)
     for version in range(7, 10):
         answer = await anna.commits({FOO_0: 100}, member_id="wrong", version=version)
@@ -109,7 +109,7 @@ async def wrong_id_behind_an_instance_commits(tell: Story) -> None:
 
 @case("offset-commit.unknown-instance", 2)
 async def unknown_instance_commits(tell: Story) -> None:
-    """A known member id behind an unknown instance id is unknown."""
+    """A commit with a known member id and an unknown instance id is refused."""
     anna, _ = await stable(tell, static=True)
     anna.instance = "nope"
     every_partition(await anna.commits({FOO_0: 100}), E.UNKNOWN_MEMBER_ID)
@@ -117,7 +117,7 @@ async def unknown_instance_commits(tell: Story) -> None:
 
 @case("offset-commit.instance-id-without-member-id", 3)
 async def instance_without_member_id_commits(tell: Story) -> None:
-    """An instance id without a member id is fenced."""
+    """A commit with an instance id and no member id is fenced."""
     anna, _ = await stable(tell, static=True)
     every_partition(await anna.commits({FOO_0: 100}, member_id="", generation=-1), E.FENCED_INSTANCE_ID)
 

@@ -52,7 +52,7 @@ async def group_of_another_type(tell: Story) -> None:
 
 @case("offset-delete.empty-non-consumer", 3)
 async def empty_group_of_another_type(tell: Story) -> None:
-    """Once it is empty, it does."""
+    """Once a group of another protocol type is empty, any offset can be forgotten."""
     anna = await alone(tell, protocol_type="connect")
     await anna.leaves()
     await committed_outside(tell, {FOO_0: 1})

@@ -89,7 +89,7 @@ async def stable_offsets_during_a_transaction(tell: Story) -> None:
 
 @case("offset-fetch.not-stable.pending-txn", 1)
 async def any_offsets_during_a_transaction(tell: Story) -> None:
-    """Who does not, sees what was committed before."""
+    """Who does not ask for stable offsets sees what was committed before the transaction."""
     await open_transaction(tell)
     found = offsets_in(await fetches(tell, [FOO_0, BAR_1]))
     same("the offsets", {FOO_0: offset(100), BAR_1: offset(-1)}, found)

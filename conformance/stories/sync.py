@@ -152,7 +152,7 @@ async def replaced_member_syncs(tell: Story) -> None:
 
 @case("sync.replaced-static-without-instance-id", 2)
 async def replaced_member_hides_its_instance(tell: Story) -> None:
-    """The same without the instance id: the old member id is simply unknown."""
+    """A static member that was replaced and does not name its instance is simply unknown."""
     anna, _ = await stable(tell, static=True)
     expect(await Member(tell, "anna's successor", instance=anna.instance).asks_to_join(), error=E.NONE)
     anna.instance = None

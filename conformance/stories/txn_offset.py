@@ -139,7 +139,7 @@ async def producer_of_a_stranger(tell: Story) -> None:
 
 @case("txn-offset.illegal-generation", 1)
 async def producer_of_another_generation(tell: Story) -> None:
-    """And the generation must be the present one."""
+    """Who names a member must name its present generation."""
     anna = await alone(tell)
     producer = await producing(tell)
     every_partition(await producer.writes({FOO_0: 100}, member=anna, generation=6), E.ILLEGAL_GENERATION)

@@ -42,7 +42,7 @@ async def join_without_a_group(tell: Story) -> None:
 
 @case("validation.sync.empty-group-id", 2)
 async def sync_without_a_group(tell: Story) -> None:
-    """The same for SyncGroup."""
+    """SyncGroup of a group without a name is refused, with an empty share."""
     tell.group = ""
     answer = await Member(tell, "anna").syncs(member_id="m", generation=1)
     expect(answer, error=E.INVALID_GROUP_ID, assignment=b"", protocol_type=None, protocol_name=None)
@@ -50,21 +50,21 @@ async def sync_without_a_group(tell: Story) -> None:
 
 @case("validation.heartbeat.empty-group-id", 2)
 async def beat_without_a_group(tell: Story) -> None:
-    """The same for Heartbeat."""
+    """Heartbeat of a group without a name is refused."""
     tell.group = ""
     expect(await Member(tell, "anna").beats(member_id="m", generation=1), error=E.INVALID_GROUP_ID)
 
 
 @case("validation.leave.empty-group-id", 2)
 async def leave_without_a_group(tell: Story) -> None:
-    """The same for LeaveGroup; no member is named in the answer."""
+    """LeaveGroup of a group without a name is refused as a whole; no member is named in the answer."""
     request = LeaveGroupRequest(group_id="", members=[MemberIdentity(member_id="unknown")])
     expect(await tell.ask(request, LeaveGroupResponse), error=E.INVALID_GROUP_ID, members=[])
 
 
 @case("validation.offset-delete.empty-group-id", 2)
 async def forget_without_a_group(tell: Story) -> None:
-    """The same for OffsetDelete; no topic is named in the answer."""
+    """OffsetDelete of a group without a name is refused as a whole; no topic is named in the answer."""
     topic = OffsetDeleteRequestTopic(name=FOO, partitions=[OffsetDeleteRequestPartition(partition_index=0)])
     answer = await tell.ask(OffsetDeleteRequest(group_id="", topics=[topic]), OffsetDeleteResponse)
     expect(answer, error=E.INVALID_GROUP_ID, topics=[])

@@ -1,0 +1,161 @@
+"""The others that speak Kafka's group protocol, each as a broker on loopback: ours, kfake, librdkafka's mock.
+
+Each is a context manager that gives an address (`HOST:PORT`) and goes away at the end; `NotHere` says why one cannot
+run on this machine. Apache Kafka has a file of its own, `apache_kafka.py`.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+import confluent_kafka
+
+ROOMY = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "100"}
+"""Settings under which stories are short."""
+
+CROWDED = {
+    "group.initial.rebalance.delay.ms": "1500",
+    "group.min.session.timeout.ms": "100",
+    "group.max.size": "4",
+    "offsets.retention.minutes": "1",
+    "offsets.retention.check.interval.ms": "700",
+}
+"""Settings for the stories that the first ones cannot show."""
+
+KFAKE = "github.com/twmb/franz-go/pkg/kfake@latest"
+# The newest kfake may need a newer franz-go than it says.
+FRANZ_GO = "github.com/twmb/franz-go@latest"
+
+MOCK = """
+import sys, time
+from confluent_kafka.admin import AdminClient
+client = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
+broker = next(iter(client.list_topics(timeout=10).brokers.values()))
+print(f"{broker.host}:{broker.port}", flush=True)
+sys.stdin.read()
+"""
+
+
+class NotHere(Exception):
+    """This machine cannot run the peer; the text says what is missing."""
+
+
+class Regroup:
+    """`regroup serve` in a process of its own; it may be stopped and started again on the same store."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._store = folder / "regroup.db"
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def version(self) -> str:
+        return version("kafka-regroup")
+
+    def start(self) -> None:
+        """Start and wait for the line that says where it listens."""
+        words = [word for name, value in self._settings.items() for word in ("--set", f"{name}={value}")]
+        command = [sys.executable, "-m", "regroup.cli", "serve", "--port", str(self._port), "--store", str(self._store)]
+        self._process = _started([*command, "--log-level", "error", *words])
+        _first_line(self._process)
+
+    def stop(self) -> None:
+        """Interrupt it and wait."""
+        if self._process is not None:
+            _stopped(self._process)
+            self._process = None
+
+
+@contextmanager
+def regroup(settings: Mapping[str, str]) -> Iterator[Regroup]:
+    """Our own broker with a fresh store."""
+    with tempfile.TemporaryDirectory(prefix="regroup-conformance-") as folder:
+        broker = Regroup(Path(folder), settings)
+        try:
+            broker.start()
+            yield broker
+        finally:
+            broker.stop()
+
+
+def kfake_built(folder: Path) -> tuple[Path, str]:
+    """The launcher beside this file, built with the newest kfake; and its version."""
+    if shutil.which("go") is None:
+        raise NotHere("kfake needs go on the path")
+    shutil.copy(Path(__file__).parent / "kfake" / "main.go", folder)
+    for words in (
+        ["mod", "init", "launcher"],
+        ["get", KFAKE, FRANZ_GO],
+        ["mod", "tidy"],
+        ["build", "-o", "kfake", "."],
+    ):
+        done = subprocess.run(["go", *words], cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise NotHere(f"go {words[0]} failed: {done.stderr.strip()[-400:]}")
+    listed = ["go", "list", "-m", "-f", "{{.Version}}", KFAKE.split("@", maxsplit=1)[0]]
+    return folder / "kfake", subprocess.run(
+        listed, cwd=folder, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+@contextmanager
+def kfake() -> Iterator[tuple[str, str]]:
+    """Address and version of franz-go's fake cluster."""
+    with tempfile.TemporaryDirectory(prefix="regroup-kfake-") as folder:
+        program, which = kfake_built(Path(folder))
+        process = _started([str(program)])
+        try:
+            yield _first_line(process), which
+        finally:
+            _stopped(process)
+
+
+@contextmanager
+def librdkafka_mock() -> Iterator[tuple[str, str]]:
+    """Address and version of the mock cluster inside librdkafka."""
+    process = _started([sys.executable, "-c", MOCK])
+    try:
+        yield _first_line(process), str(confluent_kafka.libversion()[0])
+    finally:
+        _stopped(process)
+
+
+def _started(command: list[str]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    )
+
+
+def _first_line(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline().strip()
+    if not line:
+        raise NotHere(f"{process.args!r} ended with {process.wait()}")
+    return line
+
+
+def _stopped(process: "subprocess.Popen[str]") -> None:
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()

@@ -1,0 +1,145 @@
+"""Examine ours, Apache Kafka, kfake and librdkafka's mock, and write the page that puts them side by side.
+
+python tests/conformance/publish.py docs/conformance.md            # ten minutes: one story takes five
+python tests/conformance/publish.py --longest 20 --only kafka --only regroup /tmp/page.md
+"""
+
+import argparse
+import asyncio
+import sys
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+from apache_kafka import ApacheKafka, NotAvailable, apache_kafka
+from peers import CROWDED, ROOMY, NotHere, Regroup, kfake, librdkafka_mock
+from peers import regroup as our_own
+
+import regroup.conformance.stories  # noqa: F401  # enters the stories
+from regroup.conformance.cases import CASES, Case
+from regroup.conformance.report import Report, as_json, from_json, merged, with_the_unseen
+from regroup.conformance.runner import Outcome, Plan, Verdict, run
+from regroup.conformance.table import page
+from regroup.conformance.target import NotThere, Target
+
+# It advertises the flexible versions and cannot read them.
+MOCK_NEWEST = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "LeaveGroup": 3}
+
+Broker = ApacheKafka | Regroup
+
+INTRODUCTION = """
+# Conformance
+
+What Apache Kafka's coordinator of classic groups does, behaviour by behaviour, and who else does it. Each row is a
+short exchange over the wire, told by `regroup conformance --bootstrap HOST:PORT` to any address that speaks Kafka;
+`regroup conformance --list` shows what each one needs. This page is written by `make conformance`.
+"""
+
+
+async def examined(
+    address: str,
+    longest: float,
+    *,
+    restart: Callable[[], None] | None = None,
+    told: Mapping[str, str] | None = None,
+    newest: Mapping[str, int] | None = None,
+    cases: Iterable[Case] = tuple(CASES.values()),
+) -> list[Verdict]:
+    """The verdicts on one address."""
+
+    async def again() -> None:
+        assert restart is not None
+        await asyncio.to_thread(restart)
+
+    target = await Target.learn(address, told, again if restart else None, newest)
+    return await run(target, cases, Plan(uuid.uuid4().hex[:8], longest_seconds=longest))
+
+
+async def both(roomy: Broker, crowded: Broker, longest: float) -> list[Verdict]:
+    """The same broker with two sets of settings: what one cannot show, the other may."""
+
+    def restart() -> None:
+        roomy.stop()
+        roomy.start()
+
+    first, second = await asyncio.gather(
+        examined(roomy.address, longest, restart=restart), examined(crowded.address, longest)
+    )
+    return merged(first, second)
+
+
+def of_kafka(longest: float) -> tuple[str, list[Verdict]]:
+    with apache_kafka(ROOMY) as roomy, apache_kafka(CROWDED) as crowded:
+        return f"Apache Kafka {roomy.version}", asyncio.run(both(roomy, crowded, longest))
+
+
+def of_regroup(longest: float) -> tuple[str, list[Verdict]]:
+    with our_own(ROOMY) as roomy, our_own(CROWDED) as crowded:
+        return f"regroup {roomy.version}", asyncio.run(both(roomy, crowded, longest))
+
+
+def of_kfake(longest: float) -> tuple[str, list[Verdict]]:
+    with kfake() as (address, version):
+        return f"kfake {version}", asyncio.run(examined(address, longest, told=ROOMY))
+
+
+def of_the_mock(longest: float) -> tuple[str, list[Verdict]]:
+    """One story at a time, each with a mock of its own: a story may abort the process that it lives in."""
+    verdicts: list[Verdict] = []
+    with ExitStack() as stack:
+        address, version = stack.enter_context(librdkafka_mock())
+        for case in CASES.values():
+            try:
+                alone = examined(address, longest, told=ROOMY, newest=MOCK_NEWEST, cases=[case])
+                verdicts += asyncio.run(alone)
+            except NotThere as reason:
+                verdicts.append(Verdict(case.id, Outcome.FAILED, f"the mock is gone: {reason}"))
+            if any(verdicts[-1].reason.endswith(end) for end in ("refused", "without an answer")):
+                stack.close()
+                address, version = stack.enter_context(librdkafka_mock())
+    return f"librdkafka mock {version}", verdicts
+
+
+PEERS = {"regroup": of_regroup, "kafka": of_kafka, "kfake": of_kfake, "mock": of_the_mock}
+
+
+def reported(name: str, longest: float) -> Report | None:
+    """A report on this one, if it can run here."""
+    try:
+        title, verdicts = PEERS[name](longest)
+    except (NotAvailable, NotHere, NotThere) as reason:
+        print(f"{name}: {reason}", file=sys.stderr)
+        return None
+    report = Report(title, datetime.now(UTC).isoformat(timespec="seconds"), with_the_unseen(verdicts))
+    print(title, {str(outcome): count for outcome, count in report.totals().items()}, flush=True)
+    return report
+
+
+def main() -> int:
+    """Write the page; the reports themselves go beside it when a folder is named."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("page", type=Path)
+    parser.add_argument("--only", action="append", choices=PEERS, help="only this one; may be repeated")
+    parser.add_argument("--longest", type=float, default=400, metavar="SECONDS", help="leave out longer stories")
+    parser.add_argument("--reports", type=Path, metavar="FOLDER", help="keep the reports there, and use those there")
+    arguments = parser.parse_args()
+    found = {name: each for name in PEERS if (each := _asked_or_kept(name, arguments)) is not None}
+    arguments.page.write_text(page([*found.values()], INTRODUCTION), encoding="utf-8")
+    kafka = found.get("kafka")
+    return 1 if kafka and kafka.totals()[Outcome.FAILED] else 0
+
+
+def _asked_or_kept(name: str, arguments: argparse.Namespace) -> Report | None:
+    file: Path | None = arguments.reports and arguments.reports / f"{name}.json"
+    if arguments.only and name not in arguments.only:
+        return from_json(file.read_text(encoding="utf-8")) if file and file.exists() else None
+    report = reported(name, arguments.longest)
+    if file and report:
+        file.write_text(as_json(report) + "\n", encoding="utf-8")
+    return report
+
+
+if __name__ == "__main__":
+    sys.exit(main())
