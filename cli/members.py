@@ -10,8 +10,8 @@ Habits, each as NUMBER:HABIT, or all:HABIT, and with @WHEN behind it if need be:
 WHEN is a time after the start (@30s) or a moment: @after-joined, @after-elected, @after-assigned, @after-revoked,
 @after-lost, each with +TIME if need be (@after-assigned+5s).
 
-Exit codes: 0 all members ended well, 1 a member failed for good or none ever joined, 2 the command cannot be carried
-out, 130 stopped by Ctrl-C before any member had joined.
+Ctrl-C lets the members leave politely. Exit codes: 0 all members ended well, 1 one failed for good or none ever
+joined, 2 the command cannot be carried out.
 """
 
 import argparse
@@ -96,11 +96,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the members until the time is over, Ctrl-C, or all of them are gone."""
     try:
-        plan = _plan(args)
+        plan = plan_of(args)
     except ValueError as error:
         print(f"regroup members: {error}", file=sys.stderr)
         return 2
-    return asyncio.run(_run(plan))
+    return asyncio.run(_until_signal(plan))
 
 
 def _typed(parse: Callable[[str], object]) -> Callable[[str], object]:
@@ -140,7 +140,7 @@ def _numbered_habit(text: str) -> tuple[int | None, Habit]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class Plan:
     """What was asked for, checked."""
 
     args: argparse.Namespace
@@ -150,7 +150,8 @@ class _Plan:
     workload: Workload
 
 
-def _plan(args: argparse.Namespace) -> _Plan:
+def plan_of(args: argparse.Namespace) -> Plan:
+    """Check what was typed; ValueError for what does not fit together."""
     for number, habit in args.habits:
         if number is not None and number > args.count:
             raise ValueError(f"habit {habit} is for member {number}, and there are {args.count}")
@@ -178,14 +179,14 @@ def _plan(args: argparse.Namespace) -> _Plan:
     habits = tuple(
         tuple(habit for whose, habit in args.habits if whose in (None, number)) for number in range(1, args.count + 1)
     )
-    return _Plan(args, settings, habits, Subscribe(tuple(args.topic), args.topic_pattern), workload)
+    return Plan(args, settings, habits, Subscribe(tuple(args.topic), args.topic_pattern), workload)
 
 
 @dataclass(slots=True)
 class _Company:
     """All members of one run, with what they need."""
 
-    plan: _Plan
+    plan: Plan
     console: Console
     epoch_ms: int
     members: list[Member] = field(default_factory=list)
@@ -249,13 +250,18 @@ class _Company:
         return all(member.is_over for member in self.members)
 
 
-async def _run(plan: _Plan) -> int:
+async def _until_signal(plan: Plan) -> int:
+    stop = asyncio.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(name, stop.set)
+    return await run_members(plan, stop)
+
+
+async def run_members(plan: Plan, stop: asyncio.Event) -> int:
+    """Run until `stop`, the end of the time, or of the last member; the exit code is returned."""
     loop = asyncio.get_running_loop()
     console = Console()
     company = _Company(plan, console, int(time.time() * 1000 - loop.time() * 1000))
-    stop = asyncio.Event()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(name, stop.set)
     if plan.args.for_ms is not None:
         loop.call_later(plan.args.for_ms / 1000, stop.set)
     company.start()

@@ -375,9 +375,9 @@ class Member:
             case Kind.LEAVE:
                 asyncio.get_running_loop().call_soon(self._when_awake, lambda: self._feed(Close()))
             case Kind.ZOMBIE:
-                self._condition = "zombie"
                 self._zombie_positions = dict(self.consumer.positions)
-                self._commit_as_zombie()
+                # A commit keeps a member alive as a heartbeat does, so its generation would never grow old.
+                self._sleep(self._settings.session_timeout_ms * 2, self._rise, "zombie")
             case Kind.RESTART:
                 self._sleep(milliseconds, self._start_anew, "restarting")
             case Kind.RESTART_AS_STRANGER:
@@ -392,13 +392,21 @@ class Member:
         self._others[timer] = None
 
     def _wake(self) -> None:
-        if not self._is_asleep:
-            return
+        if self._is_asleep:
+            self._condition = ""
+            self._catch_up()
+            self._feed(TimePassed())
+
+    def _rise(self) -> None:
+        self._catch_up()
+        self._work()
+        self._reader.proceed()
+        self._commit_as_zombie()
+
+    def _catch_up(self) -> None:
         self._is_asleep = False
-        self._condition = ""
         while self._missed and not self._is_asleep and not self.is_over:
             self._missed.popleft()()
-        self._feed(TimePassed())
 
     def _start_anew(self) -> None:
         self._is_asleep = False

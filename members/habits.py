@@ -3,7 +3,8 @@
     pause:20s               falls silent for 20 seconds, as in a long garbage collection, then goes on as if nothing was
     crash                   falls silent for ever
     leave                   leaves politely
-    zombie                  stops taking part, and goes on reading and committing with its old generation
+    zombie                  falls silent for twice its session timeout, and then goes on reading and committing with
+                            its old generation, as if it still belonged to the group
     restart:5s              dies without a word and comes back 5 s later; a static member with its instance id
     restart-as-stranger:5s  the same, but without the instance id
     slow-join:5s            is not back in poll() for 5 s when a rebalance asks for it

@@ -1,0 +1,118 @@
+"""`regroup members`: what is typed, what is shown, and how it ends."""
+
+import argparse
+import asyncio
+import socket
+from io import StringIO
+from uuid import uuid4
+
+import pytest
+from rich.console import Console
+
+from regroup.cli import members
+from regroup.coordinator.settings import Settings
+from regroup.members.drive import MemberView
+from regroup.members.habits import Habit, Kind
+from regroup.members.standing import Phase
+from regroup.members.workload import Tally
+from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.server.clock import Clock
+from regroup.server.emulator import Emulator
+from regroup.storage.memory import MemoryStore
+
+NEEDED = ["--bootstrap", "localhost:9092", "--group", "payments", "--topic", "orders"]
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="regroup members")
+    members.add_arguments(parser)
+    return parser.parse_args([*NEEDED, *words])
+
+
+def test_habits_are_for_one_member_or_for_all() -> None:
+    habits = parsed("--habit", "2:pause:20s", "--habit", "all:crash").habits
+    assert habits == [(2, Habit(Kind.PAUSE, 20_000)), (None, Habit(Kind.CRASH))]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--habit", "pause:20s"], "write for example 2:pause:20s or all:slow-join:5s"),
+        (["--habit", "2:sleep"], "there is no habit 'sleep'"),
+        (["--assignor", "cleverest"], "there is no assignor cleverest"),
+        (["--bootstrap", "localhost"], "write host:port"),
+        (["--for", "long"], "is no duration"),
+        (["--count", "0"], "is not a whole number above 0"),
+        (["--topic-pattern", "x"], "not allowed with argument"),
+    ],
+)
+def test_a_word_that_cannot_be_understood_is_explained(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parsed(*words)
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--habit", "9:crash"], "is for member 9, and there are 3"),
+        (["--heartbeat-interval", "1m"], "heartbeat_interval_ms (60000) must be below session_timeout_ms"),
+        (["--records-per-s", "-1"], "counts nothing below zero"),
+    ],
+)
+def test_what_does_not_fit_together_ends_with_2(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert members.run(parsed(*words)) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_runs_of_partitions_are_drawn_together() -> None:
+    partitions = [TopicPartition("orders", number) for number in (7, 0, 1, 2)] + [TopicPartition("clicks", 4)]
+    assert members.partitions_text(partitions) == "orders 0-2,7; clicks 4"
+
+
+def test_the_table_has_a_row_for_each_member_and_counts_the_records() -> None:
+    held = (TopicPartition("orders", 0),)
+    well = MemberView("1", "regroup-1-abcdefgh", 3, Phase.STABLE, True, held, "", "", 40, 2)
+    gone = MemberView("2", "", -1, Phase.UNJOINED, False, (), "crashed", "no answer in time", 0, 0)
+    console = Console(width=120, file=StringIO())
+    console.print(members.table([well, gone], Tally(40, 2, 1, 0)))
+    text = str(console.file.getvalue())  # type: ignore[attr-defined]  # it is the StringIO above
+    for expected in ("abcdefgh", "stable (leader)", "orders 0", "crashed", "no answer in time", "2 twice, 1 late"):
+        assert expected in text
+
+
+def test_members_that_reach_nobody_end_with_1_and_say_where_they_knocked(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    assert members.run(parsed("--bootstrap", f"127.0.0.1:{port}", "--for", "200ms", "--count", "1")) == 1
+    assert f"nobody joined the group: 127.0.0.1:{port} cannot be reached" in capsys.readouterr().err
+
+
+def test_members_join_work_and_leave(capsys: pytest.CaptureFixture[str]) -> None:
+    async def story() -> int:
+        async def open_store() -> MemoryStore:
+            return MemoryStore()
+
+        clock = Clock(started_at_ms=0, monotonic_s=asyncio.get_running_loop().time)
+        settings = Settings(group_initial_rebalance_delay_ms=0)
+        emulator = Emulator(open_store, clock=clock, new_uuid=uuid4, settings=settings)
+        await emulator.start()
+        await emulator.ensure_topic("orders", 4)
+        host, port = emulator.address
+        words = ["--bootstrap", f"{host}:{port}", "--count", "2", "--for", "2s", "--records-per-s", "100"]
+        words += ["--heartbeat-interval", "100ms"]
+        code = await members.run_members(members.plan_of(parsed(*words, "--from", "earliest")), asyncio.Event())
+        await emulator.close()
+        return code
+
+    assert asyncio.run(story()) == 0
+    shown = capsys.readouterr().out
+    assert "member 1 joined generation" in shown
+    assert "member 2 was assigned orders" in shown
+    assert "records written, 0 refused" in shown
+    assert "0 twice, 0 late, 0 skipped" in shown
