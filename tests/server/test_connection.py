@@ -23,6 +23,7 @@ from regroup.protocol.messages.records import (
     TopicProduceData,
 )
 from regroup.server.connection import READ_AHEAD_BYTES
+from regroup.tests.coordinator.story import behaviour
 
 VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 
@@ -98,8 +99,8 @@ async def test_a_produce_without_acknowledgement_that_fails_closes_the_connectio
 # What cannot be answered
 
 
-async def test_api_versions_unsupported_version(served) -> None:
-    """validation.api-versions.unsupported-version"""
+@behaviour("validation.api-versions.unsupported-version")
+async def test_an_unknown_version_of_api_versions_is_answered_in_the_oldest_form(served) -> None:
     client = await served.connect()
     client.writer.write(bytes.fromhex("0000000d 0012 0063 00000009 0001 78 0000"))
     correlation_id, response = decode_response(18, 0, await client.frame())
