@@ -110,7 +110,7 @@ class Consumer:
 
     @property
     def is_leader(self) -> bool:
-        return self._rebalance.is_leader
+        return self._rebalance.joining.is_leader
 
     @property
     def assigned(self) -> tuple[TopicPartition, ...]:
@@ -204,7 +204,7 @@ class Consumer:
 
     def _raise_what_failed(self) -> bool:
         """An error that was kept for it comes out of poll(), and the application is outside again."""
-        for part in (self._heartbeats, self._wire, self._rebalance, self._offsets):
+        for part in (self._heartbeats, self._wire, self._rebalance.joining, self._offsets):
             if part.failure is not None:
                 self._raised, part.failure = part.failure, None
                 self._polling = False

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from regroup.assignors.interface import Assignments, Assignor, AssignorError, Cluster, Member
+from regroup.assignors.interface import Assignments, Assignor, AssignorError, Cluster, LastAssignment, Member
 from regroup.members.happenings import Answered, Poll
 from regroup.members.standing import Phase
 from regroup.members.steps import ErrorKind
-from regroup.protocol.consumer_protocol import Subscription, TopicPartition, encode_subscription
+from regroup.protocol.consumer_protocol import Assignment, Subscription, TopicPartition, encode_subscription
 from regroup.protocol.messages.group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
 if TYPE_CHECKING:
@@ -121,3 +121,19 @@ def test_a_leader_that_failed_stays_in_the_group_and_tries_again_at_its_next_pol
     elected(stage)
     assert "SyncGroup" in stage.names()
     assert len(stage.raised) == 1
+
+
+def test_an_assignor_that_raises_over_its_assignment_does_not_keep_it_from_the_member(stage_with: StageWith) -> None:
+    class Forgetful(Own):
+        def on_assignment(self, assignment: Assignment, generation: int) -> LastAssignment:
+            raise KeyError("where was I")
+
+    stage = stage_with(
+        [Forgetful(lambda cluster, members: {"anna": [], "ben": []})], partition_assignment_strategy=("own",)
+    )
+    stage.subscribed()
+    stage.coordinator_found()
+    elected(stage)
+    stage.synced(TopicPartition("orders", 0))
+    assert stage.consumer.assigned == (TopicPartition("orders", 0),)
+    assert "on_assignment" in stage.raised[0].text
