@@ -1,7 +1,10 @@
 """The answers that a coordinator gives, as the wire's own messages. Which fields a version can carry is not decided
 here: the codec drops what is too new."""
 
-from regroup.coordinator.commands import CommitOffsets
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from regroup.coordinator.commands import CommitOffsets, CommitTransactionalOffsets, OffsetToCommit
 from regroup.coordinator.group import Group, Member, MemberId, State
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.describe import DeletableGroupResult, DescribedGroup, DescribedGroupMember
@@ -21,6 +24,15 @@ from regroup.protocol.messages.offsets import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from regroup.protocol.messages.transactions import (
+    EndTxnResponse,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+Codes: TypeAlias = Mapping[tuple[str, int], ErrorCode] | ErrorCode
+"""By topic and partition, where no code means NONE; or one for all of them."""
 
 
 def join_refused(code: ErrorCode, member: MemberId) -> JoinGroupResponse:
@@ -77,16 +89,40 @@ def left(code: ErrorCode, members: list[MemberResponse] | None = None) -> LeaveG
     return LeaveGroupResponse(error_code=code, members=members or [])
 
 
-def committed(command: CommitOffsets, codes: dict[tuple[str, int], ErrorCode] | ErrorCode) -> OffsetCommitResponse:
-    """One code for each partition, or one for all of them."""
-    topics: dict[str, list[OffsetCommitResponsePartition]] = {}
-    for offset in command.offsets:
-        code = codes if isinstance(codes, ErrorCode) else codes.get((offset.topic, offset.partition), ErrorCode.NONE)
-        row = OffsetCommitResponsePartition(partition_index=offset.partition, error_code=code)
-        topics.setdefault(offset.topic, []).append(row)
+def committed(command: CommitOffsets, codes: Codes) -> OffsetCommitResponse:
     return OffsetCommitResponse(
-        topics=[OffsetCommitResponseTopic(name=topic, partitions=rows) for topic, rows in topics.items()]
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic,
+                partitions=[OffsetCommitResponsePartition(partition_index=n, error_code=code) for n, code in rows],
+            )
+            for topic, rows in by_topic(command.offsets, codes).items()
+        ]
     )
+
+
+def committed_in_transaction(command: CommitTransactionalOffsets, codes: Codes) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic,
+                partitions=[TxnOffsetCommitResponsePartition(partition_index=n, error_code=code) for n, code in rows],
+            )
+            for topic, rows in by_topic(command.offsets, codes).items()
+        ]
+    )
+
+
+def by_topic(offsets: Iterable[OffsetToCommit], codes: Codes) -> dict[str, list[tuple[int, ErrorCode]]]:
+    topics: dict[str, list[tuple[int, ErrorCode]]] = {}
+    for offset in offsets:
+        code = codes if isinstance(codes, ErrorCode) else codes.get((offset.topic, offset.partition), ErrorCode.NONE)
+        topics.setdefault(offset.topic, []).append((offset.partition, code))
+    return topics
+
+
+def transaction_ended(code: ErrorCode = ErrorCode.NONE) -> EndTxnResponse:
+    return EndTxnResponse(error_code=code)
 
 
 def offsets_deleted(code: ErrorCode, codes: dict[str, dict[int, ErrorCode]] | None = None) -> OffsetDeleteResponse:

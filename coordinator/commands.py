@@ -93,10 +93,32 @@ class CommitOffsets(Command, frozen=True, kw_only=True):
     """It understands GROUP_ID_NOT_FOUND (OffsetCommit v9)."""
 
 
+class CommitTransactionalOffsets(Command, frozen=True, kw_only=True):
+    """A producer says up to where records are processed, should its transaction commit (KIP-98).
+
+    Since KIP-447 it also says for which member; generation -1 and no ids mean that it does not.
+    """
+
+    producer_id: int
+    generation_id: int = -1
+    member_id: MemberId = ""
+    group_instance_id: str | None = None
+    offsets: tuple[OffsetToCommit, ...]
+
+
+class EndTransaction(Command, frozen=True, kw_only=True):
+    """The transaction coordinator's word: the producer's open transaction committed, or was aborted."""
+
+    producer_id: int
+    committed: bool
+
+
 class FetchOffsets(Command, frozen=True, kw_only=True):
     """Where does the group stand? `partitions=None` asks for everything that was committed."""
 
     partitions: Mapping[str, tuple[int, ...]] | None
+    require_stable: bool = False
+    """Rather be told to ask again than get an offset that an open transaction may be about to replace (KIP-447)."""
 
 
 class DeleteOffsets(Command, frozen=True, kw_only=True):

@@ -33,6 +33,7 @@ from regroup.protocol.messages.group import (
     SyncGroupResponse,
 )
 from regroup.protocol.messages.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponseGroup
+from regroup.protocol.messages.transactions import EndTxnResponse, TxnOffsetCommitResponse
 from regroup.storage.errors import StoreError
 from regroup.storage.journal import Journal
 from regroup.storage.records import Snapshot
@@ -194,6 +195,8 @@ class GroupCoordinator:
         self.submit(command, cause=lambda: written_cause(cause))
 
     def _clean_later(self) -> None:
+        if self._cleaning:
+            self._cleaning.cancel()
         interval = self.settings.offsets_retention_check_interval_ms / 1000
         self._cleaning = asyncio.get_running_loop().call_later(interval, self._clean)
 
@@ -250,6 +253,14 @@ class GroupCoordinator:
 
     async def commit_offsets(self, command: c.CommitOffsets, cause: Because | None = None) -> OffsetCommitResponse:
         return cast(OffsetCommitResponse, await self._ask(command, cause))
+
+    async def commit_transactional_offsets(
+        self, command: c.CommitTransactionalOffsets, cause: Because | None = None
+    ) -> TxnOffsetCommitResponse:
+        return cast(TxnOffsetCommitResponse, await self._ask(command, cause))
+
+    async def end_transaction(self, command: c.EndTransaction, cause: Because | None = None) -> EndTxnResponse:
+        return cast(EndTxnResponse, await self._ask(command, cause))
 
     async def fetch_offsets(self, command: c.FetchOffsets, cause: Because | None = None) -> OffsetFetchResponseGroup:
         return cast(OffsetFetchResponseGroup, await self._ask(command, cause))

@@ -18,6 +18,7 @@ from regroup.coordinator.settings import Settings
 from regroup.coordinator.silence import deadline_passed
 from regroup.coordinator.syncing import sync_group
 from regroup.coordinator.takeover import take_over
+from regroup.coordinator.transactions import commit_transactional_offsets, end_transaction
 
 
 def decide(settings: Settings, group: Group, command: c.Command) -> Decision:
@@ -31,6 +32,8 @@ DECIDE: Final[dict[type[c.Command], Callable[[Settings, Group, Any], Decision]]]
     c.Heartbeat: heartbeat,
     c.LeaveGroup: leave_group,
     c.CommitOffsets: commit_offsets,
+    c.CommitTransactionalOffsets: commit_transactional_offsets,
+    c.EndTransaction: end_transaction,
     c.FetchOffsets: fetch_offsets,
     c.DeleteOffsets: delete_offsets,
     c.DescribeGroup: describe_group,

@@ -163,6 +163,21 @@ class OffsetsCommitted(Event, frozen=True, kw_only=True):
     member: MemberId = ""
 
 
+class TransactionalOffsetsWritten(Event, frozen=True, kw_only=True):
+    """A producer wrote offsets within a transaction. They count once it commits (KIP-98, KIP-447)."""
+
+    producer_id: int
+    offsets: dict[str, dict[int, CommittedOffset]]
+    member: MemberId = ""
+
+
+class TransactionEnded(Event, frozen=True, kw_only=True):
+    """The producer's transaction committed, and its offsets count now; or it was aborted, and they are gone."""
+
+    producer_id: int
+    committed: bool
+
+
 class OffsetsForgotten(Event, frozen=True, kw_only=True):
     """Offsets were deleted on request, or had outlived their retention."""
 
@@ -204,6 +219,8 @@ AnyEvent: TypeAlias = (
     | MemberExpelled
     | GroupStored
     | OffsetsCommitted
+    | TransactionalOffsetsWritten
+    | TransactionEnded
     | OffsetsForgotten
     | GroupDeleted
     | CoordinatorLoaded

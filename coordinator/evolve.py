@@ -1,15 +1,19 @@
 """Folding events: what the group is after something happened to it. It cannot refuse, because it already happened."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from regroup.coordinator import events as e
+from regroup.coordinator.evolve_offsets import (
+    offsets_committed,
+    offsets_forgotten,
+    transaction_ended,
+    transactional_offsets_written,
+    without,
+)
 from regroup.coordinator.group import Group, JoinPhase, Member, MemberId, ReservedId, State, StoredGroup, Waiting
-
-Key = TypeVar("Key")
-Value = TypeVar("Value")
 
 
 def evolve(group: Group, event: e.Event) -> Group:
@@ -197,31 +201,23 @@ def group_stored(group: Group, event: e.GroupStored) -> Group:
     return replace(group, stored=as_stored(group))
 
 
-def offsets_committed(group: Group, event: e.OffsetsCommitted) -> Group:
-    offsets = dict(group.offsets)
-    for topic, partitions in event.offsets.items():
-        offsets[topic] = offsets.get(topic, {}) | partitions
-    return replace(group, offsets=offsets)
-
-
-def offsets_forgotten(group: Group, event: e.OffsetsForgotten) -> Group:
-    offsets = dict(group.offsets)
-    for topic, partitions in event.partitions.items():
-        left = {number: offset for number, offset in offsets.get(topic, {}).items() if number not in partitions}
-        offsets = offsets | {topic: left} if left else without(offsets, topic)
-    return replace(group, offsets=offsets)
-
-
 def group_deleted(group: Group, event: e.GroupDeleted) -> Group:
     return Group(name=group.name, loaded_at_ms=group.loaded_at_ms)
 
 
 def coordinator_loaded(group: Group, event: e.CoordinatorLoaded) -> Group:
     stored = group.stored
-    fresh = Group(name=group.name, offsets=group.offsets, stored=stored, loaded_at_ms=event.at_ms)
+    fresh = Group(
+        name=group.name,
+        offsets=group.offsets,
+        pending_offsets=group.pending_offsets,
+        stored=stored,
+        loaded_at_ms=event.at_ms,
+    )
     if stored is None:
         # Offsets without a group record make a simple group: Empty, generation 0, no protocol type.
-        return replace(fresh, state=State.EMPTY, state_since_ms=event.at_ms) if group.offsets else fresh
+        is_simple = group.offsets or group.pending_offsets
+        return replace(fresh, state=State.EMPTY, state_since_ms=event.at_ms) if is_simple else fresh
     return replace(
         fresh,
         state=State.STABLE if stored.members else State.EMPTY,
@@ -261,10 +257,6 @@ def with_instance(known: dict[str, MemberId], instance_id: str | None, member: M
     return known if instance_id is None else known | {instance_id: member}
 
 
-def without(mapping: Mapping[Key, Value], gone: Key | None) -> dict[Key, Value]:
-    return {key: value for key, value in mapping.items() if key != gone}
-
-
 def fold(group: Group, history: Iterable[e.Event]) -> Group:
     """The group after a history."""
     for event in history:
@@ -291,6 +283,8 @@ EVOLVE: Final[dict[type[e.Event], Callable[[Group, Any], Group]]] = {
     e.MemberExpelled: member_gone,
     e.GroupStored: group_stored,
     e.OffsetsCommitted: offsets_committed,
+    e.TransactionalOffsetsWritten: transactional_offsets_written,
+    e.TransactionEnded: transaction_ended,
     e.OffsetsForgotten: offsets_forgotten,
     e.GroupDeleted: group_deleted,
     e.CoordinatorLoaded: coordinator_loaded,

@@ -109,6 +109,19 @@ class CommittedOffset(msgspec.Struct, frozen=True, omit_defaults=True):
 Offsets: TypeAlias = dict[str, dict[int, CommittedOffset]]
 
 
+class PendingOffset(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An offset that counts once its transaction commits."""
+
+    offset: CommittedOffset
+    number: int
+    """Of the event that wrote it: of two transactions, the one that wrote later has the last word."""
+    overtaken: bool = False
+    """Something was committed later, and counts instead. Until the transaction ends the partition is unstable still."""
+
+
+PendingOffsets: TypeAlias = dict[str, dict[int, PendingOffset]]
+
+
 class StoredGroup(msgspec.Struct, frozen=True, omit_defaults=True):
     """What Kafka's own log would hold of the group: the last GroupMetadata record.
 
@@ -148,6 +161,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     subscribed_topics: tuple[str, ...] | None = ()
     """Of the last completed join phase; None where a subscription could not be read: then any topic counts."""
     offsets: Offsets = {}
+    pending_offsets: dict[int, PendingOffsets] = {}
+    """Written in transactions that have not ended yet, by producer id."""
     stored: StoredGroup | None = None
     number: int = 0
     """Of the last event within this group."""
@@ -173,3 +188,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def committed(self, topic: str, partition: int) -> CommittedOffset | None:
         return self.offsets.get(topic, {}).get(partition)
+
+    def is_unstable(self, topic: str, partition: int) -> bool:
+        """An open transaction has written an offset for this partition (KIP-447)."""
+        return any(partition in pending.get(topic, ()) for pending in self.pending_offsets.values())

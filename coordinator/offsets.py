@@ -1,5 +1,7 @@
 """Offsets: committed, fetched, deleted, and forgotten when they are old."""
 
+from collections.abc import Collection, Iterable
+
 from regroup.coordinator import answers
 from regroup.coordinator.checks import refuse_generation
 from regroup.coordinator.commands import CommitOffsets, DeleteOffsets, FetchOffsets, ForgetOldOffsets, OffsetToCommit
@@ -28,15 +30,9 @@ def commit_offsets(settings: Settings, group: Group, command: CommitOffsets) -> 
         now.happens(GroupCreated(at_ms=now.at_ms, by_join=False, reason="somebody committed offsets for it"))
     if command.member_id:
         now.hears(command.member_id)
-    limit = settings.offset_metadata_max_bytes
-    too_long = {
-        (offset.topic, offset.partition): ErrorCode.OFFSET_METADATA_TOO_LARGE
-        for offset in command.offsets
-        if len(utf16_order(offset.metadata)) > 2 * limit
-    }
-    fitting = [offset for offset in command.offsets if (offset.topic, offset.partition) not in too_long]
-    if fitting:
-        offsets = as_committed(fitting, command)
+    too_long = notes_too_long(settings, command.offsets)
+    expires_at_ms = None if command.retention_ms is None else command.at_ms + command.retention_ms
+    if offsets := as_committed(command.offsets, too_long, command.at_ms, expires_at_ms):
         now.happens(OffsetsCommitted(at_ms=now.at_ms, member=command.member_id, offsets=offsets))
     return now.ends(answers.committed(command, too_long))
 
@@ -57,37 +53,61 @@ def refuse_commit(group: Group, command: CommitOffsets) -> ErrorCode | None:
     return refused
 
 
-def as_committed(offsets: list[OffsetToCommit], command: CommitOffsets) -> Offsets:
-    expires_at_ms = None if command.retention_ms is None else command.at_ms + command.retention_ms
+def notes_too_long(settings: Settings, offsets: Iterable[OffsetToCommit]) -> dict[tuple[str, int], ErrorCode]:
+    """The partitions whose note is too long; the others of the same request are committed nevertheless."""
+    most_bytes = 2 * settings.offset_metadata_max_bytes
+    return {
+        (offset.topic, offset.partition): ErrorCode.OFFSET_METADATA_TOO_LARGE
+        for offset in offsets
+        if len(utf16_order(offset.metadata)) > most_bytes
+    }
+
+
+def as_committed(
+    offsets: Iterable[OffsetToCommit],
+    left_out: Collection[tuple[str, int]],
+    at_ms: int,
+    expires_at_ms: int | None = None,
+) -> Offsets:
     committed: Offsets = {}
     for offset in offsets:
-        committed.setdefault(offset.topic, {})[offset.partition] = CommittedOffset(
-            offset.offset, offset.leader_epoch, offset.metadata, command.at_ms, expires_at_ms
-        )
+        if (offset.topic, offset.partition) not in left_out:
+            committed.setdefault(offset.topic, {})[offset.partition] = CommittedOffset(
+                offset.offset, offset.leader_epoch, offset.metadata, at_ms, expires_at_ms
+            )
     return committed
 
 
 def fetch_offsets(settings: Settings, group: Group, command: FetchOffsets) -> Decision:
-    """Where the group stands. Neither membership nor the topic's existence is looked at; -1 means nothing."""
+    """Where the group stands. Neither membership nor the topic's existence is looked at; -1 means nothing.
+
+    What open transactions have written is not shown; on request it is said that there is such a thing.
+    """
     asked = command.partitions
     if asked is None:
         asked = {topic: tuple(partitions) for topic, partitions in group.offsets.items()}
     topics = [
         OffsetFetchResponseTopics(
             name=topic,
-            partitions=[fetched(number, group.committed(topic, number) or NO_OFFSET) for number in numbers],
+            partitions=[
+                fetched(number, NO_OFFSET, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+                if command.require_stable and group.is_unstable(topic, number)
+                else fetched(number, group.committed(topic, number) or NO_OFFSET)
+                for number in numbers
+            ],
         )
         for topic, numbers in asked.items()
     ]
     return Decision(group, answer=OffsetFetchResponseGroup(group_id=command.group_id, topics=topics))
 
 
-def fetched(number: int, offset: CommittedOffset) -> OffsetFetchResponsePartitions:
+def fetched(number: int, offset: CommittedOffset, code: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartitions:
     return OffsetFetchResponsePartitions(
         partition_index=number,
         committed_offset=offset.offset,
         committed_leader_epoch=offset.leader_epoch,
         metadata=offset.metadata,
+        error_code=code,
     )
 
 
@@ -100,7 +120,7 @@ def delete_offsets(settings: Settings, group: Group, command: DeleteOffsets) -> 
         topic: dict.fromkeys(numbers, deletion_code(group, topic)) for topic, numbers in command.partitions.items()
     }
     doomed = {
-        topic: tuple(number for number in numbers if group.committed(topic, number))
+        topic: tuple(n for n in numbers if group.committed(topic, n) or group.is_unstable(topic, n))
         for topic, numbers in command.partitions.items()
         if deletion_code(group, topic) is ErrorCode.NONE
     }
@@ -135,12 +155,16 @@ def forget_old_offsets(settings: Settings, group: Group, command: ForgetOldOffse
         topic: numbers
         for topic, partitions in group.offsets.items()
         if (
-            numbers := tuple(n for n, offset in partitions.items() if is_old(settings, group, topic, offset, now.at_ms))
+            numbers := tuple(
+                n
+                for n, offset in partitions.items()
+                if is_old(settings, group, topic, offset, now.at_ms) and not group.is_unstable(topic, n)
+            )
         )
     }
     if old:
         now.happens(OffsetsForgotten(at_ms=now.at_ms, partitions=old, reason="they outlived their retention"))
-    if now.group.state is State.EMPTY and not now.group.offsets:
+    if now.group.state is State.EMPTY and not now.group.offsets and not now.group.pending_offsets:
         now.happens(GroupDeleted(at_ms=now.at_ms, reason="it has neither members nor offsets"))
     return now.ends()
 

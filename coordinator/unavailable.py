@@ -32,6 +32,8 @@ ANSWERS: Final[dict[type[c.Command], Callable[[Any, ErrorCode], Structure]]] = {
     c.Heartbeat: beat,
     c.LeaveGroup: lambda command, code: answers.left(code),
     c.CommitOffsets: answers.committed,
+    c.CommitTransactionalOffsets: answers.committed_in_transaction,
+    c.EndTransaction: lambda command, code: answers.transaction_ended(code),
     c.FetchOffsets: lambda command, code: OffsetFetchResponseGroup(group_id=command.group_id, error_code=code),
     c.DeleteOffsets: lambda command, code: answers.offsets_deleted(code),
     c.DescribeGroup: lambda command, code: DescribedGroup(group_id=command.group_id, error_code=code),

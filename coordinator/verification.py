@@ -29,7 +29,9 @@ class Verifier:
     def __init__(self, snapshots: Iterable[Snapshot] = ()) -> None:
         self.groups: dict[str, Group] = {}
         self._unchecked: dict[str, Record] = {}
-        self._snapshots = {(each.group, each.number): each for each in snapshots if each.group is not None}
+        self._snapshots: dict[tuple[str | None, int], Snapshot] = {
+            (each.group, each.number): each for each in snapshots if each.group is not None
+        }
 
     def begin_from(self, snapshots: Iterable[Snapshot]) -> None:
         """Where earlier records have been trimmed away, the fold begins here."""

@@ -31,6 +31,8 @@ NAMES: Final[dict[str, type[e.Event]]] = {
     "member-expelled": e.MemberExpelled,
     "group-stored": e.GroupStored,
     "offsets-committed": e.OffsetsCommitted,
+    "transactional-offsets-written": e.TransactionalOffsetsWritten,
+    "transaction-ended": e.TransactionEnded,
     "offsets-forgotten": e.OffsetsForgotten,
     "group-deleted": e.GroupDeleted,
     "coordinator-loaded": e.CoordinatorLoaded,

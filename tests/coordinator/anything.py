@@ -210,7 +210,22 @@ class Player:
         )
 
     def fetches(self, move: Move) -> None:
-        self.tell(c.FetchOffsets, partitions=of([None, {"foo": (0, 1), "bar": (0,)}, {}], move.a))
+        asked = of([None, {"foo": (0, 1), "bar": (0,)}, {}], move.a)
+        self.tell(c.FetchOffsets, partitions=asked, require_stable=move.b % 2 == 0)
+
+    def commits_in_a_transaction(self, move: Move) -> None:
+        member = of(["", self.insider(move.who)], move.a)
+        self.tell(
+            c.CommitTransactionalOffsets,
+            producer_id=move.b % 3,
+            member_id=member,
+            generation_id=self.generation(move.a) if member else -1,
+            group_instance_id=self.instance(member, move.c),
+            offsets=(c.OffsetToCommit(of(["foo", "bar"], move.b), move.c % 2, move.c),),
+        )
+
+    def ends_a_transaction(self, move: Move) -> None:
+        self.tell(c.EndTransaction, producer_id=move.b % 3, committed=move.c % 2 == 0)
 
     def deletes_offsets(self, move: Move) -> None:
         self.tell(c.DeleteOffsets, partitions=of([{"foo": (0, 1, 2)}, {"bar": (0,), "foo": (9,)}, {}], move.a))
@@ -249,6 +264,8 @@ MOVES: tuple[Callable[[Player, Move], None], ...] = (
     Player.leaves,
     Player.commits,
     Player.fetches,
+    Player.commits_in_a_transaction,
+    Player.ends_a_transaction,
     Player.deletes_offsets,
     Player.looks_or_deletes,
     Player.time_passes,

@@ -188,8 +188,31 @@ class Story:
     def fetch(self, **partitions: tuple[int, ...]) -> Request:
         return self.tell(c.FetchOffsets(group_id=GROUP, at_ms=self.now_ms, partitions=partitions))
 
-    def fetch_everything(self) -> Request:
-        return self.tell(c.FetchOffsets(group_id=GROUP, at_ms=self.now_ms, partitions=None))
+    def fetch_stable(self, **partitions: tuple[int, ...]) -> Request:
+        """As `read_committed` consumers do: rather none than one that an open transaction may replace."""
+        return self.tell(c.FetchOffsets(group_id=GROUP, at_ms=self.now_ms, partitions=partitions, require_stable=True))
+
+    def fetch_everything(self, *, require_stable: bool = False) -> Request:
+        return self.tell(
+            c.FetchOffsets(group_id=GROUP, at_ms=self.now_ms, partitions=None, require_stable=require_stable)
+        )
+
+    def commit_in_transaction(self, producer_id: int, *offsets: tuple[str, int, int], **about: Any) -> Request:
+        """TxnOffsetCommit: (topic, partition, offset)."""
+        return self.tell(
+            c.CommitTransactionalOffsets(
+                group_id=GROUP,
+                at_ms=self.now_ms,
+                producer_id=producer_id,
+                offsets=tuple(c.OffsetToCommit(topic, number, offset) for topic, number, offset in offsets),
+                **about,
+            )
+        )
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> Request:
+        return self.tell(
+            c.EndTransaction(group_id=GROUP, at_ms=self.now_ms, producer_id=producer_id, committed=committed)
+        )
 
     def commit(self, *offsets: tuple[str, int, int], **about: Any) -> Request:
         """A commit of somebody outside the group: (topic, partition, offset)."""
