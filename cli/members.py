@@ -31,7 +31,8 @@ from rich.table import Table
 
 from regroup.assignors.interface import AssignorError
 from regroup.assignors.registry import assignor_named
-from regroup.members.drive import Member, MemberView
+from regroup.members.application import MemberView
+from regroup.members.drive import Member
 from regroup.members.habits import Habit, parse_duration_ms, parse_habit
 from regroup.members.happenings import Subscribe
 from regroup.members.producing import Producer
@@ -371,4 +372,4 @@ def _why_nobody_joined(company: _Company) -> str:
         )
         if reason and reason not in ("closed", "hung up")
     )
-    return "regroup members: nobody joined the group: " + ("; ".join(reasons) or "the time was too short")
+    return "regroup members: nobody joined the group: " + ("; ".join(reasons) or "they were stopped too soon")

@@ -11,13 +11,14 @@ may be a virtual one.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
 
 from regroup.assignors.interface import Assignor
 from regroup.assignors.registry import assignor_named
 from regroup.members import requests
+from regroup.members.application import Application, MemberView
 from regroup.members.consumer import Consumer
 from regroup.members.habits import FailingAssignor, Habit, Kind, Moment, doubling, forgetting, moments_in
 from regroup.members.happenings import (
@@ -60,22 +61,6 @@ ZOMBIE_COMMITS_EVERY_MS: Final = 1_000
 Observer: TypeAlias = Callable[[str, Change | ConsumerError], None]
 
 
-@dataclass(frozen=True, slots=True)
-class MemberView:
-    """One row of a live table. `condition` is empty for a member that is well."""
-
-    name: str
-    member_id: str
-    generation: int
-    phase: Phase
-    is_leader: bool
-    partitions: tuple[TopicPartition, ...]
-    condition: str
-    last_error: str
-    processed: int
-    twice: int
-
-
 class Member:
     """`observe` is told, by the member's name, every change and every error that comes out of poll().
 
@@ -105,21 +90,24 @@ class Member:
         self._assignors = tuple(assignors)
         self._workload = workload
         self._ledger = ledger or Ledger()
+        self._application = Application(
+            workload or Workload(),
+            self._ledger,
+            stands=self._consumed,
+            wakes=lambda: self._when_awake(self._work),
+        )
         self._observe = observe
         self._epoch_ms = epoch_ms
         self._condition = ""
         self._last_error = ""
-        self._processed = 0
-        self._twice = 0
         self._zombie_positions: dict[TopicPartition, int] = {}
         self._is_asleep = False
         self._missed: deque[Callable[[], None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._others: dict[asyncio.TimerHandle, None] = {}
-        self._buffer: deque[Fetched] = deque()
         self._is_over: asyncio.Future[None] | None = None
         self.consumer = self._new_consumer()
-        self._reader = Reader(transport, settings, self)
+        self._reader = Reader(transport, settings, self._application)
 
     def _new_consumer(self) -> Consumer:
         own = {assignor.name: assignor for assignor in self._assignors}
@@ -144,8 +132,8 @@ class Member:
             consumer.assigned,
             self._condition,
             self._last_error,
-            self._processed,
-            self._twice,
+            self._application.processed,
+            self._application.twice,
         )
 
     @property
@@ -232,6 +220,8 @@ class Member:
         self._carry_out(self.consumer.receive(happening, self._now_ms()))
 
     def _carry_out(self, step: Step) -> None:
+        # The timer comes first: what follows may lead to further steps, whose deadlines are the newer ones.
+        self._set_timer(step.deadline_ms)
         if step.hang_up:
             self._transport.hang_up()
         for change in step.changes:
@@ -240,10 +230,12 @@ class Member:
             self._when_awake(partial(self._send, outgoing))
         if step.raised is not None:
             self._poll_failed(step.raised)
+
+    def _set_timer(self, deadline_ms: int | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if step.deadline_ms is not None and not self.is_over:
-            self._timer = asyncio.get_running_loop().call_at(step.deadline_ms / 1000, self._time_is_up)
+        if deadline_ms is not None and not self.is_over:
+            self._timer = asyncio.get_running_loop().call_at(deadline_ms / 1000, self._time_is_up)
 
     def _time_is_up(self) -> None:
         self._when_awake(lambda: self._feed(TimePassed()))
@@ -264,8 +256,7 @@ class Member:
                 self._reader.read_from(offsets)
             case PartitionsRevoked(partitions) | PartitionsLost(partitions):
                 self._reader.stop(partitions)
-                gone = frozenset(partitions)
-                self._buffer = deque(each for each in self._buffer if each.partition not in gone)
+                self._application.drop(partitions)
             case CommitEnded(offsets, error, _):
                 if error is not None:
                     self._last_error = str(error)
@@ -311,41 +302,26 @@ class Member:
 
     # -- the application
 
-    @property
-    def is_hungry(self) -> bool:
-        """One more poll's worth of records is kept ready."""
-        return len(self._buffer) < 2 * (self._workload or Workload()).max_poll_records
-
-    def begins(self, partition: TopicPartition, offset: int) -> None:
-        self._ledger.begins(partition, offset)
-        self._consumed({partition: offset})
-
     def _consumed(self, positions: dict[TopicPartition, int]) -> None:
         if self._condition == "zombie":
             self._zombie_positions.update(positions)
         else:
             self._step(Consumed(positions))
 
-    def fetched(self, records: Sequence[Fetched]) -> None:
-        self._buffer.extend(records)
-        self._when_awake(self._work)
-
     def _work(self) -> None:
         """Poll returns what there is; the application works on it and polls again."""
-        if not self._buffer or self._workload is None or not (self.consumer.is_polling or self._condition == "zombie"):
+        is_zombie = self._condition == "zombie"
+        if self._workload is None or not (self.consumer.is_polling or is_zombie):
             return
-        count = min(len(self._buffer), self._workload.max_poll_records)
-        batch = [self._buffer.popleft() for _ in range(count)]
-        if self._condition != "zombie":
+        batch = self._application.take()
+        if not batch:
+            return
+        if not is_zombie:
             self._step(PollReturned())
-        self._later(self._workload.process_ms * count, lambda: self._worked(batch))
+        self._later(self._workload.process_ms * len(batch), lambda: self._worked(batch))
 
     def _worked(self, batch: Sequence[Fetched]) -> None:
-        now_ms = self._now_ms() + self._epoch_ms
-        for partition, offset, produced_ms in batch:
-            self._processed += 1
-            self._twice += not self._ledger.processed(partition, offset, produced_ms, now_ms)
-        self._consumed({partition: offset + 1 for partition, offset, _ in batch})
+        self._application.worked(batch, self._now_ms() + self._epoch_ms)
         self._poll()
         if self._condition == "zombie":
             self._work()
@@ -412,10 +388,10 @@ class Member:
         self._is_asleep = False
         self._condition = ""
         self._missed.clear()
-        self._buffer.clear()
+        self._application.clear()
         self._transport.hang_up()
         self._reader.close()
-        self._reader = Reader(self._transport, self._settings, self)
+        self._reader = Reader(self._transport, self._settings, self._application)
         self.consumer = self._new_consumer()
         self._begin_polling()
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from regroup.cli import members
 from regroup.coordinator.settings import Settings
-from regroup.members.drive import MemberView
+from regroup.members.application import MemberView
 from regroup.members.habits import Habit, Kind
 from regroup.members.standing import Phase
 from regroup.members.workload import Tally
