@@ -124,7 +124,8 @@ class Connection(asyncio.Protocol):
     def _serve(self) -> None:
         """Look at one request after the other until one waits, none is left, or the client must read first."""
         self._is_serving = True
-        while self._frames and self._current is None and self._can_write and not self._is_closing:
+        # The transport knows first that the client is gone; whatever else is answered would be shouted after it.
+        while self._frames and self._current is None and self._can_write and not self._transport.is_closing():
             frame = self._frames.popleft()
             self._waiting_bytes -= len(frame)
             self._look_at(frame)
@@ -179,8 +180,8 @@ class Connection(asyncio.Protocol):
         self._gathered_bytes += len(answer)
 
     def _send(self) -> None:
-        if self._answers:
-            answers, self._answers, self._gathered_bytes = self._answers, [], 0
+        answers, self._answers, self._gathered_bytes = self._answers, [], 0
+        if answers and not self._transport.is_closing():
             self._transport.write(b"".join(answers) if len(answers) > 1 else answers[0])
 
     def _read_or_pause(self) -> None:

@@ -107,7 +107,6 @@ class GroupOffsetApis:
         """Since v8 one request may name many groups, and since v10 topics by id."""
         request = cast("OffsetFetchRequest", exchange.request)
         groups = request.groups if exchange.version >= 8 else [as_group(request)]
-        at_ms = self._cluster.now_ms()
 
         def finish(answers: list[Structure]) -> None:
             fetched = cast("list[OffsetFetchResponseGroup]", answers)
@@ -118,10 +117,11 @@ class GroupOffsetApis:
                 fetched = [self._by_id(group, asked) for asked, group in zip(groups, fetched, strict=True)]
             exchange.reply(OffsetFetchResponse(groups=fetched))
 
-        commands = [
-            c.FetchOffsets(group_id=each.group_id, at_ms=at_ms, partitions=self._asked(each)) for each in groups
-        ]
-        submit_all(self._coordinator, commands, finish, exchange.cause)
+        commands = (
+            c.FetchOffsets(group_id=each.group_id, at_ms=self._cluster.now_ms(), partitions=self._asked(each))
+            for each in groups
+        )
+        submit_all(self._coordinator, commands, len(groups), finish, exchange.cause)
 
     def _asked(self, group: OffsetFetchRequestGroup) -> dict[str, tuple[int, ...]] | None:
         if group.topics is None:

@@ -3,7 +3,9 @@
 Here version numbers end: what a version can carry becomes what its sender is able to do.
 """
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -38,6 +40,8 @@ from regroup.server.exchange import Exchange, Handler
 
 CLASSIC: Final = "classic"
 """The type of every group here, as ListGroups v5 names it."""
+PORTION: Final = 1_000
+"""So many groups of one request are dealt with before others have their turn."""
 GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """Read, delete, describe, and both for configs: nothing is forbidden here. The numbers are Kafka's."""
 
@@ -138,7 +142,6 @@ class GroupApis:
 
     def describe_groups(self, exchange: Exchange) -> None:
         request = cast("DescribeGroupsRequest", exchange.request)
-        at_ms = self._cluster.now_ms()
 
         def finish(groups: list[Structure]) -> None:
             described = cast("list[DescribedGroup]", groups)
@@ -148,8 +151,8 @@ class GroupApis:
                 described = [as_missing(group) for group in described]
             exchange.reply(DescribeGroupsResponse(groups=described))
 
-        commands = [c.DescribeGroup(group_id=name, at_ms=at_ms) for name in request.groups]
-        submit_all(self._coordinator, commands, finish, exchange.cause)
+        commands = (c.DescribeGroup(group_id=name, at_ms=self._cluster.now_ms()) for name in request.groups)
+        submit_all(self._coordinator, commands, len(request.groups), finish, exchange.cause)
 
     def list_groups(self, exchange: Exchange) -> None:
         """Filters take names in any case; one that means nothing selects nothing (facts: list.state-filter)."""
@@ -168,13 +171,12 @@ class GroupApis:
 
     def delete_groups(self, exchange: Exchange) -> None:
         request = cast("DeleteGroupsRequest", exchange.request)
-        at_ms = self._cluster.now_ms()
 
         def finish(results: list[Structure]) -> None:
             exchange.reply(DeleteGroupsResponse(results=cast("list[DeletableGroupResult]", results)))
 
-        commands = [c.DeleteGroup(group_id=name, at_ms=at_ms) for name in request.groups_names]
-        submit_all(self._coordinator, commands, finish, exchange.cause)
+        commands = (c.DeleteGroup(group_id=name, at_ms=self._cluster.now_ms()) for name in request.groups_names)
+        submit_all(self._coordinator, commands, len(request.groups_names), finish, exchange.cause)
 
     def _submit(self, exchange: Exchange, command: c.Command) -> None:
         self._coordinator.submit(command, cast("Callable[[Structure], None]", exchange.reply), exchange.cause)
@@ -182,13 +184,19 @@ class GroupApis:
 
 def submit_all(
     coordinator: GroupCoordinator,
-    commands: Sequence[c.Command],
+    commands: Iterator[c.Command],
+    count: int,
     finish: Callable[[list[Structure]], None],
     cause: Because,
 ) -> None:
-    """Submit a command for each group that a request names; `finish` gets the answers in the same order."""
-    answers: list[Any] = [None] * len(commands)
-    missing = len(commands)
+    """Submit a command for each of the `count` groups that a request names; `finish` gets the answers in that order.
+
+    A request may name a million of them: the commands are made and dealt with in portions, and other connections have
+    their turn in between.
+    """
+    answers: list[Any] = [None] * count
+    missing = count
+    numbered = enumerate(commands)
 
     def answering(place: int) -> Callable[[Structure], None]:
         def answer(message: Structure) -> None:
@@ -200,10 +208,15 @@ def submit_all(
 
         return answer
 
-    if not commands:
+    def submit_a_portion(submitted: int) -> None:
+        for place, command in islice(numbered, PORTION):
+            coordinator.submit(command, answering(place), cause)
+        if submitted + PORTION < count:
+            asyncio.get_running_loop().call_soon(submit_a_portion, submitted + PORTION)
+
+    if not count:
         finish([])
-    for place, command in enumerate(commands):
-        coordinator.submit(command, answering(place), cause)
+    submit_a_portion(0)
 
 
 def listed(group: Group) -> ListedGroup:
