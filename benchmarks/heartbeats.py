@@ -30,7 +30,7 @@ def beat(client: Path, address: tuple[str, int], load: tuple[int, int], seconds:
 def measure(
     client: Path, addresses: dict[str, tuple[str, int]], load: tuple[int, int], options: argparse.Namespace
 ) -> str:
-    """One row: every coordinator's heartbeats a second, regroup's share of the better peer, and of the bare Protocol."""
+    """One row: the medians, regroup beside the better peer and beside the bare Protocol, and the client's own load."""
     rounds = [
         {name: beat(client, address, load, options.seconds) for name, address in addresses.items()}
         for _ in range(options.runs)
