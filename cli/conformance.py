@@ -2,6 +2,7 @@
 
 regroup conformance --bootstrap 127.0.0.1:9092
 regroup conformance --bootstrap 127.0.0.1:9092 --area join,sync --json report.json
+regroup conformance --bootstrap 127.0.0.1:9092 --against 127.0.0.1:9192 --seeds 1-100
 regroup conformance --list
 """
 
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import regroup.conformance.stories  # noqa: F401  # enters the stories
 from regroup.conformance.cases import CASES, Case
+from regroup.conformance.duel import duels
 from regroup.conformance.report import Report, as_json, as_text, why_not, with_the_unseen
 from regroup.conformance.runner import AT_ONCE, Outcome, Plan, Verdict
 from regroup.conformance.runner import run as run_cases
@@ -56,6 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave out stories that may take longer; one takes five minutes (default: %(default)s)",
     )
     add("--at-once", metavar="N", type=int, default=AT_ONCE, help="stories side by side (default: %(default)s)")
+    add(
+        "--against", metavar="HOST:PORT", help="play random courses to both brokers, and compare what they make of them"
+    )
+    add("--seeds", metavar="FIRST-LAST", type=_seeds, default=range(1, 51), help="which courses (default: 1-50)")
     add("--json", metavar="FILE", type=Path, help="write the verdicts there too")
     add("--list", action="store_true", help="show the stories and tell none")
     add("--verbose", "-v", action="store_true", help="a line for every behaviour, not for failures alone")
@@ -63,6 +69,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _seeds(text: str) -> range:
+    first, _, last = text.partition("-")
+    try:
+        return range(int(first), int(last or first) + 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} should be two numbers, as in 1-100") from None
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -83,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
     if args.bootstrap is None:
         return _cannot("say whom to examine: --bootstrap HOST:PORT")
     try:
+        if args.against is not None:
+            return asyncio.run(_compare(args))
         verdicts = asyncio.run(_examine(args, chosen))
     except (NotThere, ValueError) as reason:
         return _cannot(str(reason))
@@ -118,6 +134,19 @@ async def _examine(args: argparse.Namespace, chosen: list[Case]) -> list[Verdict
     )
     plan = Plan(uuid.uuid4().hex[:8], at_once=args.at_once, longest_seconds=args.longest)
     return await run_cases(target, chosen, plan)
+
+
+async def _compare(args: argparse.Namespace) -> int:
+    one, other = await Target.learn(args.bootstrap), await Target.learn(args.against)
+    outcomes = await duels(one, other, args.seeds, uuid.uuid4().hex[:8])
+    parted = [each.difference for each in outcomes if each.difference and not each.only_choices]
+    for difference in parted:
+        print(*difference.lines(), "", sep="\n")
+    choices = sum(each.only_choices for each in outcomes)
+    print(
+        f"{len(outcomes)} courses compared; {len(parted)} differ; {choices} parted by a choice that Kafka leaves open"
+    )
+    return 1 if parted else 0
 
 
 def _restart(command: str | None) -> Restart | None:

@@ -92,6 +92,15 @@ class Waiting(Generic[Answer]):
         await self._story.state()
         that(not self._task.done(), f"{self} should wait, and was answered at once")
 
+    def result_or_error(self) -> Answer | BaseException:
+        """The answer that is there, or what became of it instead."""
+        return self._task.exception() or answer_as(self._kind, self._task.result())
+
+    @property
+    def speaker(self) -> str:
+        """Who asked."""
+        return self._exchange.speaker
+
     @property
     def answered(self) -> bool:
         """Whether the answer is there."""

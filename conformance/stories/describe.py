@@ -60,6 +60,27 @@ async def group_before_the_shares(tell: Story) -> None:
     same("the member", (b"", b""), (group.members[0].member_metadata, group.members[0].member_assignment))
 
 
+@case(
+    "describe.completing.shares-of-before",
+    2,
+    corrected="The catalogue shows members without shares before SyncGroup. A member that had a share in the "
+    "generation before shows it still, until the new one is there; a rebalance that starts before SyncGroup clears it.",
+)
+async def shares_of_before_are_shown(tell: Story) -> None:
+    """Before the new shares are there members show those of the generation before."""
+    anna = await alone(tell)
+    ben = Member(tell, "ben")
+    knocking = await ben.knocks()
+    await anna.asks_to_join()
+    await knocking
+    group = await tell.describe()
+    same("the state", "CompletingRebalance", group.group_state)
+    shares = {each.member_id: each.member_assignment for each in group.members}
+    same("shares", {anna.id: share_of(anna), ben.id: b""}, shares)
+    await Member(tell, "carla").knocks()
+    same("shares", {b""}, {each.member_assignment for each in (await tell.describe()).members})
+
+
 @case("describe.empty", 1)
 async def empty_group_keeps_its_type(tell: Story) -> None:
     """An empty group keeps its protocol type."""

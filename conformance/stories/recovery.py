@@ -26,7 +26,15 @@ async def stable_group_survives(tell: Story) -> None:
     same("members and shares", {anna.id: share_of(anna), ben.id: share_of(ben)}, shares)
     for each in (anna, ben):
         expect(await each.beats(), error=E.NONE)
-    expect(await ben.asks_to_join(), error=E.NONE, generation_id=2, leader=anna.id)
+
+
+@case("recovery.other-assignors-forgotten", 2, restarts=True)
+async def only_the_chosen_assignor_is_stored(tell: Story) -> None:
+    """Of a member's assignors only the chosen one is stored: the same list as before counts as a change now."""
+    _, ben = await stable(tell, session_timeout_ms=LONG_MS)
+    await tell.coordinator_restarts()
+    await ben.asks_to_join().is_parked()
+    await tell.is_in("PreparingRebalance", members=2)
 
 
 @case("leader.restored-from-log", 2, restarts=True)

@@ -126,13 +126,18 @@ def kfake() -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def librdkafka_mock() -> Iterator[tuple[str, str]]:
-    """Address and version of the mock cluster inside librdkafka."""
+def librdkafka_mock() -> Iterator[str]:
+    """Address of the mock cluster inside librdkafka."""
     process = _started([sys.executable, "-c", MOCK])
     try:
-        yield _first_line(process), str(confluent_kafka.libversion()[0])
+        yield _first_line(process)
     finally:
         _stopped(process)
+
+
+def librdkafka_version() -> str:
+    """As it names itself."""
+    return str(confluent_kafka.libversion()[0])
 
 
 def _started(command: list[str]) -> "subprocess.Popen[str]":

@@ -9,12 +9,11 @@ import asyncio
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
 from apache_kafka import ApacheKafka, NotAvailable, apache_kafka
-from peers import CROWDED, ROOMY, NotHere, Regroup, kfake, librdkafka_mock
+from peers import CROWDED, ROOMY, NotHere, Regroup, kfake, librdkafka_mock, librdkafka_version
 from peers import regroup as our_own
 
 import regroup.conformance.stories  # noqa: F401  # enters the stories
@@ -26,6 +25,9 @@ from regroup.conformance.target import NotThere, Target
 
 # It advertises the flexible versions and cannot read them.
 MOCK_NEWEST = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "LeaveGroup": 3}
+
+# Its own: nothing can be set from outside.
+MOCK_TOLD = {"group.initial.rebalance.delay.ms": "3000", "group.min.session.timeout.ms": "6000"}
 
 Broker = ApacheKafka | Regroup
 
@@ -86,20 +88,22 @@ def of_kfake(longest: float) -> tuple[str, list[Verdict]]:
 
 
 def of_the_mock(longest: float) -> tuple[str, list[Verdict]]:
-    """One story at a time, each with a mock of its own: a story may abort the process that it lives in."""
-    verdicts: list[Verdict] = []
-    with ExitStack() as stack:
-        address, version = stack.enter_context(librdkafka_mock())
-        for case in CASES.values():
-            try:
-                alone = examined(address, longest, told=ROOMY, newest=MOCK_NEWEST, cases=[case])
-                verdicts += asyncio.run(alone)
-            except NotThere as reason:
-                verdicts.append(Verdict(case.id, Outcome.FAILED, f"the mock is gone: {reason}"))
-            if any(verdicts[-1].reason.endswith(end) for end in ("refused", "without an answer")):
-                stack.close()
-                address, version = stack.enter_context(librdkafka_mock())
-    return f"librdkafka mock {version}", verdicts
+    """An area at a time. A story may abort the whole process: then each story of the area has a mock of its own."""
+    verdicts: dict[str, Verdict] = {}
+    for area in dict.fromkeys(each.area for each in CASES.values()):
+        cases = [each for each in CASES.values() if each.area == area]
+        with librdkafka_mock() as address:
+            found = asyncio.run(examined(address, longest, told=MOCK_TOLD, newest=MOCK_NEWEST, cases=cases))
+        if any("refused" in each.reason for each in found):
+            found = [_alone(each, longest) for each in cases]
+        verdicts |= {each.behaviour: each for each in found}
+    return f"librdkafka mock {librdkafka_version()}", [verdicts[name] for name in CASES]
+
+
+def _alone(case: Case, longest: float) -> Verdict:
+    with librdkafka_mock() as address:
+        (verdict,) = asyncio.run(examined(address, longest, told=MOCK_TOLD, newest=MOCK_NEWEST, cases=[case]))
+    return verdict
 
 
 PEERS = {"regroup": of_regroup, "kafka": of_kafka, "kfake": of_kfake, "mock": of_the_mock}

@@ -1,0 +1,49 @@
+"""Every story is told to our own broker, and to Apache Kafka where it can run."""
+
+from collections.abc import Iterable
+
+import pytest
+from apache_kafka import ApacheKafka
+from peers import ROOMY
+from peers import regroup as our_own
+
+import regroup.conformance.stories  # noqa: F401  # enters the stories
+from regroup.conformance.cases import CASES
+from regroup.conformance.duel import duels
+from regroup.conformance.runner import Outcome, Plan, Verdict, run
+from regroup.conformance.target import Target
+
+STILL_DIFFERENT = {
+    "describe.completing.shares-of-before",
+    "leave.pending-member",
+    "static.replace.session-timer-uses-old-timeout",
+    "validation.v0-offset-apis-in-kraft",
+    "validation.versions-of-the-group-apis",
+}
+"""Where ours is not like Kafka yet."""
+
+
+def failures(verdicts: Iterable[Verdict]) -> dict[str, str]:
+    return {each.behaviour: each.reason for each in verdicts if each.outcome is Outcome.FAILED}
+
+
+async def test_our_broker_does_as_kafka_does() -> None:
+    with our_own(ROOMY) as broker:
+        target = await Target.learn(broker.address)
+        verdicts = await run(target, CASES.values(), Plan("test"))
+    assert {name: why for name, why in failures(verdicts).items() if name not in STILL_DIFFERENT} == {}
+    assert sum(each.outcome is Outcome.PASSED for each in verdicts) > 180
+
+
+@pytest.mark.slow
+async def test_apache_kafka_does_as_the_stories_say(kafka: ApacheKafka) -> None:
+    verdicts = await run(await Target.learn(kafka.address), CASES.values(), Plan("test"))
+    assert failures(verdicts) == {}
+    assert sum(each.outcome is Outcome.PASSED for each in verdicts) > 200
+
+
+@pytest.mark.slow
+async def test_apache_kafka_agrees_with_itself_on_random_courses(kafka: ApacheKafka) -> None:
+    target = await Target.learn(kafka.address)
+    outcomes = await duels(target, target, range(1000, 1010), "test")
+    assert [each.seed for each in outcomes if each.difference and not each.only_choices] == []
