@@ -21,6 +21,7 @@ import structlog
 from regroup.coordinator.settings import InvalidSetting, Settings, UnknownSetting
 from regroup.server.clock import Clock
 from regroup.server.emulator import Emulator
+from regroup.server.limits import LoopLog, allow_open_files
 from regroup.server.settings import BrokerSettings, unknown_setting
 from regroup.storage.sqlite import open_store
 
@@ -81,8 +82,11 @@ async def serve(args: argparse.Namespace, settings: Settings, broker_settings: B
         advertise=args.advertise,
     )
     enough = asyncio.Event()
+    loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, enough.set)
+        loop.add_signal_handler(number, enough.set)
+    loop.set_exception_handler(LoopLog())
+    allow_open_files()
     try:
         await emulator.start()
     except OSError as error:
