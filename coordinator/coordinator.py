@@ -53,12 +53,21 @@ class GroupCoordinator:
     """Coordinates every group of one broker.
 
     `submit` is the whole of it; the awaitable methods are a thin face over it. `now` gives epoch milliseconds.
+    `owns` picks the groups by name, where the journal holds groups of other coordinators too.
     """
 
-    def __init__(self, journal: Journal, *, settings: Settings, now: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        settings: Settings,
+        now: Callable[[], int],
+        owns: Callable[[str], bool] = lambda name: True,
+    ) -> None:
         self.settings = settings
         self._journal = journal
         self._now = now
+        self._owns = owns
         self._groups: dict[str, Group] = {}
         self._heard: dict[str, dict[MemberId, int]] = {}
         self._positions: dict[str, int] = {}
@@ -74,9 +83,10 @@ class GroupCoordinator:
     # The life of the coordinator itself
 
     async def start(self) -> None:
-        """Load every group from the journal's store and begin a new reign. Also the way back after a failure."""
+        """Load its groups from the journal's store and begin a new reign. Also the way back after a failure."""
         self._refusal = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        self._groups = await load_groups(self._journal.store)
+        loaded = await load_groups(self._journal.store)
+        self._groups = {name: group for name, group in loaded.items() if self._owns(name)}
         self._reign = await self._journal.store.next_reign()
         self._heard.clear()
         self._positions.clear()
