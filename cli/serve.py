@@ -94,12 +94,14 @@ async def serve(args: argparse.Namespace, settings: Settings, broker_settings: B
             f"regroup serve: cannot listen on {args.host}:{args.port}: {error.strerror}. Try --port 0.", file=sys.stderr
         )
         return 2
-    for name, partitions in args.topics:
-        await emulator.ensure_topic(name, partitions)
-    host, port = emulator.address
-    print(f"listening on {host}:{port}", flush=True)
-    await enough.wait()
-    await emulator.close()
+    try:
+        for name, partitions in args.topics:
+            await emulator.ensure_topic(name, partitions)
+        host, port = emulator.address
+        print(f"listening on {host}:{port}", flush=True)
+        await enough.wait()
+    finally:
+        await emulator.close()
     return 0
 
 
