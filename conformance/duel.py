@@ -126,6 +126,7 @@ class Player:
         self._story = Story(target, group)
         self._names: dict[str, str] = {"": "", "nobody": "nobody"}
         self._waiting: dict[int, Waiting[Message]] = {}
+        self._members: dict[str, Member] = {}
 
     async def play(self, played: Course) -> list[Slot]:
         """What was to be seen, slot by slot."""
@@ -139,6 +140,7 @@ class Player:
             )
             for each in played.actors
         ]
+        self._members = {each.name: each for each in members}
         slots: list[Slot] = []
         loop = asyncio.get_running_loop()
         try:
@@ -193,6 +195,8 @@ class Player:
         for number, answer in raw.items():
             if isinstance(answer, JoinGroupResponse):
                 self._names.setdefault(answer.member_id, f"{answered[number].speaker}, {len(self._names)}")
+                # Two answers to one actor may come in either order; the one to the later move counts.
+                self._members[answered[number].speaker].remembers(answer)
         return {number: self._seen(answer) for number, answer in raw.items()}
 
     def _seen(self, answer: Message | BaseException) -> Seen:

@@ -68,7 +68,7 @@ class Member:
         """One JoinGroup, with the id that the member has. What comes is remembered."""
         request = self.join_request(member_id=member_id, protocols=protocols)
         asked = self.story.ask(request, JoinGroupResponse, version=version, speaker=self.name, client_id=self.client_id)
-        return asked.then(self._remembers)
+        return asked.then(self.remembers)
 
     def join_request(self, *, member_id: str | None = None, protocols: Protocols | None = None) -> JoinGroupRequest:
         """What `asks_to_join` sends."""
@@ -85,7 +85,8 @@ class Member:
             ],
         )
 
-    def _remembers(self, answer: JoinGroupResponse) -> None:
+    def remembers(self, answer: JoinGroupResponse) -> None:
+        """Take over the id and the generation that the broker gave."""
         if answer.error_code in (E.NONE, E.MEMBER_ID_REQUIRED):
             self.id = answer.member_id
         if answer.error_code == E.NONE:

@@ -111,7 +111,7 @@ async def pending_id_with_an_instance(tell: Story) -> None:
     ben = Member(tell, "ben")
     await ben.gets_an_id()
     ben.instance = "i1"
-    expect(await ben.asks_to_join(), error=E.UNKNOWN_SERVER_ERROR)
+    expect(await ben.asks_to_join(), error=E.UNKNOWN_SERVER_ERROR, member_id="")
 
 
 @case("join.unknown-member-id.existing-group", 1)

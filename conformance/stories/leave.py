@@ -2,8 +2,8 @@
 
 from regroup.conformance.cases import case
 from regroup.conformance.expect import expect, left_with, same
-from regroup.conformance.member import Member, leave
-from regroup.conformance.scenes import alone, disturbed, left_behind, stable
+from regroup.conformance.member import Member, leave, share_out
+from regroup.conformance.scenes import alone, awaiting_sync, disturbed, left_behind, stable
 from regroup.conformance.story import Story
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.group import MemberIdentity
@@ -107,6 +107,22 @@ async def giving_an_id_back_completes_the_join(tell: Story) -> None:
     for each in waiting:
         expect(await each, error=E.NONE, generation_id=3)
     await tell.is_in("CompletingRebalance", members=3)
+
+
+@case("leave.completing.parked-sync-unanswered", 3)
+async def leaving_while_waiting_for_a_share(tell: Story) -> None:
+    """A SyncGroup that waits is never answered once its member has left; the others are sent away with code 27."""
+    anna, ben, carla = await awaiting_sync(tell, size=3)
+    waiting, others = ben.syncs(), carla.syncs()
+    await waiting.is_parked()
+    left_with(await ben.leaves(), E.NONE)
+    expect(await others, error=E.REBALANCE_IN_PROGRESS, assignment=b"")
+    await tell.is_in("PreparingRebalance", members=2)
+    rejoining = [each.asks_to_join() for each in (anna, carla)]
+    for each in rejoining:
+        expect(await each, error=E.NONE, generation_id=3)
+    await share_out(anna, carla)
+    await waiting.is_parked()
 
 
 @case("leave.batch.mixed", 1)
