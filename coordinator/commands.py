@@ -9,6 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from regroup.coordinator.group import MemberId, Protocol
+from regroup.protocol.errors import ErrorCode
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,6 +17,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
     group_id: str
     at_ms: int
+    log_holds_back: bool = False
+    """Kafka's own log only writes what follows from this, and commits or refuses it later."""
 
 
 class JoinGroup(Command, frozen=True, kw_only=True):
@@ -143,6 +146,7 @@ class DeadlineKind(StrEnum):
     SESSION = "session"
     NEWCOMER = "newcomer"
     RESERVED_ID = "reserved-id"
+    APPEND = "append"
 
 
 class DeadlinePassed(Command, frozen=True, kw_only=True):
@@ -155,6 +159,19 @@ class DeadlinePassed(Command, frozen=True, kw_only=True):
 
 class ForgetOldOffsets(Command, frozen=True, kw_only=True):
     """The regular look for offsets that outlived their retention, and for groups with nothing left (KIP-211)."""
+
+
+class CommitAppend(Command, frozen=True, kw_only=True):
+    """Kafka's log commits what event number `append` wrote."""
+
+    append: int
+
+
+class RefuseAppend(Command, frozen=True, kw_only=True):
+    """Kafka's log loses what event number `append` wrote, with one of Kafka's errors."""
+
+    append: int
+    code: ErrorCode
 
 
 class TakeOver(Command, frozen=True, kw_only=True):

@@ -8,20 +8,24 @@ off the state, and silence is a command like any other.
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypeAlias, cast
 
 import structlog
+from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.deadlines import Deadline, next_deadline
 from regroup.coordinator.decide import decide
-from regroup.coordinator.decision import Decision, Place
+from regroup.coordinator.decision import Decision
 from regroup.coordinator.events import Event
 from regroup.coordinator.group import Group, MemberId
 from regroup.coordinator.history import load_groups
+from regroup.coordinator.kafka_log import KafkaLog
 from regroup.coordinator.settings import Settings
 from regroup.coordinator.timers import Timers
 from regroup.coordinator.unavailable import unavailable
+from regroup.coordinator.waiting_room import Answering, Request, WaitingRoom
 from regroup.coordinator.written import NAME_OF, Cause, snapshot, written, written_cause
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
@@ -38,8 +42,8 @@ from regroup.storage.errors import StoreError
 from regroup.storage.journal import Journal
 from regroup.storage.records import Snapshot
 
-Answering: TypeAlias = Callable[[Structure], None]
-"""Takes the answer to one request."""
+__all__ = ["Answering", "Because", "GroupCoordinator"]
+
 Because: TypeAlias = Callable[[], bytes]
 """Tells what led to a command, as the JSON text of a `Cause`; asked only if something happens."""
 
@@ -53,6 +57,7 @@ class GroupCoordinator:
     """Coordinates every group of one broker.
 
     `submit` is the whole of it; the awaitable methods are a thin face over it. `now` gives epoch milliseconds.
+    `kafka_log` makes Kafka's own log slow or faulty; without it the log commits at once.
     `owns` picks the groups by name, where the journal holds groups of other coordinators too.
     """
 
@@ -62,6 +67,7 @@ class GroupCoordinator:
         *,
         settings: Settings,
         now: Callable[[], int],
+        kafka_log: KafkaLog | None = None,
         owns: Callable[[str], bool] = lambda name: True,
     ) -> None:
         self.settings = settings
@@ -72,7 +78,8 @@ class GroupCoordinator:
         self._heard: dict[str, dict[MemberId, int]] = {}
         self._positions: dict[str, int] = {}
         self._changed: dict[str, None] = {}
-        self._parked: dict[tuple[str, Place], tuple[c.Command, Answering]] = {}
+        self._kafka_log = kafka_log
+        self._waiting = WaitingRoom()
         self._refusal: ErrorCode | None = ErrorCode.COORDINATOR_NOT_AVAILABLE
         self._reign = 0
         self._timers = Timers(self._next_deadline, self._silence, now)
@@ -112,8 +119,7 @@ class GroupCoordinator:
         self._timers.stop()
         if self._cleaning:
             self._cleaning.cancel()
-        parked, self._parked = self._parked, {}
-        for command, answering in parked.values():
+        for command, answering in self._waiting.empty():
             answering(unavailable(command, ErrorCode.NOT_COORDINATOR))
 
     # The one way in
@@ -126,15 +132,20 @@ class GroupCoordinator:
                 answering(unavailable(command, self._refusal))
             return
         name = command.group_id
-        group = self._groups.get(name)
-        decision = decide(self.settings, Group(name=name) if group is None else group, command)
+        if self._kafka_log and self._kafka_log.holds_back(command):
+            command = replace(command, log_holds_back=True)
+        group = self._groups.get(name) or Group(name=name)
+        decision = decide(self.settings, group, command)
         if decision.events and not self._record(name, decision, cause):
             if answering:
                 answering(unavailable(command, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
             return
         if decision.heard:
             self._heard.setdefault(name, {}).update(dict.fromkeys(decision.heard, command.at_ms))
-        self._answer(name, decision, command, answering)
+        for request, message in self._waiting.answers(decision, command, answering):
+            self._send(name, request, message)
+        if decision.group.appends:
+            self._hand_to_the_log(name, group, decision.group)
 
     def _record(self, name: str, decision: Decision, cause: Because | None) -> bool:
         """Fold and queue the events in one step; False if the disk has just failed."""
@@ -154,18 +165,9 @@ class GroupCoordinator:
         self._tell(name, decision.events)
         return True
 
-    def _answer(self, name: str, decision: Decision, command: c.Command, answering: Answering | None) -> None:
-        if decision.parked and answering:
-            self._parked[name, decision.parked] = (command, answering)
-        elif decision.answer is not None and answering:
-            self._send(name, command, answering, decision.answer)
-        for reply in decision.replies:
-            waiting = self._parked.pop((name, reply.place), None)
-            if waiting:
-                self._send(name, *waiting, reply.message)
-
-    def _send(self, name: str, command: c.Command, answering: Answering, message: Structure) -> None:
+    def _send(self, name: str, request: Request, message: Structure) -> None:
         """No answer leaves before the last position that its group has now is durable."""
+        command, answering = request
         position = self._positions.get(name, 0)
         if position <= self._journal.durable_position:
             answering(message)
@@ -174,6 +176,22 @@ class GroupCoordinator:
         self._journal.when_durable(
             position, lambda: answering(message), lambda: answering(unavailable(command, loading))
         )
+
+    def _hand_to_the_log(self, name: str, before: Group, after: Group) -> None:
+        """Whatever was written just now and not committed is in the hands of Kafka's log."""
+        if self._kafka_log is None:
+            return
+        for append in after.appends:
+            if append not in before.appends:
+                self._kafka_log.written(name, partial(self._settle, name, append, self._reign))
+
+    def _settle(self, name: str, append: int, reign: int, code: ErrorCode) -> None:
+        """What was written in an earlier reign is forgotten."""
+        at_ms = self._now()
+        if code is ErrorCode.NONE and reign == self._reign:
+            self.submit(c.CommitAppend(group_id=name, at_ms=at_ms, append=append))
+        elif reign == self._reign:
+            self.submit(c.RefuseAppend(group_id=name, at_ms=at_ms, append=append, code=code))
 
     def _forget_the_gone(self, name: str, group: Group) -> None:
         heard = self._heard.get(name)

@@ -38,6 +38,9 @@ def deadlines(group: Group, heard: Mapping[MemberId, int]) -> Iterator[Deadline]
             yield deadline
     for name, reserved in group.reserved_ids.items():
         yield Deadline(reserved.given_at_ms + reserved.session_timeout_ms, DeadlineKind.RESERVED_ID, name)
+    for append in group.appends.values():
+        if not append.is_late:
+            yield Deadline(append.deadline_ms, DeadlineKind.APPEND)
 
 
 def of_member(member: Member, heard_ms: int) -> Deadline | None:

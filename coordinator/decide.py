@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.appends import commit_append, refuse_append
 from regroup.coordinator.decision import Decision
 from regroup.coordinator.group import Group
 from regroup.coordinator.inspection import delete_group, describe_group
@@ -40,5 +41,7 @@ DECIDE: Final[dict[type[c.Command], Callable[[Settings, Group, Any], Decision]]]
     c.DeleteGroup: delete_group,
     c.DeadlinePassed: deadline_passed,
     c.ForgetOldOffsets: forget_old_offsets,
+    c.CommitAppend: commit_append,
+    c.RefuseAppend: refuse_append,
     c.TakeOver: take_over,
 }

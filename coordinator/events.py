@@ -25,6 +25,8 @@ class GroupCreated(Event, frozen=True, kw_only=True):
     """
 
     by_join: bool
+    commit_deadline_ms: int | None = None
+    """Set if Kafka's log has only written the record; it is given so long to commit it."""
 
 
 class MemberIdGiven(Event, frozen=True, kw_only=True):
@@ -77,6 +79,8 @@ class StaticMemberReplaced(Event, frozen=True, kw_only=True):
     protocols: tuple[Protocol, ...]
     waits: bool
     """Its JoinGroup is held back, because a rebalance runs or follows."""
+    commit_deadline_ms: int | None = None
+    """Set if Kafka's log has only written the record; it is given so long to commit it."""
 
 
 class LeaderElected(Event, frozen=True, kw_only=True):
@@ -129,6 +133,8 @@ class AssignmentWritten(Event, frozen=True, kw_only=True):
     """The leader said who gets what, and the coordinator's log has written it. Opaque bytes for each member."""
 
     assignment: dict[MemberId, bytes]
+    commit_deadline_ms: int | None = None
+    """Set if Kafka's log has only written the record; it is given so long to commit it."""
 
 
 class AssignmentCommitted(Event, frozen=True, kw_only=True):
@@ -161,6 +167,33 @@ class OffsetsCommitted(Event, frozen=True, kw_only=True):
 
     offsets: dict[str, dict[int, CommittedOffset]]
     member: MemberId = ""
+
+
+class OffsetsWritten(Event, frozen=True, kw_only=True):
+    """Kafka's log has written a commit of offsets, and not committed it yet: plain fetches do not see it."""
+
+    offsets: dict[str, dict[int, CommittedOffset]]
+    member: MemberId = ""
+    commit_deadline_ms: int
+
+
+class AppendCommitted(Event, frozen=True, kw_only=True):
+    """Kafka's log has committed what event number `append` wrote."""
+
+    append: int
+
+
+class AppendRefused(Event, frozen=True, kw_only=True):
+    """Kafka's log has lost what event number `append` wrote; `code` is the error of the log, as Kafka numbers it."""
+
+    append: int
+    code: int
+
+
+class AppendLate(Event, frozen=True, kw_only=True):
+    """Kafka's log took too long. Whoever waited is told so; the record may be committed still."""
+
+    append: int
 
 
 class TransactionalOffsetsWritten(Event, frozen=True, kw_only=True):
@@ -219,6 +252,10 @@ AnyEvent: TypeAlias = (
     | MemberExpelled
     | GroupStored
     | OffsetsCommitted
+    | OffsetsWritten
+    | AppendCommitted
+    | AppendRefused
+    | AppendLate
     | TransactionalOffsetsWritten
     | TransactionEnded
     | OffsetsForgotten

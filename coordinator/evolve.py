@@ -6,6 +6,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from regroup.coordinator import events as e
+from regroup.coordinator.evolve_appends import append_committed, append_late, append_refused, offsets_written, writes
 from regroup.coordinator.evolve_offsets import (
     offsets_committed,
     offsets_forgotten,
@@ -13,7 +14,18 @@ from regroup.coordinator.evolve_offsets import (
     transactional_offsets_written,
     without,
 )
-from regroup.coordinator.group import Group, JoinPhase, Member, MemberId, ReservedId, State, StoredGroup, Waiting
+from regroup.coordinator.group import (
+    Append,
+    Group,
+    JoinPhase,
+    Member,
+    MemberId,
+    ReservedId,
+    State,
+    StoredGroup,
+    Waiting,
+    Written,
+)
 
 
 def evolve(group: Group, event: e.Event) -> Group:
@@ -26,7 +38,13 @@ def evolve(group: Group, event: e.Event) -> Group:
 
 def group_created(group: Group, event: e.GroupCreated) -> Group:
     fresh = Group(name=group.name, state=State.EMPTY, loaded_at_ms=group.loaded_at_ms)
-    return replace(fresh, stored=StoredGroup(state_since_ms=event.at_ms)) if event.by_join else fresh
+    if not event.by_join:
+        return fresh
+    stored = StoredGroup(state_since_ms=event.at_ms)
+    if event.commit_deadline_ms is None:
+        return replace(fresh, stored=stored)
+    append = Append(what=Written.GROUP, deadline_ms=event.commit_deadline_ms, stored=stored)
+    return replace(fresh, appends={group.number + 1: append})
 
 
 def member_id_given(group: Group, event: e.MemberIdGiven) -> Group:
@@ -85,12 +103,23 @@ def static_member_replaced(group: Group, event: e.StaticMemberReplaced) -> Group
         is_newcomer=False,
         waiting=Waiting.JOIN if event.waits else None,
     )
-    return replace(
+    after = replace(
         group,
         members=without(group.members, event.replaces) | {event.member: newcomer},
         static_members=group.static_members | {event.instance_id: event.member},
         leader=event.member if group.leader == event.replaces else group.leader,
     )
+    if event.commit_deadline_ms is None:
+        return after
+    append = Append(
+        what=Written.REPLACEMENT,
+        deadline_ms=event.commit_deadline_ms,
+        generation=group.generation,
+        stored=as_stored(after),
+        member=event.member,
+        replaced=group.members[event.replaces],
+    )
+    return writes(after, append)
 
 
 def leader_elected(group: Group, event: e.LeaderElected) -> Group:
@@ -162,11 +191,16 @@ def assignment_written(group: Group, event: e.AssignmentWritten) -> Group:
     assigned = {
         name: replace(member, assignment=event.assignment.get(name, b"")) for name, member in group.members.items()
     }
-    return replace(
-        group,
-        written_assignment=event.assignment,
-        stored=as_stored(replace(group, members=assigned)),
+    stored = as_stored(replace(group, members=assigned))
+    if event.commit_deadline_ms is None:
+        return replace(group, written_assignment=event.assignment, stored=stored)
+    append = Append(
+        what=Written.ASSIGNMENT,
+        deadline_ms=event.commit_deadline_ms,
+        generation=group.generation,
+        stored=stored,
     )
+    return writes(replace(group, written_assignment=event.assignment), append)
 
 
 def assignment_committed(group: Group, event: e.AssignmentCommitted) -> Group:
@@ -283,6 +317,10 @@ EVOLVE: Final[dict[type[e.Event], Callable[[Group, Any], Group]]] = {
     e.MemberExpelled: member_gone,
     e.GroupStored: group_stored,
     e.OffsetsCommitted: offsets_committed,
+    e.OffsetsWritten: offsets_written,
+    e.AppendCommitted: append_committed,
+    e.AppendRefused: append_refused,
+    e.AppendLate: append_late,
     e.TransactionalOffsetsWritten: transactional_offsets_written,
     e.TransactionEnded: transaction_ended,
     e.OffsetsForgotten: offsets_forgotten,

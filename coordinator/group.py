@@ -137,6 +137,35 @@ class StoredGroup(msgspec.Struct, frozen=True, omit_defaults=True):
     """Each with the chosen protocol alone."""
 
 
+class Written(StrEnum):
+    """What a record is about that Kafka's log has written and not committed yet."""
+
+    GROUP = "group"
+    """That there is a group."""
+    ASSIGNMENT = "assignment"
+    REPLACEMENT = "replacement"
+    """That a static member has a new member id."""
+    OFFSETS = "offsets"
+
+
+class Append(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A record that Kafka's log has written and not committed yet; it may still refuse it."""
+
+    what: Written
+    deadline_ms: int
+    """Whoever waits for the record waits until then."""
+    is_late: bool = False
+    """The deadline has passed. The record may be committed still."""
+    generation: int = 0
+    stored: StoredGroup | None = None
+    """What the log will hold of the group."""
+    offsets: Offsets = {}
+    member: MemberId = ""
+    """The static member's new id."""
+    replaced: Member | None = None
+    """The static member as it was before."""
+
+
 class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One consumer group. `Group(name=…)` is the group before its first event."""
 
@@ -164,6 +193,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pending_offsets: dict[int, PendingOffsets] = {}
     """Written in transactions that have not ended yet, by producer id."""
     stored: StoredGroup | None = None
+    appends: dict[int, Append] = {}
+    """By the number of the event that wrote them. Empty, unless Kafka's log is slow."""
     number: int = 0
     """Of the last event within this group."""
     loaded_at_ms: int = 0
@@ -172,6 +203,11 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def exists(self) -> bool:
         return self.state is not State.DEAD
+
+    @property
+    def last_append(self) -> int | None:
+        """The record behind which answers wait, if any."""
+        return next((number for number in reversed(self.appends) if not self.appends[number].is_late), None)
 
     @property
     def everybody_has_joined(self) -> bool:

@@ -31,7 +31,14 @@ def join_group(settings: Settings, group: Group, command: JoinGroup) -> Decision
     if refused := refuse_request(settings, group, command):
         return now.ends(answers.join_refused(refused, command.member_id))
     if not group.exists:
-        now.happens(GroupCreated(at_ms=now.at_ms, by_join=True, reason="somebody asked to join it"))
+        now.happens(
+            GroupCreated(
+                at_ms=now.at_ms,
+                by_join=True,
+                reason="somebody asked to join it",
+                commit_deadline_ms=now.commit_deadline_ms(settings, command),
+            )
+        )
     if is_full(now.group, command.member_id, settings.group_max_size):
         drop_for_want_of_room(now, command.member_id, settings.group_max_size)
         return now.ends(answers.join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
@@ -182,6 +189,7 @@ def replace_static_member(now: Unfolding, settings: Settings, command: JoinGroup
     old = now.group.members[now.group.static_members[instance_id]]
     leader_before = now.group.leader
     waits = now.group.state is not State.STABLE or vote_would_change(now.group, old, command)
+    deadline_ms = None if waits else now.commit_deadline_ms(settings, command)
     if old.waiting:
         now.replies(old.waiting, old.member_id, fenced(old))
     now.happens(
@@ -195,6 +203,7 @@ def replace_static_member(now: Unfolding, settings: Settings, command: JoinGroup
             rebalance_timeout_ms=command.rebalance_timeout_ms,
             protocols=command.protocols,
             waits=waits,
+            commit_deadline_ms=deadline_ms,
         )
     )
     now.hears(command.new_member_id)
@@ -202,8 +211,9 @@ def replace_static_member(now: Unfolding, settings: Settings, command: JoinGroup
         now.parks(Waiting.JOIN, command.new_member_id)
         rebalance(now, settings, f"static member {instance_id} came back and changes what the group works with")
         return now.ends()
-    now.happens(GroupStored(at_ms=now.at_ms, reason=f"static member {instance_id} has a new member id"))
-    return now.ends(answer_to_the_replacement(now.group, command, leader_before))
+    if deadline_ms is None:
+        now.happens(GroupStored(at_ms=now.at_ms, reason=f"static member {instance_id} has a new member id"))
+    return now.ends_behind_the_log(answer_to_the_replacement(now.group, command, leader_before))
 
 
 def vote_would_change(group: Group, old: Member, command: JoinGroup) -> bool:

@@ -20,7 +20,7 @@ def heartbeat(settings: Settings, group: Group, command: Heartbeat) -> Decision:
     if refused is not None:
         return Decision(group, answer=answers.beat(refused))
     code = ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.PREPARING else ErrorCode.NONE
-    return Decision(group, answer=answers.beat(code), heard=(command.member_id,))
+    return Decision(group, answer=answers.beat(code), heard=(command.member_id,), behind=group.last_append)
 
 
 def leave_group(settings: Settings, group: Group, command: LeaveGroup) -> Decision:
@@ -33,7 +33,7 @@ def leave_group(settings: Settings, group: Group, command: LeaveGroup) -> Decisi
         rebalance(now, settings, "members left")
     else:
         complete_join_phase_if_everybody_is_here(now)
-    return now.ends(answers.left(ErrorCode.NONE, results))
+    return now.ends_behind_the_log(answers.left(ErrorCode.NONE, results))
 
 
 def leave(now: Unfolding, leaving: Leaving) -> MemberResponse:

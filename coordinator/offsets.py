@@ -6,8 +6,9 @@ from regroup.coordinator import answers
 from regroup.coordinator.checks import refuse_generation
 from regroup.coordinator.commands import CommitOffsets, DeleteOffsets, FetchOffsets, ForgetOldOffsets, OffsetToCommit
 from regroup.coordinator.decision import Decision, Unfolding
-from regroup.coordinator.events import GroupCreated, GroupDeleted, OffsetsCommitted, OffsetsForgotten
-from regroup.coordinator.group import CommittedOffset, Group, Offsets, State
+from regroup.coordinator.events import GroupCreated, GroupDeleted, OffsetsCommitted, OffsetsForgotten, OffsetsWritten
+from regroup.coordinator.evolve_offsets import merged
+from regroup.coordinator.group import CommittedOffset, Group, MemberId, Offsets, State
 from regroup.coordinator.settings import Settings
 from regroup.coordinator.vote import CONSUMER
 from regroup.protocol.errors import ErrorCode
@@ -33,8 +34,17 @@ def commit_offsets(settings: Settings, group: Group, command: CommitOffsets) -> 
     too_long = notes_too_long(settings, command.offsets)
     expires_at_ms = None if command.retention_ms is None else command.at_ms + command.retention_ms
     if offsets := as_committed(command.offsets, too_long, command.at_ms, expires_at_ms):
-        now.happens(OffsetsCommitted(at_ms=now.at_ms, member=command.member_id, offsets=offsets))
-    return now.ends(answers.committed(command, too_long))
+        write(now, offsets, command.member_id, now.commit_deadline_ms(settings, command))
+    return now.ends_behind_the_log(answers.committed(command, too_long))
+
+
+def write(now: Unfolding, offsets: Offsets, member: MemberId, commit_deadline_ms: int | None) -> None:
+    if commit_deadline_ms is None:
+        now.happens(OffsetsCommitted(at_ms=now.at_ms, member=member, offsets=offsets))
+    else:
+        now.happens(
+            OffsetsWritten(at_ms=now.at_ms, member=member, offsets=offsets, commit_deadline_ms=commit_deadline_ms)
+        )
 
 
 def refuse_commit(group: Group, command: CommitOffsets) -> ErrorCode | None:
@@ -81,24 +91,35 @@ def as_committed(
 def fetch_offsets(settings: Settings, group: Group, command: FetchOffsets) -> Decision:
     """Where the group stands. Neither membership nor the topic's existence is looked at; -1 means nothing.
 
-    What open transactions have written is not shown; on request it is said that there is such a thing.
+    What open transactions have written is not shown. Whoever asks for stable offsets is told that there is such a
+    thing, and waits for commits that Kafka's log has written already.
     """
+    behind = group.last_append if command.require_stable else None
+    offsets = group.offsets if behind is None else with_written(group)
     asked = command.partitions
     if asked is None:
-        asked = {topic: tuple(partitions) for topic, partitions in group.offsets.items()}
+        asked = {topic: tuple(partitions) for topic, partitions in offsets.items()}
     topics = [
         OffsetFetchResponseTopics(
             name=topic,
             partitions=[
                 fetched(number, NO_OFFSET, ErrorCode.UNSTABLE_OFFSET_COMMIT)
                 if command.require_stable and group.is_unstable(topic, number)
-                else fetched(number, group.committed(topic, number) or NO_OFFSET)
+                else fetched(number, offsets.get(topic, {}).get(number, NO_OFFSET))
                 for number in numbers
             ],
         )
         for topic, numbers in asked.items()
     ]
-    return Decision(group, answer=OffsetFetchResponseGroup(group_id=command.group_id, topics=topics))
+    return Decision(group, answer=OffsetFetchResponseGroup(group_id=command.group_id, topics=topics), behind=behind)
+
+
+def with_written(group: Group) -> Offsets:
+    """Every offset, also those that Kafka's log has written and not committed."""
+    offsets = group.offsets
+    for append in group.appends.values():
+        offsets = merged(offsets, append.offsets)
+    return offsets
 
 
 def fetched(number: int, offset: CommittedOffset, code: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartitions:
@@ -127,7 +148,7 @@ def delete_offsets(settings: Settings, group: Group, command: DeleteOffsets) -> 
     if any(doomed.values()):
         partitions = {topic: numbers for topic, numbers in doomed.items() if numbers}
         now.happens(OffsetsForgotten(at_ms=now.at_ms, partitions=partitions, reason="somebody asked for it"))
-    return now.ends(answers.offsets_deleted(ErrorCode.NONE, codes))
+    return now.ends_behind_the_log(answers.offsets_deleted(ErrorCode.NONE, codes))
 
 
 def refuse_deletion(group: Group, command: DeleteOffsets) -> ErrorCode | None:
@@ -164,7 +185,7 @@ def forget_old_offsets(settings: Settings, group: Group, command: ForgetOldOffse
     }
     if old:
         now.happens(OffsetsForgotten(at_ms=now.at_ms, partitions=old, reason="they outlived their retention"))
-    if now.group.state is State.EMPTY and not now.group.offsets and not now.group.pending_offsets:
+    if now.group.state is State.EMPTY and not (now.group.offsets or now.group.pending_offsets or now.group.appends):
         now.happens(GroupDeleted(at_ms=now.at_ms, reason="it has neither members nor offsets"))
     return now.ends()
 

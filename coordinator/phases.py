@@ -17,8 +17,12 @@ from regroup.coordinator.vote import chosen_protocol, subscribed_topics
 from regroup.protocol.errors import ErrorCode
 
 
-def rebalance(now: Unfolding, settings: Settings, reason: str) -> None:
+def rebalance(
+    now: Unfolding, settings: Settings, reason: str, to_parked_syncs: ErrorCode = ErrorCode.REBALANCE_IN_PROGRESS
+) -> None:
     """Start the join phase, or, if one runs already, end it should everybody have joined."""
+    if now.group.state is State.COMPLETING:
+        abort_sync_phase(now, to_parked_syncs)
     if now.group.state in (State.EMPTY, State.COMPLETING, State.STABLE):
         start_join_phase(now, settings, reason)
     complete_join_phase_if_everybody_is_here(now)
@@ -42,8 +46,6 @@ def start_join_phase(now: Unfolding, settings: Settings, reason: str) -> None:
             )
         )
         return
-    if group.state is State.COMPLETING:
-        abort_sync_phase(now, ErrorCode.REBALANCE_IN_PROGRESS)
     deadline = now.at_ms + group.rebalance_timeout_ms
     now.happens(RebalanceStarted(at_ms=now.at_ms, reason=reason, deadline_ms=deadline))
 

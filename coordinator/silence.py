@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from regroup.coordinator.appends import append_over
 from regroup.coordinator.commands import DeadlineKind, DeadlinePassed
 from regroup.coordinator.decision import Decision, Unfolding
 from regroup.coordinator.events import JoinPhaseProlonged, MemberExpelled, MemberIdForgotten
@@ -90,4 +91,5 @@ PASSED: Final[dict[DeadlineKind, Callable[[Unfolding, Settings, DeadlinePassed],
     DeadlineKind.SESSION: session_over,
     DeadlineKind.NEWCOMER: newcomer_over,
     DeadlineKind.RESERVED_ID: reserved_id_over,
+    DeadlineKind.APPEND: append_over,
 }

@@ -23,8 +23,8 @@ def sync_group(settings: Settings, group: Group, command: SyncGroup) -> Decision
     if owed or group.members[command.member_id].waiting is not Waiting.SYNC:
         now.happens(MemberSynced(at_ms=now.at_ms, member=command.member_id, waits=True))
     now.parks(Waiting.SYNC, command.member_id)
-    if command.member_id == group.leader:
-        assign(now, command)
+    if command.member_id == group.leader and group.written_assignment is None:
+        assign(now, settings, command)
     return now.ends()
 
 
@@ -44,11 +44,13 @@ def differ(asked: str | None, present: str | None) -> bool:
     return asked is not None and present is not None and asked != present
 
 
-def assign(now: Unfolding, command: SyncGroup) -> None:
+def assign(now: Unfolding, settings: Settings, command: SyncGroup) -> None:
     """Members that the leader left out get an empty share; names that are no members are dropped."""
     assignment = {name: command.assignment.get(name, b"") for name in now.group.members}
-    now.happens(AssignmentWritten(at_ms=now.at_ms, assignment=assignment))
-    commit_assignment(now)
+    deadline_ms = now.commit_deadline_ms(settings, command)
+    now.happens(AssignmentWritten(at_ms=now.at_ms, assignment=assignment, commit_deadline_ms=deadline_ms))
+    if deadline_ms is None:
+        commit_assignment(now)
 
 
 def commit_assignment(now: Unfolding) -> None:

@@ -45,5 +45,7 @@ def what_is_lost(group: Group) -> Iterator[str]:
         yield f"the members {', '.join(unknown)}"
     if group.stored and group.stored.generation != group.generation:
         yield f"generation {group.generation}; generation {group.stored.generation} is back"
+    if group.appends:
+        yield "what Kafka's log had written and not committed"
     if group.state is State.PREPARING:
         yield "the rebalance that was running"

@@ -25,7 +25,7 @@ def commit_transactional_offsets(settings: Settings, group: Group, command: Comm
                 at_ms=now.at_ms, producer_id=command.producer_id, member=command.member_id, offsets=offsets
             )
         )
-    return now.ends(answers.committed_in_transaction(command, too_long))
+    return now.ends_behind_the_log(answers.committed_in_transaction(command, too_long))
 
 
 def refuse(group: Group, command: CommitTransactionalOffsets) -> ErrorCode | None:

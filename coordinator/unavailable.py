@@ -16,6 +16,13 @@ def unavailable(command: c.Command, code: ErrorCode) -> Structure:
     return ANSWERS[type(command)](command, code)
 
 
+def refused_by_the_log(command: c.Command, code: ErrorCode) -> Structure:
+    """The same when Kafka's log failed; older consumers understand no 15 in answer to OffsetFetch."""
+    if isinstance(command, c.FetchOffsets) and code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+        code = ErrorCode.NOT_COORDINATOR
+    return unavailable(command, code)
+
+
 def join(command: c.JoinGroup, code: ErrorCode) -> Structure:
     """Only a coordinator that does not run gives the member id back."""
     return answers.join_refused(code, command.member_id if code is ErrorCode.COORDINATOR_NOT_AVAILABLE else "")

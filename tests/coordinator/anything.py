@@ -18,6 +18,7 @@ from regroup.coordinator.events import Event
 from regroup.coordinator.group import Group, Protocol
 from regroup.coordinator.settings import Settings
 from regroup.protocol.consumer_protocol import Subscription, encode_subscription
+from regroup.protocol.errors import ErrorCode
 
 Value = TypeVar("Value")
 
@@ -56,6 +57,7 @@ class Player:
         self.now_ms = 1_000_000
         self.group = Group(name="g")
         self.heard: dict[str, int] = {}
+        self.log_holds_back = False
         self.parked: dict[Place, c.Command] = {}
         self.history: list[Event] = []
         self.watch: Callable[[c.Command, Group, Decision], None] = lambda command, before, decision: None
@@ -66,7 +68,7 @@ class Player:
 
     def tell(self, kind: type[c.Command], /, **fields: Any) -> None:
         """Deal with one command as the asyncio coordinator would."""
-        command = kind(group_id="g", at_ms=self.now_ms, **fields)
+        command = kind(group_id="g", at_ms=self.now_ms, log_holds_back=self.log_holds_back, **fields)
         before = self.group
         decision = decide(self.settings, before, command)
         self.group = decision.group
@@ -252,6 +254,19 @@ class Player:
         if move.a % 3 == 0:
             self.tell(c.TakeOver)
 
+    def the_log_is_slow_or_not(self, move: Move) -> None:
+        self.log_holds_back = move.a % 3 == 0
+
+    def the_log_settles(self, move: Move) -> None:
+        """The oldest record that waits is committed, or lost."""
+        append = next(iter(self.group.appends), 1)
+        if move.a % 2:
+            self.tell(c.CommitAppend, append=append)
+        else:
+            self.tell(c.RefuseAppend, append=append, code=of(LOG_ERRORS, move.b))
+
+
+LOG_ERRORS = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.MESSAGE_TOO_LARGE)
 
 MOVES: tuple[Callable[[Player, Move], None], ...] = (
     Player.joins,
@@ -271,6 +286,9 @@ MOVES: tuple[Callable[[Player, Move], None], ...] = (
     Player.time_passes,
     Player.is_cleaned_up,
     Player.fails_over,
+    Player.the_log_is_slow_or_not,
+    Player.the_log_settles,
+    Player.the_log_settles,
 )
 
 

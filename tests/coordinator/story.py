@@ -14,17 +14,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.deadlines import deadlines, next_deadline
 from regroup.coordinator.decide import decide
-from regroup.coordinator.decision import Place
 from regroup.coordinator.events import Event
 from regroup.coordinator.evolve import fold
 from regroup.coordinator.group import Group, Member, Protocol, State
 from regroup.coordinator.settings import Settings
 from regroup.coordinator.unavailable import unavailable
+from regroup.coordinator.waiting_room import WaitingRoom
 from regroup.protocol.consumer_protocol import Subscription, encode_subscription
 from regroup.protocol.errors import ErrorCode
 
@@ -43,13 +44,19 @@ class Request:
 
     command: c.Command
     on_answer: Callable[[Any], None]
+    story: "Story"
     events: tuple[Event, ...] = ()
     """What happened because of it, at once."""
     answer: Any = None
     answered_at_ms: int | None = None
 
+    def take(self, message: Any) -> None:
+        self.answer, self.answered_at_ms = message, self.story.now_ms
+        self.on_answer(message)
+
     @property
     def is_parked(self) -> bool:
+        """It has no answer yet."""
         return self.answer is None
 
     @property
@@ -88,7 +95,9 @@ class Story:
         self.group = Group(name=GROUP)
         self.heard: dict[str, int] = {}
         self.history: list[Event] = []
-        self._parked: dict[Place, Request] = {}
+        self.log_holds_back = False
+        """Kafka's own log writes records and does not commit them, until it is told to."""
+        self._waiting = WaitingRoom()
 
     # What is
 
@@ -118,7 +127,8 @@ class Story:
 
     def tell(self, command: c.Command, on_answer: Callable[[Any], None] = lambda answer: None) -> Request:
         """Let the group decide, as the asyncio coordinator would with a disk that takes no time."""
-        request = Request(command, on_answer)
+        command = replace(command, log_holds_back=self.log_holds_back)
+        request = Request(command, on_answer, self)
         decision = decide(self.settings, self.group, command)
         assert decision.group == fold(self.group, decision.events), "a decision is what its events add up to"
         self.group = decision.group
@@ -126,17 +136,9 @@ class Story:
         self.heard.update(dict.fromkeys(decision.heard, self.now_ms))
         self.heard = {name: at_ms for name, at_ms in self.heard.items() if name in self.group.members}
         request.events = decision.events
-        if decision.parked:
-            self._parked[decision.parked] = request
-        elif decision.answer is not None:
-            self._answer(request, decision.answer)
-        for reply in decision.replies:
-            self._answer(self._parked.pop(reply.place), reply.message)
+        for (_, answering), message in self._waiting.answers(decision, command, request.take):
+            answering(message)
         return request
-
-    def _answer(self, request: Request, message: Any) -> None:
-        request.answer, request.answered_at_ms = message, self.now_ms
-        request.on_answer(message)
 
     def passes(self, ms: int, beating: Iterable["Consumer"] = ()) -> None:
         """Time goes by; whoever is `beating` sends Heartbeats meanwhile."""
@@ -165,14 +167,23 @@ class Story:
         """Another coordinator, perhaps with other settings, takes the group over from Kafka's own log."""
         if settings:
             self.settings = Settings(**settings)
-        parked, self._parked = self._parked, {}
-        for request in parked.values():
-            self._answer(request, unavailable(request.command, ErrorCode.NOT_COORDINATOR))
+        for command, answering in self._waiting.empty():
+            answering(unavailable(command, ErrorCode.NOT_COORDINATOR))
         return list(self.tell(c.TakeOver(group_id=GROUP, at_ms=self.now_ms)).events)
 
     def is_cleaned_up(self) -> list[Event]:
         """The regular look for old offsets and forgotten groups."""
         return list(self.tell(c.ForgetOldOffsets(group_id=GROUP, at_ms=self.now_ms)).events)
+
+    def the_log_commits(self, append: int | None = None) -> Request:
+        """Kafka's log commits the oldest record that it holds back, or another one."""
+        oldest = next(iter(self.group.appends)) if append is None else append
+        return self.tell(c.CommitAppend(group_id=GROUP, at_ms=self.now_ms, append=oldest))
+
+    def the_log_loses(self, code: ErrorCode) -> Request:
+        """Kafka's log loses the oldest record that it holds back."""
+        oldest = next(iter(self.group.appends))
+        return self.tell(c.RefuseAppend(group_id=GROUP, at_ms=self.now_ms, append=oldest, code=code))
 
     # Who asks from outside
 

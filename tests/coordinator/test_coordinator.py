@@ -12,6 +12,7 @@ from regroup.coordinator.coordinator import GroupCoordinator
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group, Protocol, State
 from regroup.coordinator.history import history, load_groups
+from regroup.coordinator.kafka_log import KafkaLog, SlowLog
 from regroup.coordinator.settings import Settings
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
@@ -44,11 +45,11 @@ class SlowStore(MemoryStore):
 class Desk:
     """A coordinator at work, and short words for what consumers send it."""
 
-    def __init__(self, store: MemoryStore, settings: Settings = SETTINGS) -> None:
+    def __init__(self, store: MemoryStore, settings: Settings = SETTINGS, kafka_log: KafkaLog | None = None) -> None:
         self.store = store
         self.journal = Journal(store)
         self.now = virtual_now()
-        self.coordinator = GroupCoordinator(self.journal, settings=settings, now=self.now)
+        self.coordinator = GroupCoordinator(self.journal, settings=settings, now=self.now, kafka_log=kafka_log)
         self.tasks: list[asyncio.Task[Any]] = []
 
     def join(self, name: str, group: str = "payments", **fields: Any) -> c.JoinGroup:
@@ -395,3 +396,88 @@ async def test_a_snapshot_and_what_came_after_it_are_the_whole_history(desk: Des
     loaded = await load_groups(store)
     assert loaded["payments"] == desk.coordinator.group("payments")
     assert loaded["another"] == desk.coordinator.group("another")
+
+
+# Kafka's own log
+
+
+async def test_a_slow_log_lets_everybody_wait_and_then_answers_in_order() -> None:
+    desk = Desk(MemoryStore(), kafka_log=SlowLog(latency_ms=700))
+    await desk.coordinator.start()
+    answered: list[str] = []
+    desk.coordinator.submit(desk.commit(1), lambda message: answered.append("first"))
+    desk.coordinator.submit(desk.commit(2), lambda message: answered.append("second"))
+    await asyncio.sleep(0.69)
+    assert answered == []
+    await asyncio.sleep(0.02)
+    assert answered == ["first", "second"]
+    assert desk.coordinator.group("payments").offsets["foo"][0].offset == 2
+    desk.coordinator.stop()
+
+
+@behaviour("sync.append-failure", "join.new-group.create-append-failure")
+async def test_a_faulty_log_loses_what_is_written() -> None:
+    log = SlowLog(outcome=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    desk = Desk(MemoryStore(), kafka_log=log)
+    await desk.coordinator.start()
+    joining = desk.asks(desk.join("anna"))
+    log.settle_all()
+    await turns()
+    assert joining.code is ErrorCode.NOT_COORDINATOR
+    assert not desk.coordinator.group("payments").exists
+    log.is_slow = False
+    desk.asks(desk.join("ben"))
+    await asyncio.sleep(4)
+    log.is_slow = True
+    sharing = desk.asks(desk.sync("ben"))
+    log.settle_all()
+    await turns()
+    assert sharing.code is ErrorCode.NOT_COORDINATOR
+    assert desk.coordinator.group("payments").state is State.PREPARING
+    desk.coordinator.stop()
+
+
+@behaviour("recovery.write-timeout")
+async def test_a_log_that_never_answers_is_waited_for_so_long_and_no_longer() -> None:
+    log = SlowLog()
+    desk = Desk(MemoryStore(), kafka_log=log)
+    await desk.coordinator.start()
+    commit = desk.asks(desk.commit(1))
+    await asyncio.sleep(4.9)
+    assert not commit.has_come
+    await asyncio.sleep(0.2)
+    [row] = commit.message.topics[0].partitions
+    assert row.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    log.settle_all()
+    assert desk.coordinator.group("payments").offsets["foo"][0].offset == 1
+    desk.coordinator.stop()
+
+
+async def test_a_coordinator_that_stops_sends_those_away_who_wait_for_the_log() -> None:
+    log = SlowLog()
+    desk = Desk(MemoryStore(), kafka_log=log)
+    await desk.coordinator.start()
+    commit = desk.asks(desk.commit(1))
+    desk.coordinator.stop()
+    [row] = commit.message.topics[0].partitions
+    assert row.error_code == ErrorCode.NOT_COORDINATOR
+    log.settle_all()
+    await desk.coordinator.start()
+    assert desk.coordinator.group("payments").offsets == {}
+    desk.coordinator.stop()
+
+
+async def test_a_transaction_is_ended_through_the_awaitable_face_too(desk: Desk) -> None:
+    offsets = (c.OffsetToCommit("foo", 0, 5),)
+    written = await desk.coordinator.commit_transactional_offsets(
+        c.CommitTransactionalOffsets(group_id="payments", at_ms=desk.now(), producer_id=10, offsets=offsets)
+    )
+    assert written.topics[0].partitions[0].error_code == ErrorCode.NONE
+    ended = await desk.coordinator.end_transaction(
+        c.EndTransaction(group_id="payments", at_ms=desk.now(), producer_id=10, committed=True)
+    )
+    assert ended.error_code == ErrorCode.NONE
+    fetched = await desk.coordinator.fetch_offsets(
+        c.FetchOffsets(group_id="payments", at_ms=desk.now(), partitions=None, require_stable=True)
+    )
+    assert fetched.topics[0].partitions[0].committed_offset == 5

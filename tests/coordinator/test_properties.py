@@ -5,16 +5,25 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
+from typing import TypeAlias
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.decision import Decision
+from regroup.coordinator.events import AppendRefused
 from regroup.coordinator.evolve import evolve, fold
 from regroup.coordinator.group import Group, State
-from regroup.coordinator.invariants import OF_GROUPS, an_empty_group_has_no_members, broken_by_group, broken_by_step
+from regroup.coordinator.invariants import (
+    OF_GROUPS,
+    a_stable_group_is_what_the_log_holds,
+    an_empty_group_has_no_members,
+    broken_by_group,
+    broken_by_step,
+)
 from regroup.coordinator.written import NAME_OF, read, read_snapshot, snapshot, written
 from regroup.protocol.codec import decode, encode
 from regroup.protocol.message import Message, Structure
@@ -24,6 +33,7 @@ from regroup.protocol.messages.offsets import OffsetCommitResponse, OffsetFetchR
 from regroup.storage.records import Record
 from regroup.tests.coordinator.anything import Move, Player, moves_by_chance
 
+LogSpeaks: TypeAlias = c.CommitAppend | c.RefuseAppend
 SMALL = st.integers(0, 63)
 FEW_MOVES = st.lists(st.builds(Move, SMALL, SMALL, SMALL, SMALL, SMALL), max_size=30)
 MANY_MOVES = st.builds(moves_by_chance, st.integers(0, 2**32), st.just(200))
@@ -31,8 +41,15 @@ ANY_MOVES = FEW_MOVES | MANY_MOVES
 """Short histories shrink to what matters; long ones come further."""
 
 
-EVERY_MOMENT = [each for each in OF_GROUPS if each is not an_empty_group_has_no_members]
+def whatever_happens(test: Callable[[list[Move]], None]) -> Callable[[], None]:
+    """Long histories on a busy machine may take a while, so there is no deadline for one of them."""
+    return settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])(given(ANY_MOVES)(test))
+
+
+AT_REST = [each for each in OF_GROUPS if each is not an_empty_group_has_no_members]
 """A group that prepares may have nobody in it: all left during the initial delay, or a reserved id is still out."""
+EVERY_MOMENT = [each for each in AT_REST if each is not a_stable_group_is_what_the_log_holds]
+"""While Kafka's log holds a record back, and after it has lost one, the group may be ahead of it."""
 
 
 def play(moves: list[Move], player: Player) -> Player:
@@ -41,7 +58,7 @@ def play(moves: list[Move], player: Player) -> Player:
     return player
 
 
-@given(ANY_MOVES)
+@whatever_happens
 def test_a_decision_is_what_its_events_add_up_to(moves: list[Move]) -> None:
     player = Player()
 
@@ -54,7 +71,7 @@ def test_a_decision_is_what_its_events_add_up_to(moves: list[Move]) -> None:
     assert fold(Group(name="g"), player.history) == player.group
 
 
-@given(ANY_MOVES)
+@whatever_happens
 def test_the_invariants_hold_after_every_command_and_every_event(moves: list[Move]) -> None:
     player = Player()
 
@@ -64,14 +81,15 @@ def test_the_invariants_hold_after_every_command_and_every_event(moves: list[Mov
             after = evolve(group, event)
             assert broken_by_step(group, event, after) == []
             group = after
-        assert broken_by_group(group, EVERY_MOMENT) == []
+        log_is_behind = group.appends or any(isinstance(event, AppendRefused) for event in player.history)
+        assert broken_by_group(group, EVERY_MOMENT if log_is_behind else AT_REST) == []
         assert not (group.members and group.state in (State.EMPTY, State.DEAD))
 
     player.watch = watch
     play(moves, player)
 
 
-@given(ANY_MOVES)
+@whatever_happens
 def test_whoever_waits_in_the_group_waits_for_one_answer_and_nobody_else_is_answered(moves: list[Move]) -> None:
     player = Player()
 
@@ -81,14 +99,31 @@ def test_whoever_waits_in_the_group_waits_for_one_answer_and_nobody_else_is_answ
         assert player.parked.keys() >= set(places)
         waiting = {(member.waiting, name) for name, member in decision.group.members.items() if member.waiting}
         assert player.parked.keys() - set(places) == waiting
-        asked = not isinstance(command, c.DeadlinePassed | c.ForgetOldOffsets | c.TakeOver)
+        asked = not isinstance(command, c.DeadlinePassed | c.ForgetOldOffsets | c.TakeOver | LogSpeaks)
         assert (decision.answer is not None) + (decision.parked is not None) == asked
 
     player.watch = watch
     play(moves, player)
 
 
-@given(ANY_MOVES)
+@whatever_happens
+def test_nobody_waits_behind_a_record_that_will_never_be_settled(moves: list[Move]) -> None:
+    player = Player()
+    behind: set[int] = set()
+
+    def watch(command: c.Command, before: Group, decision: Decision) -> None:
+        if isinstance(command, c.TakeOver):
+            behind.clear()
+        if decision.answer is not None and decision.behind is not None:
+            behind.add(decision.behind)
+        behind.difference_update(settled.append for settled in decision.settled)
+        assert behind <= {number for number, each in decision.group.appends.items() if not each.is_late}
+
+    player.watch = watch
+    play(moves, player)
+
+
+@whatever_happens
 def test_every_event_and_every_group_survives_being_written_and_read(moves: list[Move]) -> None:
     player = Player()
 
@@ -131,8 +166,7 @@ def versions_of(response: Message, command: c.Command) -> range:
     return range(first, last + 1)
 
 
-@given(ANY_MOVES)
-@settings(max_examples=50)
+@whatever_happens
 def test_every_answer_can_be_sent_in_every_version_of_its_asker(moves: list[Move]) -> None:
     player = Player()
 

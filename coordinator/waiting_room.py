@@ -1,0 +1,67 @@
+"""Requests whose answers are held back, and by what: another member, or Kafka's own log."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from regroup.coordinator.commands import Command, JoinGroup
+from regroup.coordinator.decision import Decision, Place, Settled
+from regroup.coordinator.unavailable import refused_by_the_log
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.message import Structure
+
+Answering: TypeAlias = Callable[[Structure], None]
+"""Takes the answer to one request."""
+
+
+class Request(NamedTuple):
+    """A command, and whoever wants to know what comes of it."""
+
+    command: Command
+    answering: Answering
+
+
+class WaitingRoom:
+    """Every request of every group that has no answer yet."""
+
+    def __init__(self) -> None:
+        self._parked: dict[tuple[str, Place], Request] = {}
+        self._behind: dict[tuple[str, int], list[tuple[Request, Structure]]] = {}
+
+    def answers(
+        self, decision: Decision, command: Command, answering: Answering | None
+    ) -> Iterator[tuple[Request, Structure]]:
+        """Who is answered by this decision, in order. Whoever is not waits on; a resent request takes the place of
+        the one before it."""
+        name = command.group_id
+        if answering:
+            yield from self._of_the_request(decision, Request(command, answering))
+        for reply in decision.replies:
+            parked = self._parked.pop((name, reply.place), None)
+            if parked:
+                yield parked, reply.message
+        for settled in decision.settled:
+            for request, message in self._behind.pop((name, settled.append), ()):
+                yield request, message if settled.code is ErrorCode.NONE else refusal(settled, request)
+
+    def _of_the_request(self, decision: Decision, request: Request) -> Iterator[tuple[Request, Structure]]:
+        name = request.command.group_id
+        if decision.parked:
+            self._parked[name, decision.parked] = request
+        elif decision.answer is not None and decision.behind is not None:
+            self._behind.setdefault((name, decision.behind), []).append((request, decision.answer))
+        elif decision.answer is not None:
+            yield request, decision.answer
+
+    def empty(self) -> list[Request]:
+        """Everybody, to be sent away."""
+        behind = [request for requests in self._behind.values() for request, _ in requests]
+        everybody = [*self._parked.values(), *behind]
+        self._parked.clear()
+        self._behind.clear()
+        return everybody
+
+
+def refusal(settled: Settled, request: Request) -> Structure:
+    if settled.to_the_joiner is not None and isinstance(request.command, JoinGroup):
+        return settled.to_the_joiner
+    return refused_by_the_log(request.command, settled.code)
