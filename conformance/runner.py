@@ -9,7 +9,7 @@ from regroup.conformance.cases import Case, unmet
 from regroup.conformance.connection import ConnectionLost
 from regroup.conformance.expect import Differs, NotObservable
 from regroup.conformance.story import Story
-from regroup.conformance.target import Target
+from regroup.conformance.target import Target, VersionNotSpoken
 from regroup.conformance.transcript import written
 from regroup.protocol.exceptions import Malformed, Unencodable
 
@@ -92,7 +92,7 @@ async def _outcome(case: Case, story: Story) -> tuple[Outcome, str]:
     try:
         async with asyncio.timeout(case.seconds):
             await case.tell(story)
-    except NotObservable as reason:
+    except (NotObservable, VersionNotSpoken) as reason:
         return Outcome.NOT_OBSERVABLE, str(reason)
     except Unencodable as reason:
         return Outcome.NOT_OBSERVABLE, f"the broker's newest version cannot carry the request: {reason}"

@@ -329,6 +329,7 @@ async def protocol_type_in_the_answer(tell: Story) -> None:
 async def first_generation(tell: Story) -> None:
     """The first generation is 1, and each completed join phase adds one, even one that leaves nobody."""
     anna = await alone(tell)
+    same("the first generation", 1, anna.generation)
     await anna.leaves()
     ben = Member(tell, "ben")
     expect(await ben.joins(), error=E.NONE, generation_id=3, leader=ben.id)

@@ -35,7 +35,8 @@ KFAKE = "github.com/twmb/franz-go/pkg/kfake@latest"
 FRANZ_GO = "github.com/twmb/franz-go@latest"
 
 MOCK = """
-import sys, time
+import signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 from confluent_kafka.admin import AdminClient
 client = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
 broker = next(iter(client.list_topics(timeout=10).brokers.values()))
