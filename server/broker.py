@@ -2,7 +2,7 @@
 
 stored = await load(store, uuid4)
 cluster = Cluster(stored, log, reign=await store.next_reign(), settings=settings, now_ms=clock, new_uuid=uuid4)
-broker = Broker(cluster)
+broker = Broker(cluster, TransactionCoordinator(cluster, offsets))
 broker.serve(group_handlers)          # whoever answers the group APIs adds them before the start
 await broker.start()                  # broker.address is known now
 await broker.close()
@@ -22,10 +22,12 @@ from regroup.server.apis.offsets import OffsetApis
 from regroup.server.apis.partitions import PartitionFinder
 from regroup.server.apis.produce import ProduceApis
 from regroup.server.apis.topics import TopicApis
+from regroup.server.apis.transactions import TransactionApis
 from regroup.server.cluster import Cluster, Node
 from regroup.server.connection import Connection
 from regroup.server.exchange import Handler, Handlers
 from regroup.server.settings import ShownSetting
+from regroup.server.transaction_coordinator import TransactionCoordinator
 
 
 class Broker:
@@ -37,6 +39,7 @@ class Broker:
     def __init__(
         self,
         cluster: Cluster,
+        transactions: TransactionCoordinator,
         *,
         node_id: int = 0,
         host: str = "127.0.0.1",
@@ -45,6 +48,7 @@ class Broker:
         other_settings: Callable[[], Iterable[ShownSetting]] = tuple,
     ) -> None:
         self._cluster = cluster
+        self._transactions = transactions
         self.node_id = node_id
         self.max_frame_bytes = cluster.settings.socket_request_max_bytes
         self.max_idle_s = cluster.settings.connections_max_idle_ms / 1000
@@ -64,7 +68,8 @@ class Broker:
             **ClusterApis(self._cluster, self.node_id, self._served).handlers(),
             **TopicApis(self._cluster).handlers(),
             **ConfigApis(self._cluster, self.node_id, self._shown_settings).handlers(),
-            **ProduceApis(self._cluster, finder).handlers(),
+            **ProduceApis(self._cluster, finder, self._transactions).handlers(),
+            **TransactionApis(self._cluster, self.node_id, self._transactions).handlers(),
             **FetchApis(finder, self._cluster.settings).handlers(),
             **OffsetApis(finder).handlers(),
         }

@@ -3,25 +3,34 @@
 A topic's change is an event, folded at once and queued for the disk; whoever answers for it waits with `when_durable`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from regroup.server.incoming import Incoming, Refusal
-from regroup.server.partition_log import Appended, PartitionLog
-from regroup.server.settings import BrokerSettings
-from regroup.server.topic_configs import topic_config
-from regroup.server.topic_events import (
+from regroup.server.cluster_events import (
+    ClusterEvent,
     OffsetsReserved,
     ProducerIdsReserved,
     TopicConfigured,
     TopicCreated,
     TopicDeleted,
-    TopicEvent,
     read_event,
     write_event,
 )
-from regroup.server.topics import Topic, Topics, evolve, from_snapshot, snapshot_of, uuid_text
+from regroup.server.incoming import Incoming, Refusal
+from regroup.server.partition_log import Appended, PartitionLog
+from regroup.server.settings import BrokerSettings
+from regroup.server.topic_configs import topic_config
+from regroup.server.topics import (
+    OFFSETS_TOPIC,
+    Topic,
+    Topics,
+    evolve,
+    from_snapshot,
+    partition_of_key,
+    snapshot_of,
+    uuid_text,
+)
 from regroup.storage.journal import Journal
 from regroup.storage.records import Head, Snapshot
 from regroup.storage.store import EventStore
@@ -29,6 +38,8 @@ from regroup.storage.store import EventStore
 OFFSETS_IN_A_BLOCK = 1_000
 """How many offsets a partition reserves at once. The next block is reserved when half of one is left."""
 PRODUCER_IDS_IN_A_BLOCK = 1_000
+TRANSACTIONS_TOPIC_PARTITIONS = 50
+"""Kafka's default. Nobody can see this topic here; it only says which broker coordinates a transactional id."""
 SNAPSHOT_VERSION = 1
 _CLUSTER_ID = "cluster-id"
 
@@ -69,6 +80,8 @@ async def load(store: EventStore, new_uuid: Callable[[], UUID]) -> Stored:
 class Cluster:
     """Topics and partitions of all brokers in this process.
 
+    `node_ids` names the brokers, `nodes` those that listen at present. Each of them holds every partition, so any can
+    lead any; partitions with the same place in the row of brokers always have the same leader.
     `watchers` are called with each event after it was folded and queued.
     """
 
@@ -82,14 +95,17 @@ class Cluster:
         now_ms: Callable[[], int],
         new_uuid: Callable[[], UUID],
         offsets_topic_partitions: int = 50,
+        node_ids: Sequence[int] = (0,),
     ) -> None:
         self.settings = settings
         self.cluster_id = stored.cluster_id
         self.nodes: dict[int, Node] = {}
         self.now_ms = now_ms
         self.new_uuid = new_uuid
-        self.offsets_topic_partitions = offsets_topic_partitions
-        self.watchers: list[Callable[[TopicEvent], None]] = []
+        offsets_topic = stored.topics.by_name.get(OFFSETS_TOPIC)
+        self.offsets_topic_partitions = offsets_topic.partitions if offsets_topic else offsets_topic_partitions
+        self.node_ids = tuple(node_ids)
+        self.watchers: list[Callable[[ClusterEvent], None]] = []
         self._journal = journal
         self._partitions: dict[tuple[str, int], PartitionLog] = {}
         self._take_over(stored, reign)
@@ -99,6 +115,7 @@ class Cluster:
         self._last_number, self.last_position = stored.head.number, stored.head.position
         self._names_by_id = {topic.id_bytes: topic.name for topic in self.topics.by_name.values()}
         self._next_producer_id = self.topics.producer_ids_before
+        self._leader_epochs = [reign - 1] * len(self.node_ids)
 
     def reload(self, stored: Stored, reign: int) -> None:
         """Begin again behind what is on disk, after the store has failed or another reign has ruled.
@@ -110,7 +127,7 @@ class Cluster:
         reserved = {topic.topic_id: topic.reserved for topic in stored.topics.by_name.values()}
         for (topic_id, index), log in self._partitions.items():
             if index < len(reserved.get(topic_id, ())):
-                log.begin_epoch(reign - 1, reserved[topic_id][index])
+                log.begin_epoch(self.leader_epoch(index), reserved[topic_id][index])
                 kept[topic_id, index] = log
             else:
                 log.wake()
@@ -124,7 +141,7 @@ class Cluster:
                 if log is not None and log.log_end_offset < before:
                     self.happen(OffsetsReserved(name=topic.name, partition=index, before=log.log_end_offset))
 
-    def happen(self, event: TopicEvent, cause: bytes | None = None) -> int:
+    def happen(self, event: ClusterEvent, cause: bytes | None = None) -> int:
         """Fold the event and queue it; returns its position. StoreError if the journal takes nothing any more."""
         number = self._last_number + 1
         record = write_event(event, number=number, reign=self._reign, at_ms=self.now_ms(), cause=cause)
@@ -136,7 +153,7 @@ class Cluster:
             watcher(event)
         return self.last_position
 
-    def _follow(self, event: TopicEvent) -> None:
+    def _follow(self, event: ClusterEvent) -> None:
         """Bring what is derived from the topics up to date."""
         if isinstance(event, TopicCreated):
             self._names_by_id[self.topics.by_name[event.name].id_bytes] = event.name
@@ -183,7 +200,7 @@ class Cluster:
         log = self._partitions.get((topic.topic_id, index))
         if log is None:
             log = self._partitions[topic.topic_id, index] = PartitionLog(
-                leader_epoch=self.leader_epoch,
+                leader_epoch=self.leader_epoch(index),
                 retention_bytes=self._retention_bytes(topic),
                 log_end_offset=topic.reserved[index],
             )
@@ -195,6 +212,12 @@ class Cluster:
         appended = log.append(batches)
         self._reserve_ahead(topic, index, log)
         return appended
+
+    def append_marker(self, topic: Topic, index: int, producer_id: int, epoch: int, *, committed: bool) -> None:
+        """End the producer's transaction in this partition."""
+        log = self.partition(topic, index)
+        log.append_marker(producer_id, epoch, committed=committed, at_ms=self.now_ms())
+        self._reserve_ahead(topic, index, log)
 
     def _reserve_ahead(self, topic: Topic, index: int, log: PartitionLog) -> None:
         reserved = self.topics.by_name[topic.name].reserved[index]
@@ -211,15 +234,46 @@ class Cluster:
         self._next_producer_id += 1
         return self._next_producer_id - 1
 
-    @property
-    def leader_epoch(self) -> int:
-        """Of every partition: each reign is a new leader, so that clients notice what a restart has lost."""
-        return self._reign - 1
+    def place_of(self, index: int) -> int:
+        """Where in the row of brokers the partitions with this index have their leader, if all brokers are there."""
+        return index % len(self.node_ids)
+
+    def replicas_of(self, index: int) -> tuple[int, ...]:
+        """Who leads these partitions, and who would if those before were gone."""
+        place = self.place_of(index)
+        return self.node_ids[place:] + self.node_ids[:place]
 
     def leader_of(self, index: int) -> int:
         """The node that leads the partitions with this index; -1 while nobody is there."""
-        present = sorted(self.nodes)
-        return present[index % len(present)] if present else -1
+        place = self.place_of(index)
+        if self.node_ids[place] in self.nodes:
+            return self.node_ids[place]
+        return next((node_id for node_id in self.replicas_of(index) if node_id in self.nodes), -1)
+
+    def leader_epoch(self, index: int) -> int:
+        """Of the partitions with this index. It grows whenever another reign or another leader begins, so that clients
+        notice what a restart has lost."""
+        return self._leader_epochs[self.place_of(index)]
+
+    @property
+    def leadership(self) -> object:
+        """Equal as long as the same nodes are there and lead in the same epochs."""
+        return tuple(self.nodes), tuple(self._leader_epochs)
+
+    def lead_anew(self, place: int, leader_epoch: int) -> None:
+        """The partitions of this place have another leader now."""
+        self._leader_epochs[place] = leader_epoch
+        for (_, index), log in self._partitions.items():
+            if self.place_of(index) == place:
+                log.lead_anew(leader_epoch)
+
+    def partition_of_group(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` in which a group lives; its leader coordinates the group."""
+        return partition_of_key(group_id, self.offsets_topic_partitions)
+
+    def node_of_transaction(self, transactional_id: str) -> int:
+        """The node that coordinates this transactional id."""
+        return self.leader_of(partition_of_key(transactional_id, TRANSACTIONS_TOPIC_PARTITIONS))
 
     @property
     def controller_id(self) -> int:

@@ -6,7 +6,7 @@ from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.history import load_snapshots
 from regroup.coordinator.written import read, snapshot
-from regroup.server.topic_events import read_event
+from regroup.server.cluster_events import read_event
 from regroup.server.topics import SNAPSHOT_VERSION, Topics, from_snapshot, snapshot_of
 from regroup.server.topics import evolve as evolve_topics
 from regroup.storage.records import Record, Snapshot

@@ -1,8 +1,10 @@
-"""A whole emulator: store, journal, topics, coordinator and broker, brought up in order and taken down in order.
+"""A whole emulator: store, journal, topics, coordinators and brokers, brought up in order and taken down in order.
 
-emulator = Emulator(partial(open_store, "groups.db"), now_ms=clock, new_uuid=uuid4)
+emulator = Emulator(partial(open_store, "groups.db"), clock=clock, new_uuid=uuid4, brokers=3)
 await emulator.start()
-host, port = emulator.address
+host, port = emulator.address             # of the first broker; `addresses` has all of them
+await emulator.stop_broker(1)             # another broker loads its groups
+await emulator.start_broker(1)
 await emulator.close()
 """
 
@@ -17,11 +19,14 @@ from regroup.coordinator.coordinator import GroupCoordinator
 from regroup.coordinator.settings import InvalidSetting, Settings
 from regroup.server.apis.group_offsets import GroupOffsetApis
 from regroup.server.apis.groups import GroupApis
+from regroup.server.apis.transactional_offsets import TransactionalOffsetApis
 from regroup.server.broker import Broker
 from regroup.server.clock import Clock
 from regroup.server.cluster import Cluster, load
+from regroup.server.group_shares import GroupShares
 from regroup.server.settings import BrokerSettings, ShownSetting
 from regroup.server.topics import name_is_illegal
+from regroup.server.transaction_coordinator import TransactionCoordinator
 from regroup.storage.errors import StoreError
 from regroup.storage.journal import Journal
 from regroup.storage.store import EventStore
@@ -39,8 +44,9 @@ INT_KIND = 3
 
 
 class Emulator:
-    """One broker on one port. `advertise` is the address that clients are told, for containers and tunnels.
+    """Brokers in one process, with one store. Broker n listens on `port` + n; if that is 0, each takes a free port.
 
+    `advertise` is the address that clients are told, for containers and tunnels; its port, too, is that of broker 0.
     A store that fails while serving (a full disk, say) is opened again until it works; in the meantime groups are
     loading, as after a crash of Kafka's own coordinator, and nothing that was acknowledged is lost.
     """
@@ -56,12 +62,15 @@ class Emulator:
         host: str = "127.0.0.1",
         port: int = 0,
         advertise: tuple[str, int] | None = None,
+        brokers: int = 1,
     ) -> None:
         self._open_store = open_store
         self._clock, self._new_uuid = clock, new_uuid
         self.settings = settings or Settings()
         self.broker_settings = broker_settings or BrokerSettings()
         self._listen = (host, port, advertise)
+        self._node_ids = range(brokers)
+        self._moving = asyncio.Lock()
         self._log = structlog.get_logger("emulator")
         self._mending: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -89,32 +98,108 @@ class Emulator:
             now_ms=self._clock,
             new_uuid=self._new_uuid,
             offsets_topic_partitions=self.settings.offsets_topic_num_partitions,
+            node_ids=self._node_ids,
         )
-        self.coordinator = GroupCoordinator(self.journal, settings=self.settings, now=self._clock)
+        self.shares = GroupShares(
+            self.cluster,
+            lambda owns: GroupCoordinator(self.journal, settings=self.settings, now=self._clock, owns=owns),
+        )
+        self.transactions = TransactionCoordinator(self.cluster, self.shares)
         self.journal.on_failure(self._mend)
-        await self.coordinator.start()
-        host, port, advertise = self._listen
-        self.broker = Broker(
-            self.cluster, host=host, port=port, advertise=advertise, other_settings=self._coordinator_settings
-        )
-        self.broker.serve(GroupApis(self.cluster, self.coordinator).handlers())
-        self.broker.serve(GroupOffsetApis(self.cluster, self.coordinator).handlers())
-        await self.broker.start()
+        await self.shares.start()
+        self.transactions.start()
+        self.brokers = [self._make_broker(node_id) for node_id in self._node_ids]
+        await self._listen_everywhere()
         self._cut = 0
         self._looking = asyncio.create_task(self._look_for_snapshots(), name="snapshots")
 
+    def _make_broker(self, node_id: int) -> Broker:
+        host, port, advertise = self._listen
+        broker = Broker(
+            self.cluster,
+            self.transactions,
+            node_id=node_id,
+            host=host,
+            port=port + node_id if port else 0,
+            advertise=(advertise[0], advertise[1] + node_id) if advertise else None,
+            other_settings=self._coordinator_settings,
+        )
+        groups = self.shares.at(node_id)
+        broker.serve(GroupApis(self.cluster, groups).handlers())
+        broker.serve(GroupOffsetApis(self.cluster, groups).handlers())
+        broker.serve(TransactionalOffsetApis(self.cluster, groups, self.transactions).handlers())
+        return broker
+
+    async def _listen_everywhere(self) -> None:
+        try:
+            for broker in self.brokers:
+                await broker.start()
+        except OSError:
+            for broker in self.brokers:
+                await broker.close()
+            raise
+
+    @property
+    def broker(self) -> Broker:
+        """The first one."""
+        return self.brokers[0]
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Host and port of each broker, also of one that is stopped."""
+        return [broker.address for broker in self.brokers]
+
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port on which the broker listens."""
+        """Host and port on which the first broker listens."""
         return self.broker.address
+
+    async def stop_broker(self, node_id: int) -> None:
+        """As if this broker had been shut down: the next one leads its partitions, and loads its groups.
+
+        A broker that is stopped already stays so. Raises StoreError if the store takes nothing.
+        """
+        async with self._moving:
+            if node_id in self.cluster.nodes:
+                reign = await self.store.next_reign()
+                del self.cluster.nodes[node_id]
+                moved = self._let_go(reign)
+                await self.brokers[node_id].close()
+                await self._take_over(moved)
+                self._log.info("broker-stopped", broker=node_id)
+
+    async def start_broker(self, node_id: int) -> None:
+        """It listens where it did, leads its own partitions again, and loads its groups.
+
+        A broker that runs already goes on. Raises StoreError, or OSError if the port is taken by now.
+        """
+        async with self._moving:
+            if node_id not in self.cluster.nodes:
+                reign = await self.store.next_reign()
+                await self.brokers[node_id].start()
+                await self._take_over(self._let_go(reign))
+                self._log.info("broker-started", broker=node_id)
+
+    def _let_go(self, reign: int) -> list[int]:
+        """Whatever has another leader now is led in a new epoch, and coordinated by nobody for the moment."""
+        moved = self.shares.let_go()
+        for share in moved:
+            self.cluster.lead_anew(share, reign - 1)
+        return moved
+
+    async def _take_over(self, moved: list[int]) -> None:
+        await self.journal.durable(self.journal.last_position)
+        await self.shares.take_over(moved)
 
     async def close(self) -> None:
         """Stop taking requests, make durable what was accepted, leave a snapshot, and close the store."""
         for task in (self._looking, self._mending):
             if task:
                 task.cancel()
-        self.coordinator.stop()
-        await self.broker.close()
+        self.transactions.stop()
+        self.shares.stop()
+        for broker in self.brokers:
+            await broker.close()
         if self.journal.failure is None:
             self.cluster.close()
             await self.take_snapshot()
@@ -134,7 +219,7 @@ class Emulator:
         """Make the next start quick: it reads this, and only what came after."""
         cut = self.journal.last_position
         topics = self.cluster.take_snapshot()
-        snapshots = self.coordinator.take_snapshots() + ([topics] if topics else [])
+        snapshots = self.shares.take_snapshots() + ([topics] if topics else [])
         try:
             await self.journal.durable(cut)
             await self.store.save_snapshots(cut, snapshots)
@@ -168,7 +253,8 @@ class Emulator:
                 reign = await self.store.next_reign()
                 self.journal.reopen(self.store)
                 self.cluster.reload(stored, reign)
-                await self.coordinator.start()
+                await self.shares.start()
+                self.transactions.start()
             except StoreError as error:
                 self._log.warning("store-still-fails", error=str(error))
                 await self.store.close()

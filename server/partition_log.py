@@ -14,7 +14,15 @@ from struct import Struct
 
 from crc32c import crc32c
 
-from regroup.protocol.record_batch import CONTROL, HEADER_BYTES, TRANSACTIONAL, Record, write_batch
+from regroup.protocol.record_batch import (
+    CONTROL,
+    HEADER_BYTES,
+    TRANSACTIONAL,
+    Record,
+    read_header,
+    read_records,
+    write_batch,
+)
 from regroup.server.incoming import Incoming, Refusal
 from regroup.server.producers import AbortedSpan, Producers, WrittenBatch
 
@@ -24,6 +32,8 @@ _BEFORE_CHECKED = Struct(">qiibI")
 _CHECKED = Struct(">hiqqqhii")
 _MARKER_KEY = Struct(">hh")
 _MARKER_VALUE = Struct(">hi")
+_COMMIT_KEY = _MARKER_KEY.pack(0, 1)
+_FORMAT_AT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +160,31 @@ class PartitionLog:
         del self._batches[count:]
         end = self._batches[-1].last_offset + 1 if self._batches else min(self.log_end_offset, reserved_before)
         self.log_end_offset, self.reserved_before, self.leader_epoch = end, reserved_before, leader_epoch
-        self.producers = Producers()
+        self.producers = self._known_from_batches()
         self._epoch_starts.append((leader_epoch, end))
         self.wake()
+
+    def lead_anew(self, leader_epoch: int) -> None:
+        """Another node leads now; nothing is lost."""
+        self.leader_epoch = leader_epoch
+        self._epoch_starts.append((leader_epoch, self.log_end_offset))
+        self.wake()
+
+    def _known_from_batches(self) -> Producers:
+        """What the batches that are left tell of their producers."""
+        producers = Producers()
+        for batch in self._batches:
+            if batch.data[_FORMAT_AT] != 2:
+                continue
+            header = read_header(batch.data)
+            if header.is_control:
+                committed = read_records(batch.data)[0].key == _COMMIT_KEY
+                producers.end_transaction(
+                    header.producer_id, header.producer_epoch, batch.base_offset, committed=committed
+                )
+            elif header.producer_id >= 0:
+                producers.note(header, batch.base_offset)
+        return producers
 
     def read(self, offset: int, *, before: int, max_bytes: int, at_least_one: bool) -> list[bytes]:
         """Whole batches from the one that holds `offset` on, up to `before` and `max_bytes`, or one larger batch."""

@@ -1,4 +1,4 @@
-"""The topics as a value: what the topic events add up to, and the rules that Kafka has for them."""
+"""The cluster as a value: topics, producers, transactions; and the rules that Kafka has for topics."""
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -9,15 +9,17 @@ import msgspec
 from msgspec.structs import replace
 
 from regroup.protocol.java_order import java_string_hash
-from regroup.server.topic_events import (
+from regroup.server.cluster_events import (
+    ClusterEvent,
     OffsetsReserved,
     PartitionsAdded,
     ProducerIdsReserved,
     TopicConfigured,
     TopicCreated,
     TopicDeleted,
-    TopicEvent,
 )
+from regroup.server.transactions import Transaction
+from regroup.server.transactions import evolve as evolve_transactions
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
@@ -53,14 +55,16 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Topics(msgspec.Struct, frozen=True, kw_only=True):
-    """All topics by name, in the order in which they came to be, and the producer ids that may be in use."""
+    """All topics by name, in the order in which they came to be, the producer ids that may be in use, and what is
+    known of each transactional id."""
 
     by_name: dict[str, Topic] = {}  # msgspec gives each value its own copy
     producer_ids_before: int = 0
+    transactions: dict[str, Transaction] = {}
 
 
-def evolve(topics: Topics, event: TopicEvent) -> Topics:
-    """The topics after this event. It cannot refuse: the event has happened."""
+def evolve(topics: Topics, event: ClusterEvent) -> Topics:
+    """The cluster after this event. It cannot refuse: the event has happened."""
     match event:
         case TopicCreated(name=name):
             reserved = (0,) * event.partitions
@@ -80,7 +84,7 @@ def evolve(topics: Topics, event: TopicEvent) -> Topics:
             return _with(topics, replace(topic, reserved=reserved))
         case ProducerIdsReserved():
             return replace(topics, producer_ids_before=event.before)
-    raise TypeError(f"{type(event).__name__} is no topic event that this version can fold")
+    return replace(topics, transactions=evolve_transactions(topics.transactions, event))
 
 
 def _with(topics: Topics, topic: Topic) -> Topics:
@@ -131,8 +135,9 @@ def uuid_bytes(text: str) -> bytes:
     return urlsafe_b64decode(text + "==")
 
 
-def partition_of_group(group_id: str, partitions: int) -> int:
-    """The partition of `__consumer_offsets` that holds this group: Java's string hash, made positive Kafka's way."""
-    code = java_string_hash(group_id)
+def partition_of_key(key: str, partitions: int) -> int:
+    """The partition of an internal topic that holds this group or transactional id: Java's string hash, made positive
+    Kafka's way."""
+    code = java_string_hash(key)
     signed = code - 2**32 if code >= 2**31 else code
     return (0 if signed == -(2**31) else abs(signed)) % partitions

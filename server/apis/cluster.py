@@ -27,11 +27,10 @@ from regroup.protocol.messages.cluster import (
 )
 from regroup.server.cluster import Cluster
 from regroup.server.exchange import Exchange, Handler
-from regroup.server.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, Topic, name_is_illegal, partition_of_group
+from regroup.server.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, Topic, name_is_illegal
 
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _GROUP, _TRANSACTION = 0, 1
-_TRANSACTION_PARTITIONS = 50
 _BROKERS = 1
 
 
@@ -52,7 +51,7 @@ class ClusterApis:
         self._cluster = cluster
         self._node_id = node_id
         self._served = served
-        self._shown: dict[str, tuple[Topic, list[int], MetadataResponseTopic]] = {}
+        self._shown: dict[str, tuple[Topic, object, MetadataResponseTopic]] = {}
 
     def handlers(self) -> dict[int, Handler]:
         return {
@@ -120,10 +119,10 @@ class ClusterApis:
 
     def _show(self, topic: Topic) -> MetadataResponseTopic:
         """Kept until the topic or the brokers change: large clusters are asked for often."""
-        nodes = list(self._cluster.nodes)
+        leadership = self._cluster.leadership
         kept = self._shown.get(topic.name)
         is_same = kept is not None and (kept[0].topic_id, kept[0].partitions) == (topic.topic_id, topic.partitions)
-        if kept is not None and is_same and kept[1] == nodes:
+        if kept is not None and is_same and kept[1] == leadership:
             return kept[2]
         shown = MetadataResponseTopic(
             name=topic.name,
@@ -131,17 +130,19 @@ class ClusterApis:
             is_internal=topic.is_internal,
             partitions=[self._show_partition(index) for index in range(topic.partitions)],
         )
-        self._shown[topic.name] = (topic, nodes, shown)
+        self._shown[topic.name] = (topic, leadership, shown)
         return shown
 
     def _show_partition(self, index: int) -> MetadataResponsePartition:
-        leader = self._cluster.leader_of(index)
+        replicas = self._cluster.replicas_of(index)
+        present = self._cluster.nodes
         return MetadataResponsePartition(
             partition_index=index,
-            leader_id=leader,
-            leader_epoch=self._cluster.leader_epoch,
-            replica_nodes=[leader],
-            isr_nodes=[leader],
+            leader_id=self._cluster.leader_of(index),
+            leader_epoch=self._cluster.leader_epoch(index),
+            replica_nodes=list(replicas),
+            isr_nodes=[node_id for node_id in replicas if node_id in present],
+            offline_replicas=[node_id for node_id in replicas if node_id not in present],
         )
 
     def find_coordinator(self, exchange: Exchange) -> None:
@@ -166,15 +167,15 @@ class ClusterApis:
         """The leader of the partition in which the key lives. Whoever asks first makes the topic, as in Kafka."""
         if key_type not in (_GROUP, _TRANSACTION):
             return _no_coordinator(key, ErrorCode.INVALID_REQUEST)
-        partitions = _TRANSACTION_PARTITIONS
+        if key_type == _GROUP and OFFSETS_TOPIC not in self._cluster.topics.by_name:
+            wanted = self._cluster.offsets_topic_partitions
+            self._cluster.create_topic(OFFSETS_TOPIC, wanted, cause=exchange.cause())
+            return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if key_type == _GROUP:
-            topic = self._cluster.topics.by_name.get(OFFSETS_TOPIC)
-            if topic is None:
-                wanted = self._cluster.offsets_topic_partitions
-                self._cluster.create_topic(OFFSETS_TOPIC, wanted, cause=exchange.cause())
-                return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            partitions = topic.partitions
-        node = self._cluster.nodes.get(self._cluster.leader_of(partition_of_group(key, partitions)))
+            node_id = self._cluster.leader_of(self._cluster.partition_of_group(key))
+        else:
+            node_id = self._cluster.node_of_transaction(key)
+        node = self._cluster.nodes.get(node_id)
         if node is None:
             return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)

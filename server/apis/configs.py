@@ -24,11 +24,11 @@ from regroup.protocol.messages.topics import (
     IncrementalAlterConfigsResponse,
 )
 from regroup.server.cluster import Cluster
+from regroup.server.cluster_events import TopicConfigured
 from regroup.server.exchange import Exchange, Handler
 from regroup.server.incoming import Refusal
 from regroup.server.settings import ShownSetting
 from regroup.server.topic_configs import LIST, TOPIC_CONFIGS, check_topic_config, shown_topic_configs, topic_config
-from regroup.server.topic_events import TopicConfigured
 from regroup.server.topics import Topic, name_is_illegal
 
 _TOPIC, _BROKER = 2, 4

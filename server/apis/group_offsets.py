@@ -6,7 +6,6 @@ from typing import cast
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.coordinator import GroupCoordinator
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.fields import NO_UUID
 from regroup.protocol.message import Structure
@@ -33,12 +32,13 @@ from regroup.protocol.messages.offsets import (
 from regroup.server.apis.groups import submit_all
 from regroup.server.cluster import Cluster
 from regroup.server.exchange import Exchange, Handler
+from regroup.server.group_shares import Groups
 
 
 class GroupOffsetApis:
     """Partitions that do not exist are answered here; the coordinator never hears of them."""
 
-    def __init__(self, cluster: Cluster, coordinator: GroupCoordinator) -> None:
+    def __init__(self, cluster: Cluster, coordinator: Groups) -> None:
         self._cluster = cluster
         self._coordinator = coordinator
 
@@ -118,7 +118,12 @@ class GroupOffsetApis:
             exchange.reply(OffsetFetchResponse(groups=fetched))
 
         commands = (
-            c.FetchOffsets(group_id=each.group_id, at_ms=self._cluster.now_ms(), partitions=self._asked(each))
+            c.FetchOffsets(
+                group_id=each.group_id,
+                at_ms=self._cluster.now_ms(),
+                partitions=self._asked(each),
+                require_stable=request.require_stable,
+            )
             for each in groups
         )
         submit_all(self._coordinator, commands, len(groups), finish, exchange.cause)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.answers import sync_refused
-from regroup.coordinator.coordinator import Because, GroupCoordinator
+from regroup.coordinator.coordinator import Because
 from regroup.coordinator.group import Group, Protocol
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
@@ -37,6 +37,7 @@ from regroup.protocol.messages.group import (
 )
 from regroup.server.cluster import Cluster
 from regroup.server.exchange import Exchange, Handler
+from regroup.server.group_shares import Groups
 
 CLASSIC: Final = "classic"
 """The type of every group here, as ListGroups v5 names it."""
@@ -49,7 +50,7 @@ GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 class GroupApis:
     """Turns requests into commands, and hands the coordinator's answers back."""
 
-    def __init__(self, cluster: Cluster, coordinator: GroupCoordinator) -> None:
+    def __init__(self, cluster: Cluster, coordinator: Groups) -> None:
         self._cluster = cluster
         self._coordinator = coordinator
 
@@ -183,7 +184,7 @@ class GroupApis:
 
 
 def submit_all(
-    coordinator: GroupCoordinator,
+    coordinator: Groups,
     commands: Iterator[c.Command],
     count: int,
     finish: Callable[[list[Structure]], None],

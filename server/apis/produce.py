@@ -1,4 +1,4 @@
-"""Produce and InitProducerId: how records come in."""
+"""Produce: how records come in."""
 
 from typing import cast
 
@@ -11,34 +11,37 @@ from regroup.protocol.messages.records import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from regroup.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
+from regroup.protocol.record_batch import BatchHeader
 from regroup.server.apis.partitions import PartitionFinder
 from regroup.server.cluster import Cluster
 from regroup.server.exchange import Exchange, Handler
 from regroup.server.incoming import Refusal, check_records
 from regroup.server.topic_configs import topic_config
 from regroup.server.topics import Topic
+from regroup.server.transaction_coordinator import Producer, TransactionCoordinator
 
-_LARGEST_EPOCH = 32767
+_ABORTABLE_SINCE = 11
+_ADDS_SINCE = 12
+"""Since Produce v12 a transactional write adds its partition to the transaction by itself (KIP-890)."""
 
 
 class ProduceApis:
     """Records of one request go to each partition whole or not at all."""
 
-    def __init__(self, cluster: Cluster, finder: PartitionFinder) -> None:
+    def __init__(self, cluster: Cluster, finder: PartitionFinder, transactions: TransactionCoordinator) -> None:
         self._cluster = cluster
         self._finder = finder
-        self._transactional: dict[str, tuple[int, int]] = {}
+        self._transactions = transactions
 
     def handlers(self) -> dict[int, Handler]:
-        return {ProduceRequest.api_key: self.produce, InitProducerIdRequest.api_key: self.init_producer_id}
+        return {ProduceRequest.api_key: self.produce}
 
     def produce(self, exchange: Exchange) -> None:
         request = cast("ProduceRequest", exchange.request)
         if request.acks not in (-1, 0, 1):
             responses = [self._refuse_topic(data, _BAD_ACKS) for data in request.topic_data]
         else:
-            responses = [self._write_topic(data, exchange.version) for data in request.topic_data]
+            responses = [self._write_topic(data, exchange) for data in request.topic_data]
         if request.acks == 0:
             self._answer_nothing(exchange, responses)
             return
@@ -54,22 +57,29 @@ class ProduceApis:
         else:
             exchange.leave_unanswered()
 
-    def _write_topic(self, data: TopicProduceData, version: int) -> TopicProduceResponse:
+    def _write_topic(self, data: TopicProduceData, exchange: Exchange) -> TopicProduceResponse:
         topic = self._finder.topic(data.name, data.topic_id)
         if isinstance(topic, Topic) and topic.is_internal:
             return self._refuse_topic(data, _INTERNAL)
-        written = [self._write(topic, each, version) for each in data.partition_data]
+        written = [self._write(topic, each, exchange) for each in data.partition_data]
         return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=written)
 
-    def _write(self, topic: Topic | ErrorCode, data: PartitionProduceData, version: int) -> PartitionProduceResponse:
+    def _write(
+        self, topic: Topic | ErrorCode, data: PartitionProduceData, exchange: Exchange
+    ) -> PartitionProduceResponse:
         log = self._finder.log(topic, data.index)
         if isinstance(log, ErrorCode) or isinstance(topic, ErrorCode):
             code = log if isinstance(log, ErrorCode) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             return _refused(data.index, Refusal(code, code.meaning))
         largest = int(topic_config(topic.configs, "max.message.bytes", self._cluster.settings))
-        batches = check_records(data.records, produce_version=version, max_bytes=largest)
+        batches = check_records(data.records, produce_version=exchange.version, max_bytes=largest)
         if isinstance(batches, Refusal):
             return _refused(data.index, batches)
+        header = batches[0].header
+        if header is not None and header.is_transactional:
+            code = self._refuse_transaction(exchange, header, topic.name, data.index)
+            if code:
+                return _refused(data.index, Refusal(code, code.meaning))
         appended = self._cluster.append(topic, data.index, batches)
         if isinstance(appended, Refusal):
             return _refused(data.index, appended)
@@ -77,44 +87,26 @@ class ProduceApis:
             index=data.index, base_offset=appended.base_offset, log_start_offset=log.log_start_offset
         )
 
+    def _refuse_transaction(self, exchange: Exchange, header: BatchHeader, topic: str, index: int) -> ErrorCode:
+        """A transaction writes only where it has said so before; the codes are those that a producer understands."""
+        transactional_id = cast("ProduceRequest", exchange.request).transactional_id
+        producer = Producer(transactional_id or "", header.producer_id, header.producer_epoch)
+        if exchange.version >= _ADDS_SINCE:
+            code = self._transactions.add(producer, {topic: [index]}, exchange.cause())
+        else:
+            code = self._transactions.refuse_write(producer, topic, index) or ErrorCode.NONE
+        if code is ErrorCode.PRODUCER_FENCED:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if code is ErrorCode.INVALID_TXN_STATE and exchange.version >= _ABORTABLE_SINCE:
+            return ErrorCode.TRANSACTION_ABORTABLE
+        if code is ErrorCode.CONCURRENT_TRANSACTIONS and exchange.version < _ADDS_SINCE:
+            return ErrorCode.NOT_ENOUGH_REPLICAS
+        return code
+
     @staticmethod
     def _refuse_topic(data: TopicProduceData, refusal: Refusal) -> TopicProduceResponse:
         refused = [_refused(each.index, refusal) for each in data.partition_data]
         return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=refused)
-
-    def init_producer_id(self, exchange: Exchange) -> None:
-        """An id for an idempotent producer, or for a transactional one, whose earlier self is thereby fenced."""
-        request = cast("InitProducerIdRequest", exchange.request)
-        refusal = self._refuse_producer(request)
-        if refusal is not None:
-            exchange.reply(InitProducerIdResponse(error_code=refusal, producer_id=-1, producer_epoch=-1))
-            return
-        if request.transactional_id is None:
-            producer_id, epoch = self._cluster.new_producer_id(exchange.cause()), 0
-        else:
-            producer_id, epoch = self._next_epoch(request.transactional_id, exchange)
-        response = InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)
-        self._cluster.when_durable(lambda: exchange.reply(response), lambda: exchange.hang_up("the store failed"))
-
-    def _refuse_producer(self, request: InitProducerIdRequest) -> ErrorCode | None:
-        if request.transactional_id is None:
-            return None
-        if not request.transactional_id:
-            return ErrorCode.INVALID_REQUEST
-        if not 0 < request.transaction_timeout_ms <= self._cluster.settings.transaction_max_timeout_ms:
-            return ErrorCode.INVALID_TRANSACTION_TIMEOUT
-        known = self._transactional.get(request.transactional_id)
-        if known is not None and request.producer_id >= 0 and (request.producer_id, request.producer_epoch) != known:
-            return ErrorCode.PRODUCER_FENCED
-        return None
-
-    def _next_epoch(self, transactional_id: str, exchange: Exchange) -> tuple[int, int]:
-        producer_id, epoch = self._transactional.get(transactional_id, (-1, _LARGEST_EPOCH))
-        # The last epoch is never used by a producer, so that it can always be fenced.
-        if epoch + 1 >= _LARGEST_EPOCH:
-            producer_id, epoch = self._cluster.new_producer_id(exchange.cause()), -1
-        self._transactional[transactional_id] = (producer_id, epoch + 1)
-        return producer_id, epoch + 1
 
 
 _BAD_ACKS = Refusal(ErrorCode.INVALID_REQUIRED_ACKS, ErrorCode.INVALID_REQUIRED_ACKS.meaning)

@@ -24,10 +24,10 @@ from regroup.protocol.messages.topics import (
     DeleteTopicState,
 )
 from regroup.server.cluster import Cluster
+from regroup.server.cluster_events import PartitionsAdded, TopicDeleted
 from regroup.server.exchange import Exchange, Handler
 from regroup.server.incoming import Refusal
 from regroup.server.topic_configs import check_topic_config, shown_topic_configs
-from regroup.server.topic_events import PartitionsAdded, TopicDeleted
 from regroup.server.topics import Topic, name_is_illegal
 
 MOST_PARTITIONS_AT_ONCE = 10_000

@@ -1,7 +1,7 @@
 """A broker in this process, and a client that speaks with our own codec."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 from uuid import UUID
@@ -14,6 +14,7 @@ from regroup.protocol.record_batch import Record, write_batch
 from regroup.server.broker import Broker
 from regroup.server.cluster import Cluster, load
 from regroup.server.settings import BrokerSettings
+from regroup.server.transaction_coordinator import TransactionCoordinator
 from regroup.storage.journal import Journal
 from regroup.storage.memory import MemoryStore
 from regroup.storage.store import EventStore
@@ -84,6 +85,16 @@ class Served:
         await self.journal.durable(self.journal.last_position)
 
 
+class NoOffsets:
+    """There are no groups here, so no transaction has offsets to settle."""
+
+    def can_settle(self, partitions: Iterable[int]) -> bool:
+        return True
+
+    def settle(self, partitions: Iterable[int], producer_id: int, *, committed: bool) -> None:
+        assert not list(partitions)
+
+
 Serve = Callable[..., "asyncio._AsyncGeneratorContextManager[Served]"]
 
 
@@ -107,13 +118,16 @@ async def serving(store: EventStore | None = None, crash: bool = False, **settin
         now_ms=lambda: NOW_MS,
         new_uuid=new_uuid,
     )
-    broker = Broker(cluster)
+    transactions = TransactionCoordinator(cluster, NoOffsets())
+    transactions.start()
+    broker = Broker(cluster, transactions)
     await broker.start()
     served = Served(store, journal, cluster, broker)
     try:
         yield served
     finally:
         await asyncio.gather(*[client.close() for client in served.clients])
+        transactions.stop()
         await broker.close()
         if not crash:
             cluster.close()

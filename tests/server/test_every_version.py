@@ -12,6 +12,7 @@ from regroup.protocol.messages import cluster as c
 from regroup.protocol.messages import records as r
 from regroup.protocol.messages import topics as t
 from regroup.protocol.messages import transactions as x
+from regroup.tests.server.conftest import Client
 
 TOPIC_ID = UUID(int=1 << 64 | 2).bytes  # in the first reign the first id is the cluster's, the second the topic's
 
@@ -64,6 +65,12 @@ def request_of(api_key: int, version: int, batch: bytes) -> Message:
                 replica_id=-1 if version >= 3 else -2,
                 topics=[r.OffsetForLeaderTopic(topic="orders", partitions=[wanted])],
             )
+        case "AddPartitionsToTxn":
+            return add_partitions_request(version)
+        case "AddOffsetsToTxn":
+            return x.AddOffsetsToTxnRequest(transactional_id="t", producer_id=0, producer_epoch=0, group_id="g")
+        case "EndTxn":
+            return x.EndTxnRequest(transactional_id="t", producer_id=0, producer_epoch=0, committed=False)
         case "DescribeConfigs":
             asked = [t.DescribeConfigsResource(resource_type=kind, resource_name=name) for kind, name in BOTH]
             return t.DescribeConfigsRequest(resources=asked, include_synonyms=version >= 1)
@@ -85,6 +92,27 @@ def request_of(api_key: int, version: int, batch: bytes) -> Message:
 BOTH = [(2, "orders"), (4, "0")]
 
 
+def add_partitions_request(version: int) -> x.AddPartitionsToTxnRequest:
+    topics = [x.AddPartitionsToTxnTopic(name="orders", partitions=[0])]
+    if version >= 4:
+        transaction = x.AddPartitionsToTxnTransaction(
+            transactional_id="t", producer_id=0, producer_epoch=0, topics=topics
+        )
+        return x.AddPartitionsToTxnRequest(transactions=[transaction])
+    return x.AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="t",
+        v3_and_below_producer_id=0,
+        v3_and_below_producer_epoch=0,
+        v3_and_below_topics=topics,
+    )
+
+
+async def begin_a_transaction(client: Client) -> None:
+    """`t` has producer id 0, epoch 0, and partition 0 of `orders`."""
+    await client.call(x.InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000))
+    assert set(codes_in(await client.call(add_partitions_request(3), 3))) == {0}
+
+
 def old_message() -> bytes:
     """`hello` as a message of format 1."""
     body = bytes.fromhex("0100") + (5).to_bytes(8, "big") + bytes.fromhex("ffffffff 00000005") + b"hello"
@@ -101,11 +129,12 @@ def codes_in(value: Any) -> list[int]:
     found = []
     for name in value.__struct_fields__:
         inside = getattr(value, name)
-        found += [inside] if name == "error_code" else codes_in(inside)
+        found += [inside] if name.endswith("error_code") else codes_in(inside)
     return found
 
 
-SERVED = [0, 1, 2, 3, 10, 18, 19, 20, 21, 22, 23, 32, 33, 37, 44, 60]
+SERVED = [0, 1, 2, 3, 10, 18, 19, 20, 21, 22, 23, 24, 25, 26, 32, 33, 37, 44, 60]
+IN_A_TRANSACTION = [24, 25, 26]
 
 
 @pytest.mark.parametrize(
@@ -116,6 +145,8 @@ async def test_every_version_is_answered_without_an_error(served, a_batch, api_k
     await served.topic("orders")
     await served.topic("__consumer_offsets", 50)
     client = await served.connect()
+    if api_key in IN_A_TRANSACTION:
+        await begin_a_transaction(client)
     response = await client.call(request_of(api_key, version, a_batch(b"hello")), version)
     assert set(codes_in(response)) <= {0}
     assert type(response) is APIS[api_key].response

@@ -36,6 +36,7 @@ from regroup.protocol.messages.topics import (
 from regroup.protocol.messages.transactions import InitProducerIdRequest
 from regroup.protocol.record_batch import TRANSACTIONAL, read_all
 from regroup.server.cluster import load
+from regroup.server.incoming import check_records
 from regroup.storage.errors import StoreIsFull
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
@@ -214,7 +215,9 @@ async def test_a_fetch_too_old_for_the_records_says_so(client, a_batch) -> None:
 
 async def test_readers_of_committed_records_do_not_see_an_open_transaction(served, client, a_batch) -> None:
     await produce(client, a_batch(b"plain"))
-    await produce(client, a_batch(b"open", producer_id=1, producer_epoch=0, base_sequence=0, attributes=TRANSACTIONAL))
+    header = {"producer_id": 1, "producer_epoch": 0, "base_sequence": 0, "attributes": TRANSACTIONAL}
+    batch = check_records(a_batch(b"open", **header), produce_version=9, max_bytes=1000)
+    served.cluster.append(served.cluster.topics.by_name["orders"], 0, batch)
     assert len(list(read_all((await fetch(client, 0)).records))) == 2
     committed = await fetch(client, 0, isolation_level=1)
     assert [record.value for _, record in read_all(committed.records)] == [b"plain"]

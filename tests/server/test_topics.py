@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regroup.server.topic_events import (
+from regroup.server.cluster_events import (
+    ClusterEvent,
     OffsetsReserved,
     PartitionsAdded,
     ProducerIdsReserved,
     TopicConfigured,
     TopicCreated,
     TopicDeleted,
-    TopicEvent,
-    UnknownTopicEvent,
+    UnknownClusterEvent,
     read_event,
     write_event,
 )
@@ -23,7 +23,7 @@ from regroup.server.topics import (
     evolve,
     from_snapshot,
     name_is_illegal,
-    partition_of_group,
+    partition_of_key,
     snapshot_of,
     uuid_bytes,
     uuid_text,
@@ -40,7 +40,7 @@ EVENTS = [
 ]
 
 
-def given_topics(*events: TopicEvent) -> Topics:
+def given_topics(*events: ClusterEvent) -> Topics:
     topics = Topics()
     for event in events:
         topics = evolve(topics, event)
@@ -62,14 +62,14 @@ def test_a_deleted_topic_is_gone_and_may_come_again_with_another_id() -> None:
 
 
 @pytest.mark.parametrize("event", [*EVENTS, TopicDeleted(name="orders", topic_id=CREATED.topic_id)])
-def test_every_event_comes_back_from_its_record_as_it_was(event: TopicEvent) -> None:
+def test_every_event_comes_back_from_its_record_as_it_was(event: ClusterEvent) -> None:
     record = write_event(event, number=1, reign=1, at_ms=5, cause=None)
     assert record.group is None
     assert read_event(record) == event
 
 
 def test_a_record_of_a_newer_version_is_refused_by_name() -> None:
-    with pytest.raises(UnknownTopicEvent, match="topic-created/2"):
+    with pytest.raises(UnknownClusterEvent, match="topic-created/2"):
         read_event(NewRecord(None, 1, 1, 0, "topic-created", 2, b"{}", None))
 
 
@@ -105,8 +105,8 @@ def test_an_id_comes_back_from_its_text(uuid: UUID) -> None:
     [("g", 3), ("group", 47), ("group-id", 13), ("my-group", 12), ("console-consumer-12345", 6)],
 )
 def test_a_group_lives_where_java_puts_it(group: str, partition: int) -> None:
-    assert partition_of_group(group, 50) == partition
+    assert partition_of_key(group, 50) == partition
 
 
 def test_the_one_hash_that_has_no_absolute_value_counts_as_nought() -> None:
-    assert partition_of_group("polygenelubricants", 50) == 0  # its hash is -2³¹
+    assert partition_of_key("polygenelubricants", 50) == 0  # its hash is -2³¹
