@@ -1,4 +1,8 @@
-"""`regroup assign`: what Kafka's assignors make of the cases in a file, one line of JSON for each."""
+"""`regroup assign`: what Kafka's assignors make of the cases in a file, one line of JSON for each.
+
+regroup assign cases.jsonl
+regroup assign cases.jsonl --explain --id two-topics     who got what and why, in words
+"""
 
 import argparse
 import os

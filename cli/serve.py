@@ -6,6 +6,7 @@ regroup serve --port 0 --set group.initial.rebalance.delay.ms=0 --store /tmp/gro
 
 import argparse
 import asyncio
+import errno
 import logging
 import signal
 import sys
@@ -26,12 +27,15 @@ from regroup.server.settings import BrokerSettings, unknown_setting
 from regroup.storage.sqlite import open_store
 
 LEVELS = ("debug", "info", "warning", "error")
+LAST_PORT = 65_535
+MOST_PARTITIONS = 10_000
+"""Of one topic, as with `num.partitions`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--host", default="127.0.0.1", help="the address to listen on (default: this machine alone)")
-    add("--port", type=int, default=9092, help="the port; 0 picks a free one (default: 9092)")
+    add("--port", type=port_number, default=9092, help="the port; 0 picks a free one (default: 9092)")
     add("--advertise", metavar="HOST:PORT", type=address, help="the address that clients are told, for containers")
     add("--store", metavar="FILE", type=Path, default=Path("regroup.db"), help="the history (default: regroup.db)")
     add(
@@ -90,9 +94,8 @@ async def serve(args: argparse.Namespace, settings: Settings, broker_settings: B
     try:
         await emulator.start()
     except OSError as error:
-        print(
-            f"regroup serve: cannot listen on {args.host}:{args.port}: {error.strerror}. Try --port 0.", file=sys.stderr
-        )
+        hint = " Try --port 0." if error.errno == errno.EADDRINUSE else ""
+        print(f"regroup serve: cannot listen on {args.host}:{args.port}: {error.strerror}.{hint}", file=sys.stderr)
         return 2
     try:
         for name, partitions in args.topics:
@@ -138,19 +141,28 @@ def flattened(prefix: str, values: Mapping[str, object]) -> list[tuple[str, str]
     return rows
 
 
+def port_number(text: str) -> int:
+    """A number that TCP has a port for; 0 means any."""
+    if not text.isdecimal() or int(text) > LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; write a number from 0 to {LAST_PORT}")
+    return int(text)
+
+
 def address(text: str) -> tuple[str, int]:
     """`HOST:PORT`."""
-    host, colon, port = text.rpartition(":")
-    if not (colon and host and port.isdecimal()):
+    host, colon, number = text.rpartition(":")
+    if not (colon and host and number.isdecimal() and 0 < int(number) <= LAST_PORT):
         raise argparse.ArgumentTypeError(f"{text!r} is no address; write HOST:PORT, for example kafka.local:9092")
-    return host, int(port)
+    return host, int(number)
 
 
 def topic(text: str) -> tuple[str, int]:
     """`NAME:PARTITIONS`; without a number one partition."""
     name, _, count = text.partition(":")
-    if not name or not (count or "1").isdecimal() or int(count or "1") < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no topic; write NAME:PARTITIONS, for example orders:7")
+    if not name or not (count or "1").isdecimal() or not 1 <= int(count or "1") <= MOST_PARTITIONS:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no topic; write NAME:PARTITIONS, for example orders:7 (at most {MOST_PARTITIONS})"
+        )
     return name, int(count or "1")
 
 
