@@ -105,7 +105,11 @@ async def no_assignor_in_common(tell: Story) -> None:
     await tell.is_in("Stable", members=1)
 
 
-@case("join.pending.with-instance-id", 3)
+@case(
+    "join.pending.with-instance-id",
+    3,
+    corrected="The catalogue does not say which member id stands in the answer: none, and no echo.",
+)
 async def pending_id_with_an_instance(tell: Story) -> None:
     """An id that was handed out to a dynamic member cannot be brought back by a static one."""
     ben = Member(tell, "ben")

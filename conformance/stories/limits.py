@@ -81,7 +81,12 @@ async def id_comes_back_too_late(tell: Story) -> None:
     left_with(await late.leaves(), E.UNKNOWN_MEMBER_ID)
 
 
-@case("limits.preparing.refused-pending-completes-nothing", 3, needs=SMALL)
+@case(
+    "limits.preparing.refused-pending-completes-nothing",
+    3,
+    needs=SMALL,
+    corrected="The catalogue does not have it: the refused id is forgotten, and nobody looks whether all are here now.",
+)
 async def refusal_of_the_last_pending_id(tell: Story) -> None:
     """When the only one who is missing is refused for want of room, the others wait out the rebalance timeout."""
     _, late, _, waiting = await one_place_and_two_who_want_it(tell)
