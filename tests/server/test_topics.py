@@ -10,10 +10,14 @@ from regroup.server.cluster_events import (
     ClusterEvent,
     OffsetsReserved,
     PartitionsAdded,
+    ProducerBegan,
     ProducerIdsReserved,
     TopicConfigured,
     TopicCreated,
     TopicDeleted,
+    TransactionCompleted,
+    TransactionGrew,
+    TransactionPrepared,
     UnknownClusterEvent,
     read_event,
     write_event,
@@ -37,6 +41,10 @@ EVENTS = [
     OffsetsReserved(name="orders", partition=1, before=1000),
     TopicConfigured(name="orders", configs={"retention.bytes": "5"}),
     ProducerIdsReserved(before=1000),
+    ProducerBegan(transactional_id="t", producer_id=7, epoch=0, timeout_ms=1000),
+    TransactionGrew(transactional_id="t", partitions={"orders": (0, 1)}, at_ms=5),
+    TransactionPrepared(transactional_id="t", committed=True, epoch=1, next_producer_id=8),
+    TransactionCompleted(transactional_id="t"),
 ]
 
 
