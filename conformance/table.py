@@ -1,5 +1,6 @@
 """The page that puts several brokers side by side, row by row."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from regroup.conformance.cases import CASES, area_of
@@ -8,6 +9,7 @@ from regroup.conformance.runner import Outcome, Verdict
 
 MARKS = {Outcome.PASSED: "pass", Outcome.FAILED: "**fail**", Outcome.NOT_OBSERVABLE: "–"}
 LONGEST_REASON = 200
+RANDOM_ID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{32}\b")
 
 
 def page(reports: Sequence[Report], introduction: str) -> str:
@@ -30,7 +32,9 @@ def _totals(reports: Sequence[Report]) -> Iterator[str]:
 def _rows(reports: Sequence[Report]) -> Iterator[str]:
     found = [each.by_behaviour() for each in reports]
     area = ""
-    for behaviour in dict.fromkeys(name for each in found for name in each):
+    behaviours = [*dict.fromkeys(name for each in found for name in each)]
+    areas = [*dict.fromkeys(map(area_of, behaviours))]
+    for behaviour in sorted(behaviours, key=lambda name: areas.index(area_of(name))):
         if area_of(behaviour) != area:
             area = area_of(behaviour)
             yield ""
@@ -83,5 +87,6 @@ def _reasons(reports: Sequence[Report]) -> Iterator[str]:
 
 def _plain(reason: str) -> str:
     """Member ids and the like differ from run to run; the page should not."""
-    short = reason if len(reason) <= LONGEST_REASON else reason[:LONGEST_REASON] + "…"
+    plain = RANDOM_ID.sub("…", reason)
+    short = plain if len(plain) <= LONGEST_REASON else plain[:LONGEST_REASON] + "…"
     return short.replace("|", "\\|").replace("\n", " ")

@@ -25,10 +25,15 @@ CROWDED = {
     "group.initial.rebalance.delay.ms": "1500",
     "group.min.session.timeout.ms": "100",
     "group.max.size": "4",
+}
+"""Small groups, and a first rebalance that waits."""
+
+FORGETFUL = {
+    **ROOMY,
     "offsets.retention.minutes": "1",
     "offsets.retention.check.interval.ms": "700",
 }
-"""Settings for the stories that the first ones cannot show."""
+"""Groups and offsets go soon; it would take the groups of other stories too."""
 
 KFAKE = "github.com/twmb/franz-go/pkg/kfake@latest"
 # The newest kfake may need a newer franz-go than it says.

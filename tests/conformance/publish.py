@@ -10,10 +10,11 @@ import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 
 from apache_kafka import ApacheKafka, NotAvailable, apache_kafka
-from peers import CROWDED, ROOMY, NotHere, Regroup, kfake, librdkafka_mock, librdkafka_version
+from peers import CROWDED, FORGETFUL, ROOMY, NotHere, Regroup, kfake, librdkafka_mock, librdkafka_version
 from peers import regroup as our_own
 
 import regroup.conformance.stories  # noqa: F401  # enters the stories
@@ -59,27 +60,27 @@ async def examined(
     return await run(target, cases, Plan(uuid.uuid4().hex[:8], longest_seconds=longest))
 
 
-async def both(roomy: Broker, crowded: Broker, longest: float) -> list[Verdict]:
-    """The same broker with two sets of settings: what one cannot show, the other may."""
+async def together(roomy: Broker, *others: Broker, longest: float) -> list[Verdict]:
+    """The same broker with several sets of settings: what one cannot show, another may."""
 
     def restart() -> None:
         roomy.stop()
         roomy.start()
 
-    first, second = await asyncio.gather(
-        examined(roomy.address, longest, restart=restart), examined(crowded.address, longest)
+    first, *rest = await asyncio.gather(
+        examined(roomy.address, longest, restart=restart), *(examined(each.address, longest) for each in others)
     )
-    return merged(first, second)
+    return reduce(merged, rest, first)
 
 
 def of_kafka(longest: float) -> tuple[str, list[Verdict]]:
-    with apache_kafka(ROOMY) as roomy, apache_kafka(CROWDED) as crowded:
-        return f"Apache Kafka {roomy.version}", asyncio.run(both(roomy, crowded, longest))
+    with apache_kafka(ROOMY) as roomy, apache_kafka(CROWDED) as crowded, apache_kafka(FORGETFUL) as forgetful:
+        return f"Apache Kafka {roomy.version}", asyncio.run(together(roomy, crowded, forgetful, longest=longest))
 
 
 def of_regroup(longest: float) -> tuple[str, list[Verdict]]:
-    with our_own(ROOMY) as roomy, our_own(CROWDED) as crowded:
-        return f"regroup {roomy.version}", asyncio.run(both(roomy, crowded, longest))
+    with our_own(ROOMY) as roomy, our_own(CROWDED) as crowded, our_own(FORGETFUL) as forgetful:
+        return f"regroup {roomy.version}", asyncio.run(together(roomy, crowded, forgetful, longest=longest))
 
 
 def of_kfake(longest: float) -> tuple[str, list[Verdict]]:
