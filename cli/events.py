@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from regroup.cli.history_arguments import add_group, add_store
+from regroup.coordinator.written import ILLEGIBLE, damaged
 from regroup.storage.follow import follow
 from regroup.storage.records import Record
 from regroup.storage.sqlite import open_store
@@ -57,7 +58,11 @@ def run(args: argparse.Namespace) -> int:
 async def show_events(args: argparse.Namespace, form: Callable[[Record], Any], show: Callable[[Any], object]) -> int:
     async with await open_store(args.store, read_only=True) as store:
         async for record in chosen(store, args):
-            show(form(record))
+            try:
+                line = form(record)
+            except ILLEGIBLE as error:
+                raise damaged(f"Record {record.position}", error) from error
+            show(line)
     return 0
 
 

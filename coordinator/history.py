@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from regroup.coordinator.events import Event
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
-from regroup.coordinator.written import SNAPSHOT_VERSION, read, read_snapshot
+from regroup.coordinator.written import ILLEGIBLE, SNAPSHOT_VERSION, damaged, read, read_snapshot
 from regroup.storage.records import Record
 from regroup.storage.store import ANY, EventStore, Groups
 
@@ -16,7 +16,10 @@ async def load_groups(store: EventStore, until: int | None = None) -> dict[str, 
     async for record in store.read(after=after, until=until):
         if record.group is not None:
             group = groups.get(record.group) or Group(name=record.group)
-            groups[record.group] = evolve(group, read(record))
+            try:
+                groups[record.group] = evolve(group, read(record))
+            except ILLEGIBLE as error:
+                raise damaged(f"Record {record.position}", error) from error
     return groups
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.invariants import broken_by_group, broken_by_step
-from regroup.coordinator.written import SNAPSHOT_VERSION, read, read_snapshot
+from regroup.coordinator.written import ILLEGIBLE, SNAPSHOT_VERSION, read, read_snapshot
 from regroup.storage.errors import StoreError
 from regroup.storage.records import Record, Snapshot
 
@@ -48,8 +48,8 @@ class Verifier:
         try:
             event = read(record)
             after = evolve(before, event)
-        except (StoreError, ValueError, KeyError) as error:
-            yield Fault(record.position, record.group, f"The event cannot be folded: {error!r}")
+        except (StoreError, *ILLEGIBLE) as error:
+            yield Fault(record.position, record.group, f"The event cannot be folded: {error}")
             return
         self.groups[record.group] = after
         self._unchecked[record.group] = record
@@ -71,5 +71,12 @@ class Verifier:
 
     def _differs_from_snapshot(self, record: Record, group: Group) -> Iterator[Fault]:
         snapshot = self._snapshots.get((record.group, record.number))
-        if snapshot and snapshot.version == SNAPSHOT_VERSION and read_snapshot(snapshot) != group:
-            yield Fault(record.position, group.name, "The snapshot taken here is not what the events add up to.")
+        if not snapshot or snapshot.version != SNAPSHOT_VERSION:
+            return
+        try:
+            differs = read_snapshot(snapshot) != group
+        except StoreError as error:
+            yield Fault(record.position, group.name, str(error))
+        else:
+            if differs:
+                yield Fault(record.position, group.name, "The snapshot taken here is not what the events add up to.")

@@ -9,7 +9,7 @@ import msgspec
 
 from regroup.coordinator import events as e
 from regroup.coordinator.group import Group
-from regroup.storage.errors import StoreError
+from regroup.storage.errors import StoreError, StoreIsDamaged
 from regroup.storage.records import NewRecord, Record, Snapshot
 
 NAMES: Final[dict[str, type[e.Event]]] = {
@@ -46,6 +46,9 @@ VERSION: Final = 1
 SNAPSHOT_VERSION: Final = 1
 """Of `Group` as JSON; a snapshot of another version is ignored, and the history is folded instead."""
 
+ILLEGIBLE: Final = (LookupError, TypeError, ValueError, AttributeError)
+"""What goes wrong with records that somebody else has changed; nothing of ours raises these."""
+
 NAME_OF: Final = {kind: name for name, kind in NAMES.items()}
 DECODERS: Final = {name: msgspec.json.Decoder(kind) for name, kind in NAMES.items()}
 ENCODER: Final = msgspec.json.Encoder()
@@ -81,14 +84,17 @@ def written_cause(cause: Cause) -> bytes:
 
 
 def read(record: Record) -> e.Event:
-    """The event that a record holds; raises UnknownEvent."""
+    """The event that a record holds; raises UnknownEvent, StoreIsDamaged."""
     decoder = DECODERS.get(record.type)
     if decoder is None or record.version != VERSION:
         raise UnknownEvent(
             f"Record {record.position} holds {record.type}/{record.version}, which this version of regroup does not "
             "know. Read this store with the version that wrote it, or a newer one."
         )
-    return decoder.decode(record.payload)
+    try:
+        return decoder.decode(record.payload)
+    except ILLEGIBLE as error:
+        raise damaged(f"Record {record.position}", error) from error
 
 
 def snapshot(group: Group, position: int, reign: int) -> Snapshot:
@@ -97,7 +103,16 @@ def snapshot(group: Group, position: int, reign: int) -> Snapshot:
 
 
 def read_snapshot(stored: Snapshot) -> Group:
-    return GROUP_DECODER.decode(stored.payload)
+    """The group that a snapshot holds; raises StoreIsDamaged."""
+    try:
+        return GROUP_DECODER.decode(stored.payload)
+    except ILLEGIBLE as error:
+        raise damaged(f"The snapshot of {stored.group!r} at position {stored.position}", error) from error
+
+
+def damaged(what: str, error: Exception) -> StoreIsDamaged:
+    """What cannot be read, or does not fit what came before it, was changed after it was written."""
+    return StoreIsDamaged(f"{what} is damaged ({error}). Restore the store from a copy.")
 
 
 def as_json(group: Group) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from regroup.coordinator.written import ILLEGIBLE, damaged
 from regroup.server.cluster_events import (
     ClusterEvent,
     OffsetsReserved,
@@ -70,9 +71,12 @@ async def load(store: EventStore, new_uuid: Callable[[], UUID]) -> Stored:
         await store.keep(_CLUSTER_ID, cluster_id.encode())
     cut, snapshots = await store.load_snapshots()
     snapshot = next((each for each in snapshots if each.group is None), None)
-    topics = from_snapshot(snapshot.payload) if snapshot else Topics()
-    async for record in store.read(group=None, after=cut if snapshot else store.trimmed_through):
-        topics = evolve(topics, read_event(record))
+    try:
+        topics = from_snapshot(snapshot.payload) if snapshot else Topics()
+        async for record in store.read(group=None, after=cut if snapshot else store.trimmed_through):
+            topics = evolve(topics, read_event(record))
+    except ILLEGIBLE as error:
+        raise damaged("The history of the topics", error) from error
     heads = await store.heads()
     return Stored(topics, heads.get(None, Head(number=0, reign=0, position=0)), cluster_id)
 

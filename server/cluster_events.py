@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import msgspec
 
+from regroup.storage.errors import StoreError
 from regroup.storage.records import NewRecord
 
 
@@ -130,7 +131,7 @@ _KINDS: dict[tuple[str, int], type[ClusterEvent]] = {
 }
 
 
-class UnknownClusterEvent(Exception):
+class UnknownClusterEvent(StoreError):
     """The store holds a cluster record that this version cannot read: use the newer version that wrote it."""
 
 
