@@ -9,12 +9,12 @@ off the state, and silence is a command like any other.
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TypeAlias, cast
 
 import structlog
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.awaitable import Awaitable, Because
 from regroup.coordinator.deadlines import Deadline, next_deadline
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision
@@ -29,23 +29,11 @@ from regroup.coordinator.waiting_room import Answering, Request, WaitingRoom
 from regroup.coordinator.written import NAME_OF, Cause, snapshot, written, written_cause
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
-from regroup.protocol.messages.describe import DeletableGroupResult, DescribedGroup
-from regroup.protocol.messages.group import (
-    HeartbeatResponse,
-    JoinGroupResponse,
-    LeaveGroupResponse,
-    SyncGroupResponse,
-)
-from regroup.protocol.messages.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponseGroup
-from regroup.protocol.messages.transactions import EndTxnResponse, TxnOffsetCommitResponse
 from regroup.storage.errors import StoreError
 from regroup.storage.journal import Journal
 from regroup.storage.records import Snapshot
 
 __all__ = ["Answering", "Because", "GroupCoordinator"]
-
-Because: TypeAlias = Callable[[], bytes]
-"""Tells what led to a command, as the JSON text of a `Cause`; asked only if something happens."""
 
 TOLD = frozenset(
     {"rebalance-started", "generation-started", "group-emptied", "member-expelled", "member-left", "coordinator-loaded"}
@@ -53,10 +41,10 @@ TOLD = frozenset(
 """Events that an operator would want to see go by."""
 
 
-class GroupCoordinator:
+class GroupCoordinator(Awaitable):
     """Coordinates every group of one broker.
 
-    `submit` is the whole of it; the awaitable methods are a thin face over it. `now` gives epoch milliseconds.
+    `submit` is the whole of it; `Awaitable` is a thin face over it. `now` gives epoch milliseconds.
     `kafka_log` makes Kafka's own log slow or faulty; without it the log commits at once.
     `owns` picks the groups by name, where the journal holds groups of other coordinators too.
     """
@@ -142,8 +130,13 @@ class GroupCoordinator:
             return
         if decision.heard:
             self._heard.setdefault(name, {}).update(dict.fromkeys(decision.heard, command.at_ms))
-        for request, message in self._waiting.answers(decision, command, answering):
-            self._send(name, request, message)
+        if answering:
+            request = Request(command, answering)
+            if not self._waiting.keeps(decision, request) and decision.answer is not None:
+                self._send(name, request, decision.answer)
+        if decision.replies or decision.settled:
+            for request, message in self._waiting.released_by(decision):
+                self._send(name, request, message)
         if decision.group.appends:
             self._hand_to_the_log(name, group, decision.group)
 
@@ -264,51 +257,3 @@ class GroupCoordinator:
             for name in changed
             if name in self._groups
         ]
-
-    # A thin face over `submit`
-
-    async def join_group(self, command: c.JoinGroup, cause: Because | None = None) -> JoinGroupResponse:
-        return cast(JoinGroupResponse, await self._ask(command, cause))
-
-    async def sync_group(self, command: c.SyncGroup, cause: Because | None = None) -> SyncGroupResponse:
-        return cast(SyncGroupResponse, await self._ask(command, cause))
-
-    async def heartbeat(self, command: c.Heartbeat, cause: Because | None = None) -> HeartbeatResponse:
-        return cast(HeartbeatResponse, await self._ask(command, cause))
-
-    async def leave_group(self, command: c.LeaveGroup, cause: Because | None = None) -> LeaveGroupResponse:
-        return cast(LeaveGroupResponse, await self._ask(command, cause))
-
-    async def commit_offsets(self, command: c.CommitOffsets, cause: Because | None = None) -> OffsetCommitResponse:
-        return cast(OffsetCommitResponse, await self._ask(command, cause))
-
-    async def commit_transactional_offsets(
-        self, command: c.CommitTransactionalOffsets, cause: Because | None = None
-    ) -> TxnOffsetCommitResponse:
-        return cast(TxnOffsetCommitResponse, await self._ask(command, cause))
-
-    async def end_transaction(self, command: c.EndTransaction, cause: Because | None = None) -> EndTxnResponse:
-        return cast(EndTxnResponse, await self._ask(command, cause))
-
-    async def fetch_offsets(self, command: c.FetchOffsets, cause: Because | None = None) -> OffsetFetchResponseGroup:
-        return cast(OffsetFetchResponseGroup, await self._ask(command, cause))
-
-    async def delete_offsets(self, command: c.DeleteOffsets, cause: Because | None = None) -> OffsetDeleteResponse:
-        return cast(OffsetDeleteResponse, await self._ask(command, cause))
-
-    async def describe_group(self, command: c.DescribeGroup, cause: Because | None = None) -> DescribedGroup:
-        return cast(DescribedGroup, await self._ask(command, cause))
-
-    async def delete_group(self, command: c.DeleteGroup, cause: Because | None = None) -> DeletableGroupResult:
-        return cast(DeletableGroupResult, await self._ask(command, cause))
-
-    async def _ask(self, command: c.Command, cause: Because | None) -> Structure:
-        answer: asyncio.Future[Structure] = asyncio.get_running_loop().create_future()
-
-        def answering(message: Structure) -> None:
-            # A caller that was cancelled no longer listens, and the group does not mind.
-            if not answer.done():
-                answer.set_result(message)
-
-        self.submit(command, answering, cause)
-        return await answer

@@ -7,6 +7,18 @@ from msgspec.structs import replace
 
 from regroup.coordinator import events as e
 from regroup.coordinator.evolve_appends import append_committed, append_late, append_refused, offsets_written, writes
+from regroup.coordinator.evolve_generations import (
+    as_stored,
+    assignment_committed,
+    assignment_written,
+    generation_started,
+    group_emptied,
+    group_stored,
+    join_phase_prolonged,
+    member_synced,
+    rebalance_started,
+    with_member,
+)
 from regroup.coordinator.evolve_offsets import (
     offsets_committed,
     offsets_forgotten,
@@ -17,7 +29,6 @@ from regroup.coordinator.evolve_offsets import (
 from regroup.coordinator.group import (
     Append,
     Group,
-    JoinPhase,
     Member,
     MemberId,
     ReservedId,
@@ -126,100 +137,6 @@ def leader_elected(group: Group, event: e.LeaderElected) -> Group:
     return replace(group, leader=event.leader)
 
 
-def rebalance_started(group: Group, event: e.RebalanceStarted) -> Group:
-    """In the sync phase this takes assignments and parked SyncGroups back; in Stable they stay to be looked at."""
-    members = group.members
-    if group.state is State.COMPLETING:
-        members = {
-            name: replace(member, assignment=b"", waiting=None if member.waiting is Waiting.SYNC else member.waiting)
-            for name, member in members.items()
-        }
-    return replace(
-        group,
-        state=State.PREPARING,
-        members=members,
-        join_phase=JoinPhase(event.deadline_ms, event.initial, event.delay_ms, event.remaining_ms),
-        owes_sync=(),
-        written_assignment=None,
-    )
-
-
-def join_phase_prolonged(group: Group, event: e.JoinPhaseProlonged) -> Group:
-    initial = group.join_phase is not None and group.join_phase.initial
-    return replace(group, join_phase=JoinPhase(event.deadline_ms, initial, event.delay_ms, event.remaining_ms))
-
-
-def generation_started(group: Group, event: e.GenerationStarted) -> Group:
-    return replace(
-        group,
-        state=State.COMPLETING,
-        generation=event.generation,
-        protocol_name=event.protocol_name,
-        leader=event.leader,
-        members={
-            name: replace(member, is_newcomer=False, waiting=None, assignment=b"")
-            for name, member in group.members.items()
-        },
-        join_phase=None,
-        owes_sync=tuple(group.members),
-        sync_deadline_ms=event.sync_deadline_ms,
-        subscribed_topics=event.subscribed_topics,
-    )
-
-
-def group_emptied(group: Group, event: e.GroupEmptied) -> Group:
-    return replace(
-        group,
-        state=State.EMPTY,
-        generation=event.generation,
-        protocol_name=None,
-        leader=None,
-        join_phase=None,
-        subscribed_topics=(),
-        stored=StoredGroup(group.protocol_type, event.generation, None, None, event.at_ms),
-    )
-
-
-def member_synced(group: Group, event: e.MemberSynced) -> Group:
-    group = replace(group, owes_sync=tuple(name for name in group.owes_sync if name != event.member))
-    if not event.waits:
-        return group
-    return with_member(group, replace(group.members[event.member], waiting=Waiting.SYNC))
-
-
-def assignment_written(group: Group, event: e.AssignmentWritten) -> Group:
-    assigned = {
-        name: replace(member, assignment=event.assignment.get(name, b"")) for name, member in group.members.items()
-    }
-    stored = as_stored(replace(group, members=assigned))
-    if event.commit_deadline_ms is None:
-        return replace(group, written_assignment=event.assignment, stored=stored)
-    append = Append(
-        what=Written.ASSIGNMENT,
-        deadline_ms=event.commit_deadline_ms,
-        generation=group.generation,
-        stored=stored,
-    )
-    return writes(replace(group, written_assignment=event.assignment), append)
-
-
-def assignment_committed(group: Group, event: e.AssignmentCommitted) -> Group:
-    shares = group.written_assignment or {}
-    return replace(
-        group,
-        state=State.STABLE,
-        members={
-            name: replace(
-                member,
-                assignment=shares.get(name, b""),
-                waiting=None if member.waiting is Waiting.SYNC else member.waiting,
-            )
-            for name, member in group.members.items()
-        },
-        written_assignment=None,
-    )
-
-
 def member_gone(group: Group, event: e.MemberLeft | e.MemberExpelled) -> Group:
     member = group.members[event.member]
     return replace(
@@ -229,10 +146,6 @@ def member_gone(group: Group, event: e.MemberLeft | e.MemberExpelled) -> Group:
         leader=None if group.leader == event.member else group.leader,
         owes_sync=tuple(name for name in group.owes_sync if name != event.member),
     )
-
-
-def group_stored(group: Group, event: e.GroupStored) -> Group:
-    return replace(group, stored=as_stored(group))
 
 
 def group_deleted(group: Group, event: e.GroupDeleted) -> Group:
@@ -264,27 +177,6 @@ def coordinator_loaded(group: Group, event: e.CoordinatorLoaded) -> Group:
         static_members={member.instance_id: member.member_id for member in stored.members if member.instance_id},
         subscribed_topics=event.subscribed_topics,
     )
-
-
-def as_stored(group: Group) -> StoredGroup:
-    """The record that Kafka writes of the group: of each member only the chosen protocol (facts 5)."""
-    return StoredGroup(
-        protocol_type=group.protocol_type,
-        generation=group.generation,
-        protocol_name=group.protocol_name,
-        leader=group.leader,
-        state_since_ms=group.state_since_ms,
-        members=tuple(as_stored_member(member, group.protocol_name) for member in group.members.values()),
-    )
-
-
-def as_stored_member(member: Member, protocol_name: str | None) -> Member:
-    chosen = tuple(protocol for protocol in member.protocols if protocol.name == protocol_name)
-    return replace(member, protocols=chosen, waiting=None, is_newcomer=False)
-
-
-def with_member(group: Group, member: Member) -> Group:
-    return replace(group, members=group.members | {member.member_id: member})
 
 
 def with_instance(known: dict[str, MemberId], instance_id: str | None, member: MemberId) -> dict[str, MemberId]:

@@ -207,6 +207,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def last_append(self) -> int | None:
         """The record behind which answers wait, if any."""
+        if not self.appends:
+            return None
         return next((number for number in reversed(self.appends) if not self.appends[number].is_late), None)
 
     @property

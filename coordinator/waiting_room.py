@@ -27,14 +27,20 @@ class WaitingRoom:
         self._parked: dict[tuple[str, Place], Request] = {}
         self._behind: dict[tuple[str, int], list[tuple[Request, Structure]]] = {}
 
-    def answers(
-        self, decision: Decision, command: Command, answering: Answering | None
-    ) -> Iterator[tuple[Request, Structure]]:
-        """Who is answered by this decision, in order. Whoever is not waits on; a resent request takes the place of
-        the one before it."""
-        name = command.group_id
-        if answering:
-            yield from self._of_the_request(decision, Request(command, answering))
+    def keeps(self, decision: Decision, request: Request) -> bool:
+        """Whether the request has to wait. A resent one takes the place of the one before it."""
+        name = request.command.group_id
+        if decision.parked is not None:
+            self._parked[name, decision.parked] = request
+            return True
+        if decision.behind is not None and decision.answer is not None:
+            self._behind.setdefault((name, decision.behind), []).append((request, decision.answer))
+            return True
+        return False
+
+    def released_by(self, decision: Decision) -> Iterator[tuple[Request, Structure]]:
+        """Those whose wait is over, in order, each with its answer."""
+        name = decision.group.name
         for reply in decision.replies:
             parked = self._parked.pop((name, reply.place), None)
             if parked:
@@ -42,15 +48,6 @@ class WaitingRoom:
         for settled in decision.settled:
             for request, message in self._behind.pop((name, settled.append), ()):
                 yield request, message if settled.code is ErrorCode.NONE else refusal(settled, request)
-
-    def _of_the_request(self, decision: Decision, request: Request) -> Iterator[tuple[Request, Structure]]:
-        name = request.command.group_id
-        if decision.parked:
-            self._parked[name, decision.parked] = request
-        elif decision.answer is not None and decision.behind is not None:
-            self._behind.setdefault((name, decision.behind), []).append((request, decision.answer))
-        elif decision.answer is not None:
-            yield request, decision.answer
 
     def empty(self) -> list[Request]:
         """Everybody, to be sent away."""

@@ -25,6 +25,7 @@ from regroup.coordinator.evolve import fold
 from regroup.coordinator.group import Group, Member, Protocol, State
 from regroup.coordinator.settings import Settings
 from regroup.coordinator.unavailable import unavailable
+from regroup.coordinator.waiting_room import Request as Waiter
 from regroup.coordinator.waiting_room import WaitingRoom
 from regroup.protocol.consumer_protocol import Subscription, encode_subscription
 from regroup.protocol.errors import ErrorCode
@@ -136,7 +137,9 @@ class Story:
         self.heard.update(dict.fromkeys(decision.heard, self.now_ms))
         self.heard = {name: at_ms for name, at_ms in self.heard.items() if name in self.group.members}
         request.events = decision.events
-        for (_, answering), message in self._waiting.answers(decision, command, request.take):
+        if not self._waiting.keeps(decision, Waiter(command, request.take)) and decision.answer is not None:
+            request.take(decision.answer)
+        for (_, answering), message in self._waiting.released_by(decision):
             answering(message)
         return request
 
