@@ -34,13 +34,14 @@ def append_committed(group: Group, event: e.AppendCommitted) -> Group:
 
 
 def append_refused(group: Group, event: e.AppendRefused) -> Group:
-    """What only stood in the log is gone with it, and what was done in memory already is undone."""
+    """What only stood in the log is gone with it, and what was done in memory already is undone.
+
+    A lost assignment is taken back by the rebalance that follows.
+    """
     append = group.appends[event.append]
     group = replace(group, appends=without(group.appends, event.append))
     if append.what is Written.GROUP or is_nothing(group):
         return Group(name=group.name, loaded_at_ms=group.loaded_at_ms)
-    if append.what is Written.ASSIGNMENT and awaits_assignment(group, append):
-        return replace(group, written_assignment=None)
     if append.what is Written.REPLACEMENT and group.state is State.STABLE and group.generation == append.generation:
         return with_the_old_member_back(group, append)
     return group

@@ -227,6 +227,17 @@ async def test_heartbeats_hold_the_expulsion_back(desk: Desk) -> None:
     assert desk.coordinator.group("payments").state is State.EMPTY
 
 
+async def test_when_one_leaves_the_others_last_heartbeats_still_count(desk: Desk) -> None:
+    await desk.stable("anna", "ben")
+    await asyncio.sleep(9)
+    desk.asks(desk.beat("anna"))
+    desk.asks(c.LeaveGroup(group_id="payments", at_ms=desk.now(), members=(c.Leaving("ben"),)))
+    await asyncio.sleep(9.9)
+    assert list(desk.coordinator.group("payments").members) == ["anna"]
+    await asyncio.sleep(0.2)
+    assert list(desk.coordinator.group("payments").members) == []
+
+
 async def test_an_expulsion_is_recorded_with_the_silence_that_led_to_it(desk: Desk, store: SlowStore) -> None:
     await desk.stable("anna")
     heard_ms = desk.now()

@@ -245,6 +245,18 @@ def test_whoever_waits_too_long_is_told_so_and_the_record_may_be_committed_still
     assert story.fetch(foo=(0,)).offsets == {FOO: 100}
 
 
+def test_each_record_has_its_own_deadline() -> None:
+    story = Story()
+    story.log_holds_back = True
+    first = story.commit(("foo", 0, 100))
+    story.passes(3_000)
+    second = story.commit(("foo", 0, 200))
+    story.passes(2_000)
+    assert (first.is_parked, second.is_parked) == (False, True)
+    story.passes(3_000)
+    assert second.codes == {FOO: E.COORDINATOR_NOT_AVAILABLE}
+
+
 def test_a_transaction_counts_after_a_commit_that_was_written_before_it() -> None:
     story = Story()
     story.log_holds_back = True
@@ -253,6 +265,15 @@ def test_a_transaction_counts_after_a_commit_that_was_written_before_it() -> Non
     story.the_log_commits()
     story.end_transaction(10, committed=True)
     assert story.fetch(foo=(0,)).offsets == {FOO: 100}
+
+
+def test_a_record_is_known_by_the_number_of_the_event_that_wrote_it() -> None:
+    story = Story()
+    story.log_holds_back = True
+    story.consumer("anna").asks_to_join()
+    story.commit(("foo", 0, 100))
+    numbers = {type(event).__name__: number for number, event in enumerate(story.history, 1)}
+    assert list(story.group.appends) == [numbers["GroupCreated"], numbers["OffsetsWritten"]]
 
 
 # Whoever else waits

@@ -72,12 +72,13 @@ def test_somebody_outside_commits_only_while_nobody_is_in() -> None:
 
 
 @behaviour("offset-commit.unknown-group-with-generation.v9")
+@pytest.mark.parametrize("generation", [0, 3])
 @pytest.mark.parametrize(
     ("knows", "code"), [(True, ErrorCode.GROUP_ID_NOT_FOUND), (False, ErrorCode.ILLEGAL_GENERATION)]
 )
-def test_a_generation_of_no_group_is_refused(knows: bool, code: ErrorCode) -> None:
+def test_a_generation_of_no_group_is_refused(knows: bool, code: ErrorCode, generation: int) -> None:
     story = Story()
-    request = story.commit(("foo", 0, 100), member_id="m", generation_id=3, knows_missing_groups=knows)
+    request = story.commit(("foo", 0, 100), member_id="m", generation_id=generation, knows_missing_groups=knows)
     assert request.codes == {FOO: code}
     assert not story.group.exists
 

@@ -120,9 +120,10 @@ def test_a_transaction_may_make_a_simple_group() -> None:
 
 
 @behaviour("txn-offset.unknown-group-with-generation")
-def test_a_generation_of_no_group_is_refused() -> None:
+@pytest.mark.parametrize("generation", [0, 5])
+def test_a_generation_of_no_group_is_refused(generation: int) -> None:
     story = Story()
-    request = story.commit_in_transaction(10, ("foo", 0, 100), generation_id=5, member_id="m")
+    request = story.commit_in_transaction(10, ("foo", 0, 100), generation_id=generation, member_id="m")
     assert request.codes == {FOO: ErrorCode.ILLEGAL_GENERATION}
     assert not story.group.exists
 
