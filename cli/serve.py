@@ -2,6 +2,7 @@
 
 regroup serve --port 9092 --topic orders:7
 regroup serve --port 0 --set group.initial.rebalance.delay.ms=0 --store /tmp/groups.db
+regroup serve --port 9092 --brokers 3       (then type: stop 1, start 1)
 """
 
 import argparse
@@ -19,6 +20,7 @@ from uuid import uuid4
 
 import structlog
 
+from regroup.cli.serve_prompt import BrokerPrompt
 from regroup.coordinator.settings import InvalidSetting, Settings, UnknownSetting
 from regroup.server.clock import Clock
 from regroup.server.emulator import Emulator
@@ -28,6 +30,7 @@ from regroup.storage.sqlite import open_store
 
 LEVELS = ("debug", "info", "warning", "error")
 LAST_PORT = 65_535
+MOST_BROKERS = 100
 MOST_PARTITIONS = 10_000
 """Of one topic, as with `num.partitions`."""
 
@@ -36,6 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--host", default="127.0.0.1", help="the address to listen on (default: this machine alone)")
     add("--port", type=port_number, default=9092, help="the port; 0 picks a free one (default: 9092)")
+    add(
+        "--brokers",
+        metavar="N",
+        type=number_of_brokers,
+        default=1,
+        help="brokers in this process, on the ports from --port on; groups live on the one that leads their partition "
+        "of __consumer_offsets. Type `stop 1` and `start 1` to stop and start one (default: 1)",
+    )
     add("--advertise", metavar="HOST:PORT", type=address, help="the address that clients are told, for containers")
     add("--store", metavar="FILE", type=Path, default=Path("regroup.db"), help="the history (default: regroup.db)")
     add(
@@ -69,6 +80,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     set_up_log(args.log_level, args.log_format)
+    for port in (args.port, args.advertise[1] if args.advertise else 0):
+        if port + args.brokers - 1 > LAST_PORT:
+            raise InvalidSetting(f"{args.brokers} brokers from port {port} on go past the last port, {LAST_PORT}.")
     settings, broker_settings = settings_from(texts_from(args.config) | dict(args.settings))
     return asyncio.run(serve(args, settings, broker_settings))
 
@@ -84,6 +98,7 @@ async def serve(args: argparse.Namespace, settings: Settings, broker_settings: B
         host=args.host,
         port=args.port,
         advertise=args.advertise,
+        brokers=args.brokers,
     )
     enough = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -97,13 +112,16 @@ async def serve(args: argparse.Namespace, settings: Settings, broker_settings: B
         hint = " Try --port 0." if error.errno == errno.EADDRINUSE else ""
         print(f"regroup serve: cannot listen on {args.host}:{args.port}: {error.strerror}.{hint}", file=sys.stderr)
         return 2
+    prompt = BrokerPrompt(emulator)
     try:
         for name, partitions in args.topics:
             await emulator.ensure_topic(name, partitions)
-        host, port = emulator.address
-        print(f"listening on {host}:{port}", flush=True)
+        print("listening on", ",".join(f"{host}:{port}" for host, port in emulator.addresses), flush=True)
+        if args.brokers > 1:
+            prompt.open()
         await enough.wait()
     finally:
+        prompt.close()
         await emulator.close()
     return 0
 
@@ -145,6 +163,13 @@ def port_number(text: str) -> int:
     """A number that TCP has a port for; 0 means any."""
     if not text.isdecimal() or int(text) > LAST_PORT:
         raise argparse.ArgumentTypeError(f"{text!r} is no port; write a number from 0 to {LAST_PORT}")
+    return int(text)
+
+
+def number_of_brokers(text: str) -> int:
+    """How many brokers."""
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_BROKERS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of brokers; write one from 1 to {MOST_BROKERS}")
     return int(text)
 
 

@@ -81,7 +81,7 @@ class Company:
     async def has_a_member(self, group: str, broker: int) -> str:
         """Somebody joins and syncs; the group is Stable at generation 1."""
         joined = await self.ask(broker, join_request(group), 3)
-        share = [g.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"mine")]
+        share = [g.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"")]
         request = g.SyncGroupRequest(group_id=group, generation_id=1, member_id=joined.member_id, assignments=share)
         assert (await self.ask(broker, request, 3)).error_code == 0
         return str(joined.member_id)
