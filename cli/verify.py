@@ -7,14 +7,14 @@ Ends with 0 if all holds, and with 1 and the position of the first fault if not.
 
 import argparse
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 from rich.console import Console
 from rich.progress import Progress
 
 from regroup.cli.history_arguments import add_store
 from regroup.coordinator.verification import Fault, Verifier
-from regroup.storage.records import Snapshot
+from regroup.storage.records import Record, Snapshot
 from regroup.storage.sqlite import open_store
 from regroup.storage.store import EventStore
 
@@ -41,7 +41,8 @@ async def verify(args: argparse.Namespace) -> int:
         first = faults[0].position
         print(f"The first fault is at position {first}: regroup replay {args.store} --at {first}")
         return 1
-    print(f"{last} events of {len(verifier.groups)} groups: every invariant holds, and the snapshots equal the fold.")
+    groups = f"{len(verifier.groups)} group{'' if len(verifier.groups) == 1 else 's'}"
+    print(f"{last} events, {groups}: every invariant holds, and the snapshots equal the fold.")
     return 0
 
 
@@ -51,15 +52,25 @@ async def fold(store: EventStore) -> tuple[Verifier, list[Fault]]:
     if store.trimmed_through:
         verifier.begin_from((await store.load_snapshots(store.trimmed_through))[1])
     faults: list[Fault] = []
+    last = store.trimmed_through
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("folding", total=store.last_position - store.trimmed_through)
         async for record in store.read(after=store.trimmed_through):
+            faults.extend(gap_before(record, last))
             faults.extend(verifier.faults_of(record))
+            last = record.position
             if record.position % 1000 == 0:
                 progress.update(task, completed=record.position - store.trimmed_through)
     faults.extend(verifier.faults_at_the_end())
     return verifier, sorted(faults)
+
+
+def gap_before(record: Record, last: int) -> Iterator[Fault]:
+    """Positions follow one another without a gap, whatever they are about."""
+    if record.position != last + 1:
+        whose = "(cluster)" if record.group is None else record.group
+        yield Fault(record.position, whose, f"The event before it, at position {record.position - 1}, is missing.")
 
 
 async def all_snapshots(store: EventStore) -> AsyncIterator[Snapshot]:

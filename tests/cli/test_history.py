@@ -1,0 +1,254 @@
+"""`regroup events`, `replay` and `verify` on a store that a real group has written."""
+
+import asyncio
+import json
+import shutil
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regroup.cli.main import main
+from regroup.coordinator.evolve import evolve
+from regroup.coordinator.group import Group
+from regroup.coordinator.history import history
+from regroup.coordinator.written import as_json
+from regroup.storage.sqlite import open_store
+from regroup.tests.clients.emulator import REGROUP, SECONDS, eventually
+from regroup.tests.clients.libraries import PRODUCERS, Wish
+from regroup.tests.clients.processes import Consume, Serve
+
+GROUP = "payments"
+COLUMNS = ["position", "group", "number", "reign", "at_ms", "type", "version", "payload", "cause"]
+
+
+def rows_of(store: Path, query: str = "SELECT * FROM events ORDER BY position") -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(store)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def test_jsonl_is_the_table_row_by_row(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["events", str(store), "--format", "jsonl"]) == 0
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [list(row) for row in printed] == [COLUMNS] * len(printed)
+    assert [row["position"] for row in printed] == list(range(1, len(printed) + 1))
+    assert printed == [
+        dict(zip(COLUMNS, (*row[:7], json.loads(row[7]), row[8] and json.loads(row[8])), strict=True))
+        for row in rows_of(store)
+    ]
+
+
+def test_text_has_a_line_for_each_event_with_its_reason_and_cause(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["events", str(store), "--group", GROUP]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    expected = rows_of(store, f"SELECT position, type FROM events WHERE \"group\" = '{GROUP}' ORDER BY position")
+    assert [(int(line.split()[0]), line.split()[3]) for line in lines] == expected
+    expelled = next(line for line in lines if "member-expelled" in line)
+    assert "because nothing was heard of it for its session timeout of 3000 ms" in expelled
+    assert "(session deadline rdkafka-" in expelled
+    assert any("orders-0 at 1" in line and "(OffsetCommit of rdkafka)" in line for line in lines)
+
+
+@pytest.mark.parametrize("form", ["text", "jsonl"])
+def test_events_begin_after_a_position_and_keep_to_a_group(
+    form: str, store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    last = rows_of(store)[-1][0]
+    assert main(["events", str(store), "--format", form, "--after", str(last - 3)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    assert main(["events", str(store), "--format", form, "--group", "nobody's"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_follow_goes_on_until_interrupted(serve: Serve) -> None:
+    emulator = serve("--topic", "orders:1")
+    words = [REGROUP, "events", emulator.store, "--follow", "--format", "jsonl"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as follower:
+        assert follower.stdout
+        assert follower.stderr
+        assert json.loads(follower.stdout.readline())["payload"]["name"] == "orders"
+        PRODUCERS["confluent-kafka"](emulator.address, [("invoices", 0, "makes the topic")])
+        assert json.loads(follower.stdout.readline())["payload"]["name"] == "invoices"
+        follower.send_signal(signal.SIGINT)
+        assert follower.wait(SECONDS) == 130
+        assert follower.stderr.read() == ""
+
+
+def test_replay_at_every_position_is_the_fold_up_to_there(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def folds() -> list[dict[str, Group]]:
+        states: list[dict[str, Group]] = []
+        async with await open_store(store, read_only=True) as opened:
+            events = {record.position: (record, event) async for record, event in history(opened)}
+            for position in range(opened.last_position + 1):
+                groups = dict(states[-1]) if states else {}
+                if position in events:
+                    record, event = events[position]
+                    groups[record.group] = evolve(groups.get(record.group) or Group(name=record.group), event)
+                states.append(groups)
+        return states
+
+    expected = asyncio.run(folds())
+    assert len({group.generation for groups in expected for group in groups.values()}) >= 4
+    for position, groups in enumerate(expected):
+        assert main(["replay", str(store), "--at", str(position)]) == 0
+        shown = json.loads(capsys.readouterr().out)
+        folded = {name: json.loads(json.dumps(as_json(group))) for name, group in groups.items()}
+        assert shown == {"position": position, "groups": folded}
+    assert main(["replay", str(store), "--group", GROUP]) == 0
+    assert json.loads(capsys.readouterr().out) == shown
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--at", "1000000"], "there is no position 1000000"),
+        (["--at", "-1"], "there is no position -1"),
+        (["--group", "nobody's"], f"known are: {GROUP}"),
+        (["--group", GROUP, "--at", "1"], "known are: none at all"),
+    ],
+)
+def test_replay_says_why_there_is_nothing_to_show(
+    words: list[str], complaint: str, store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", str(store), *words]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert complaint in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+def test_a_good_store_verifies(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = store.read_bytes()
+    assert main(["verify", str(store)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"{rows_of(store)[-1][0]} events, 1 group: every invariant holds")
+    assert store.read_bytes() == before
+    assert not list(store.parent.glob("groups.db-*")), "reading leaves nothing behind"
+
+
+def position_of(store: Path, kind: str, which: int = -1) -> int:
+    return int(rows_of(store, f"SELECT position FROM events WHERE type = '{kind}' ORDER BY position")[which][0])
+
+
+def change(store: Path, statement: str, *parameters: object) -> None:
+    with closing(sqlite3.connect(store)) as connection, connection:
+        assert connection.execute(statement, parameters).rowcount > 0, "something was changed"
+
+
+def a_generation_too_far(store: Path) -> int:
+    position = position_of(store, "generation-started", 1)
+    change(store, "UPDATE events SET payload = json_set(payload, '$.generation', 9) WHERE position = ?", position)
+    return position
+
+
+def a_leader_from_elsewhere(store: Path) -> int:
+    position = position_of(store, "generation-started", 1)
+    change(store, "UPDATE events SET payload = json_set(payload, '$.leader', 'me') WHERE position = ?", position)
+    return position
+
+
+def an_event_missing(store: Path) -> int:
+    position = position_of(store, "member-joined", 1)
+    change(store, "DELETE FROM events WHERE position = ?", position)
+    return position + 1
+
+
+def the_cluster_s_event_missing(store: Path) -> int:
+    position = position_of(store, "topic-created", 1)
+    change(store, "DELETE FROM events WHERE position = ?", position)
+    return position + 1
+
+
+def an_unreadable_event(store: Path) -> int:
+    position = position_of(store, "member-expelled")
+    change(store, "UPDATE events SET payload = '{}' WHERE position = ?", position)
+    return position
+
+
+def an_unknown_event(store: Path) -> int:
+    position = position_of(store, "member-expelled")
+    change(store, "UPDATE events SET type = 'member-abducted' WHERE position = ?", position)
+    return position
+
+
+def a_false_snapshot(store: Path) -> int:
+    ((position,),) = rows_of(store, f"SELECT min(position) FROM snapshots WHERE \"group\" = '{GROUP}'")
+    change(
+        store,
+        "UPDATE snapshots SET payload = json_set(payload, '$.generation', 77) WHERE position = ? AND \"group\" = ?",
+        position,
+        GROUP,
+    )
+    return int(position)
+
+
+def an_offset_in_the_snapshot_s_past(store: Path) -> int:
+    """The fold and the first snapshot after it disagree, so the fault is found where the snapshot was taken."""
+    change(
+        store,
+        "UPDATE events SET payload = json_set(payload, '$.offsets.orders.0.offset', 99) WHERE position = ?",
+        next(
+            row[0]
+            for row in rows_of(store, "SELECT position, payload FROM events WHERE type = 'offsets-committed'")
+            if "0" in json.loads(row[1])["offsets"]["orders"]
+        ),
+    )
+    return int(rows_of(store, f"SELECT min(position) FROM snapshots WHERE \"group\" = '{GROUP}'")[0][0])
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        a_generation_too_far,
+        a_leader_from_elsewhere,
+        an_event_missing,
+        the_cluster_s_event_missing,
+        an_unreadable_event,
+        an_unknown_event,
+        a_false_snapshot,
+        an_offset_in_the_snapshot_s_past,
+    ],
+)
+def test_verify_finds_where_a_store_was_tampered_with(
+    tamper: Callable[[Path], int], store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    position = tamper(store)
+    assert main(["verify", str(store)]) == 1
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert f"The first fault is at position {position}: regroup replay " in said.out
+
+
+def test_everything_can_be_read_while_it_is_being_written(
+    serve: Serve, consume: Consume, capsys: pytest.CaptureFixture[str]
+) -> None:
+    emulator = serve("--topic", "orders:2")
+    consumer = consume("confluent-kafka", Wish(emulator.address, GROUP, ["orders"]))
+    eventually(lambda: len(consumer.owned) == 2, "the assignment")
+    for turn in range(1, 4):
+        PRODUCERS["confluent-kafka"](emulator.address, [("orders", 0, f"#{turn}")])
+        wanted = {("orders", 0): turn}
+        eventually(lambda wanted=wanted: emulator.committed(GROUP) == wanted, "the commit")
+        for command in ("events", "replay", "verify"):
+            assert main([command, str(emulator.store)]) == 0
+            assert capsys.readouterr().err == ""
+
+
+def test_sqlite_itself_reads_a_store(store: Path) -> None:
+    query = "SELECT json_extract(payload, '$.generation') FROM events WHERE type = 'generation-started'"
+    assert [row[0] for row in rows_of(store, query)][:2] == [1, 2]
+    assert rows_of(store, "SELECT json_extract(payload, '$.generation') FROM snapshots WHERE \"group\" IS NOT NULL")
+
+
+@pytest.mark.skipif(not shutil.which("sqlite3"), reason="no sqlite3 shell here")
+def test_the_sqlite3_shell_reads_a_store(store: Path) -> None:
+    query = "SELECT json_extract(payload, '$.reason') FROM events WHERE type = 'member-expelled' LIMIT 1"
+    done = subprocess.run(["sqlite3", str(store), query], capture_output=True, text=True, check=True, timeout=SECONDS)
+    assert done.stdout == "nothing was heard of it for its session timeout of 3000 ms\n"
