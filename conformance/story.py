@@ -257,9 +257,9 @@ class Story:
 
     @property
     def short_session_ms(self) -> int:
-        """A session timeout that is over soon, and yet accepted."""
+        """A session timeout that is over soon, yet not before a slow machine has set the scene."""
         shortest = self.target.number("group.min.session.timeout.ms")
-        return max(800, 6000 if shortest is None else shortest)
+        return max(1500, 6000 if shortest is None else shortest)
 
     @property
     def initial_delay_ms(self) -> int:

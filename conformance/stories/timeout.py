@@ -140,9 +140,9 @@ async def silent_static_members_stay(tell: Story) -> None:
 @case("timeout.rebalance.nobody-rejoined-only-static-left", 1)
 async def nobody_joins_again(tell: Story) -> None:
     """When only silent static members are left, the group waits on, in the same generation."""
-    anna, ben, carla = await stable(tell, size=3, static=True, rebalance_timeout_ms=1000)
+    anna, ben, carla = await stable(tell, size=3, static=True, rebalance_timeout_ms=2000)
     left_with(await carla.leaves(), E.NONE)
-    await tell.passes(2.5)
+    await tell.passes(4.5)
     await tell.is_in("PreparingRebalance", members=2)
     waiting = [each.asks_to_join() for each in (anna, ben)]
     for each in waiting:
