@@ -15,12 +15,16 @@ async def load_groups(store: EventStore, until: int | None = None) -> dict[str, 
     after, groups = await load_snapshots(store, until)
     async for record in store.read(after=after, until=until):
         if record.group is not None:
-            group = groups.get(record.group) or Group(name=record.group)
-            try:
-                groups[record.group] = evolve(group, read(record))
-            except ILLEGIBLE as error:
-                raise damaged(f"Record {record.position}", error) from error
+            groups[record.group] = folded(groups.get(record.group) or Group(name=record.group), record)
     return groups
+
+
+def folded(group: Group, record: Record) -> Group:
+    """The group after what a record tells of it; raises StoreIsDamaged if that makes no sense."""
+    try:
+        return evolve(group, read(record))
+    except ILLEGIBLE as error:
+        raise damaged(f"Record {record.position}", error) from error
 
 
 async def load_snapshots(store: EventStore, until: int | None) -> tuple[int, dict[str, Group]]:

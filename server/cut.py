@@ -2,10 +2,9 @@
 
 from msgspec.structs import replace
 
-from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
-from regroup.coordinator.history import load_snapshots
-from regroup.coordinator.written import read, snapshot
+from regroup.coordinator.history import folded, load_snapshots
+from regroup.coordinator.written import snapshot
 from regroup.server.cluster_events import read_event
 from regroup.server.topics import SNAPSHOT_VERSION, Topics, from_snapshot, snapshot_of
 from regroup.server.topics import evolve as evolve_topics
@@ -23,8 +22,7 @@ async def make_cut(store: EventStore, at: int) -> None:
         if record.group is None:
             topics = evolve_topics(topics, read_event(record))
         else:
-            group = groups.get(record.group) or Group(name=record.group)
-            groups[record.group] = evolve(group, read(record))
+            groups[record.group] = folded(groups.get(record.group) or Group(name=record.group), record)
     await store.save_snapshots(at, [as_snapshot(record, groups, topics) for record in last.values()])
 
 

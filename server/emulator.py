@@ -10,6 +10,7 @@ await emulator.close()
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import TypeAlias
 from uuid import UUID
 
@@ -244,7 +245,8 @@ class Emulator:
             self._mending = asyncio.get_running_loop().create_task(self._reopen(), name="reopen the store")
 
     async def _reopen(self) -> None:
-        await self.store.close()
+        with suppress(StoreError):
+            await self.store.close()
         while True:
             await asyncio.sleep(REOPEN_PAUSE_S)
             try:
@@ -255,9 +257,13 @@ class Emulator:
                 self.cluster.reload(stored, reign)
                 await self.shares.start()
                 self.transactions.start()
+                if self.journal.failure:
+                    raise self.journal.failure
             except StoreError as error:
                 self._log.warning("store-still-fails", error=str(error))
-                await self.store.close()
+                self.journal.give_up(error)
+                with suppress(StoreError):
+                    await self.store.close()
             else:
                 self._log.info("store-reopened", position=self.store.last_position)
                 return

@@ -58,6 +58,12 @@ class CommitQueue:
             raise RuntimeError("The commit queue has not failed, so there is nothing to restart.")
         self._begin(store)
 
+    def give_up(self, error: StoreError) -> None:
+        """Fail now, as if an append had failed with this error. Nothing happens if one has."""
+        if self.failure is None:
+            self._writer.cancel()
+            self._stop(error)
+
     async def close(self) -> None:
         """Commit what is queued, then stop. The store stays open."""
         self._closing = True

@@ -78,6 +78,10 @@ class Journal:
         self.store = store
         self._queue.restart(store)
 
+    def give_up(self, error: StoreError) -> None:
+        """Fail as if an append had failed: the store has let somebody down who read it, or wrote past the journal."""
+        self._queue.give_up(error)
+
     async def close(self) -> None:
         """Make everything durable that was handed in, and stop. The store stays open."""
         await self._queue.close()
