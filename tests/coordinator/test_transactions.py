@@ -117,6 +117,7 @@ def test_a_transaction_may_make_a_simple_group() -> None:
     story = Story()
     assert story.commit_in_transaction(10, ("foo", 0, 100)).codes == {FOO: NONE}
     assert (story.state, story.group.protocol_type, story.generation) == (State.EMPTY, "", 0)
+    assert story.group.stored is None
 
 
 @behaviour("txn-offset.unknown-group-with-generation")
