@@ -140,6 +140,22 @@ class GroupCoordinator(Awaitable):
         if decision.group.appends:
             self._hand_to_the_log(name, group, decision.group)
 
+    def repeats(self, heartbeat: c.Heartbeat) -> Callable[[], bool]:
+        """To be asked when an accepted heartbeat comes once more: True if it has been accepted again.
+
+        A group is a value and `decide` is pure: as long as the group is the same, so is the answer.
+        """
+        name, member = heartbeat.group_id, heartbeat.member_id
+        group = self._groups.get(name)
+
+        def again() -> bool:
+            if self._groups.get(name) is not group or self._refusal is not None:
+                return False
+            self._heard[name][member] = self._now()
+            return True
+
+        return again
+
     def _record(self, name: str, decision: Decision, cause: Because | None) -> bool:
         """Fold and queue the events in one step; False if the disk has just failed."""
         first = decision.group.number - len(decision.events) + 1

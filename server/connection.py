@@ -12,6 +12,7 @@ from regroup.protocol.frames import FrameReader, RequestHeader, decode_request, 
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from regroup.server.exchange import Exchange, Handler
+from regroup.server.repetition import Repetition
 from regroup.storage.errors import StoreError
 
 READ_AHEAD_BYTES = 64 * 1024
@@ -48,6 +49,8 @@ class Connection(asyncio.Protocol):
         self._frames: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._current: Exchange | None = None
+        self._frame = b""
+        self._repetition: Repetition | None = None
         self._answers: list[bytes] = []
         self._gathered_bytes = 0
         self._is_serving = False
@@ -101,6 +104,8 @@ class Connection(asyncio.Protocol):
         self._current = None
         if message is not None:
             self._gather(exchange.header, message)
+        if exchange.again is not None and self._answers:
+            self._repetition = Repetition.of(self._frame, self._answers[-1], exchange.again)
         if not self._is_serving:
             self._serve()
 
@@ -138,6 +143,9 @@ class Connection(asyncio.Protocol):
         self._read_or_pause()
 
     def _look_at(self, frame: bytes) -> None:
+        if self._repetition is not None and (answer := self._repetition.answer_to(frame)) is not None:
+            self._keep(answer)
+            return
         try:
             header, request = decode_request(frame)
         except UnsupportedVersion as error:
@@ -153,6 +161,7 @@ class Connection(asyncio.Protocol):
         if handler is None:
             self._close(f"API {header.api_key} v{header.api_version} is not served here")
             return
+        self._frame = frame
         exchange = self._current = Exchange(self, header, request)
         try:
             handler(exchange)
@@ -176,6 +185,9 @@ class Connection(asyncio.Protocol):
         except ProtocolError as error:
             self._close(f"the answer cannot be sent: {error}")
             return
+        self._keep(answer)
+
+    def _keep(self, answer: bytes) -> None:
         self._answers.append(answer)
         self._gathered_bytes += len(answer)
 

@@ -9,6 +9,7 @@ from regroup.coordinator.written import Cause
 from regroup.protocol.apis import APIS
 from regroup.protocol.frames import RequestHeader
 from regroup.protocol.message import Message
+from regroup.server.repetition import Again
 
 if TYPE_CHECKING:
     from regroup.server.connection import Connection
@@ -21,12 +22,14 @@ class Exchange:
     or one after the client has left, does nothing. Until then the connection looks at no other request.
     """
 
-    __slots__ = ("connection", "header", "request", "when_lost")
+    __slots__ = ("again", "connection", "header", "request", "when_lost")
 
     def __init__(self, connection: "Connection", header: RequestHeader, request: Message) -> None:
         self.connection = connection
         self.header = header
         self.request = request
+        self.again: Again | None = None
+        """Set before the reply: while it says so, the connection answers the same bytes in the same way by itself."""
         self.when_lost: Callable[[], None] | None = None
         """Called if the connection goes before the answer came: whoever keeps `reply` may stop waiting."""
 

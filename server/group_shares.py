@@ -27,6 +27,9 @@ class Groups(Protocol):
     def submit(self, command: c.Command, answering: Answering | None = None, cause: Because | None = None) -> None:
         """Deal with a command now; `answering` is called once, now or later."""
 
+    def repeats(self, heartbeat: c.Heartbeat) -> Callable[[], bool]:
+        """To be asked when an accepted heartbeat comes once more: True if it has been accepted again."""
+
     def groups(self) -> Iterator[Group]:
         """Every group that exists."""
 
@@ -114,6 +117,9 @@ class GroupsOfBroker:
             self._shares.coordinators[share].submit(command, answering, cause)
         elif answering:
             answering(unavailable(command, ErrorCode.NOT_COORDINATOR))
+
+    def repeats(self, heartbeat: c.Heartbeat) -> Callable[[], bool]:
+        return self._shares.coordinators[self._shares.share_of(heartbeat.group_id)].repeats(heartbeat)
 
     def groups(self) -> Iterator[Group]:
         for coordinator in self._own():

@@ -29,6 +29,7 @@ from regroup.protocol.messages.describe import (
 )
 from regroup.protocol.messages.group import (
     HeartbeatRequest,
+    HeartbeatResponse,
     JoinGroupRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
@@ -120,7 +121,14 @@ class GroupApis:
             member_id=request.member_id,
             group_instance_id=request.group_instance_id,
         )
-        self._submit(exchange, command)
+        again = self._coordinator.repeats(command)
+
+        def reply(answer: Structure) -> None:
+            response = cast("HeartbeatResponse", answer)
+            exchange.again = None if response.error_code else again
+            exchange.reply(response)
+
+        self._coordinator.submit(command, reply, exchange.cause)
 
     def leave_group(self, exchange: Exchange) -> None:
         """Up to v2 one member leaves, and its own code stands at the top."""
