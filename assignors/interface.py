@@ -37,15 +37,20 @@ class AssignorError(Exception):
 class Cluster:
     """The leader's metadata: how many partitions each topic has, and in which racks their replicas are.
 
-    `racks[topic][partition]` lists the rack of each replica, None for a broker that names none.
+    `racks[topic][partition]` lists the rack of each replica, None for a broker that names none. A leader deals again
+    and again with the same metadata, so partitions are named once and not for every rebalance.
     """
 
     partitions_per_topic: Mapping[str, int]
     racks: Mapping[str, Sequence[Sequence[str | None]]] = field(default_factory=dict)
+    _named: dict[str, tuple[TopicPartition, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def partitions(self, topic: str) -> list[TopicPartition]:
+    def partitions(self, topic: str) -> tuple[TopicPartition, ...]:
         """All partitions of a topic, in order."""
-        return topic_partitions(topic, range(self.partitions_per_topic[topic]))
+        named = self._named.get(topic)
+        if named is None:
+            named = self._named[topic] = tuple(topic_partitions(topic, range(self.partitions_per_topic[topic])))
+        return named
 
     def replica_racks(self, topic: str) -> list[frozenset[str]]:
         """For each partition of the topic the racks in which a replica is."""
@@ -56,7 +61,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member as its leader sees it: the decoded Subscription and the `group.instance.id` from JoinGroup."""
+    """A member as its leader sees it: the decoded Subscription, each topic once, and the `group.instance.id`."""
 
     topics: tuple[str, ...]
     user_data: bytes | None = None

@@ -1,6 +1,6 @@
 """`range`: each topic by itself, cut into runs of neighbours, one run for each subscriber (KIP-881 adds racks)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from regroup.assignors.interface import (
@@ -10,7 +10,6 @@ from regroup.assignors.interface import (
     Member,
     known_topics,
     racks_matter,
-    subscribed_topics,
 )
 from regroup.assignors.seating import seats_by_topic, static_members_first
 from regroup.protocol.consumer_protocol import TopicPartition
@@ -29,19 +28,19 @@ class RangeAssignor(Assignor):
 
     def assign(self, cluster: Cluster, members: Mapping[str, Member]) -> Assignments:
         """Each member's runs. Their order by topic is that of Java's hash map; sorted, if racks were looked at."""
-        subscribed = java_hash_map_order(subscribed_topics(members))
+        order = static_members_first(members)
+        seats = seats_by_topic(order, members)
+        subscribed = java_hash_map_order(seats)
         topics = known_topics(cluster, subscribed)
         if len(topics) < len(subscribed):  # a smaller map may have fewer buckets
             topics = java_hash_map_order(topics)
-        order = static_members_first(members)
-        seats = seats_by_topic(order, members)
         assignments: Assignments = {member: [] for member in members}
         if cluster.racks and any(member.rack_id for member in members.values()):
             racks = {seat: members[name].rack_id for seat, name in enumerate(order)}
             shares = [TopicShares(topic, cluster, seats[topic], racks) for topic in topics]
             _deal_shares(shares, [assignments[name] for name in order])
         else:
-            _cut(cluster, {topic: seats[topic] for topic in topics}, [assignments[name] for name in order])
+            _cut(cluster, topics, seats, [assignments[name] for name in order])
         return assignments
 
 
@@ -49,32 +48,39 @@ Held = list[list[TopicPartition]]
 """What each member has, by its seat."""
 
 
-def _cut(cluster: Cluster, seats: Mapping[str, tuple[int, ...]], held: Held) -> None:
-    """Cut topics into runs; topics that agree in subscribers and size are cut at the same places."""
-    cuts: dict[tuple[tuple[int, ...], int], list[tuple[int, slice]]] = {}
-    for topic, subscribers in seats.items():
-        count = cluster.partitions_per_topic[topic]
-        runs = cuts.get((subscribers, count))
-        if runs is None:
-            runs = cuts[subscribers, count] = _runs(subscribers, count)
+def _cut(cluster: Cluster, topics: Sequence[str], seats: Mapping[str, list[int]], held: Held) -> None:
+    """Cut topics into runs; one that agrees in subscribers and size with that before it is cut at the same places."""
+    subscribers: list[int] = []
+    count = 0
+    runs: list[tuple[int, int, int]] = []
+    for topic in topics:
         partitions = cluster.partitions(topic)
-        for seat, run in runs:
-            held[seat] += partitions[run]
+        if len(seats[topic]) == 1:
+            held[seats[topic][0]] += partitions
+            continue
+        if len(partitions) != count or seats[topic] != subscribers:
+            subscribers, count = seats[topic], len(partitions)
+            runs = _runs(subscribers, count)
+        for seat, start, end in runs:
+            held[seat] += partitions[start:end]
 
 
-def _runs(subscribers: tuple[int, ...], count: int) -> list[tuple[int, slice]]:
+def _runs(subscribers: list[int], count: int) -> list[tuple[int, int, int]]:
+    """Seat, start and end of every run that is not empty."""
     share, larger_shares = divmod(count, len(subscribers))
-    longer = larger_shares * (share + 1)
-    ends = [*range(0, longer, share + 1), *range(longer, count, share or 1), count]
-    return [(seat, slice(start, end)) for seat, start, end in zip(subscribers, ends, ends[1:], strict=False)]
+    runs = []
+    start = 0
+    for place, seat in enumerate(subscribers[:count]):
+        end = start + share + (place < larger_shares)
+        runs.append((seat, start, end))
+        start = end
+    return runs
 
 
 class TopicShares:
     """One topic where racks are looked at: who may still have how much of it, and what is left."""
 
-    def __init__(
-        self, topic: str, cluster: Cluster, subscribers: tuple[int, ...], racks: Mapping[int, str | None]
-    ) -> None:
+    def __init__(self, topic: str, cluster: Cluster, subscribers: list[int], racks: Mapping[int, str | None]) -> None:
         self.subscribers = subscribers
         self.left = dict(enumerate(cluster.partitions(topic)))
         self.given: dict[int, list[TopicPartition]] = {seat: [] for seat in subscribers}
@@ -124,7 +130,7 @@ def _deal_shares(shares: list[TopicShares], held: Held) -> None:
 def _match_racks(shares: list[TopicShares]) -> None:
     together: dict[tuple[tuple[int, ...], int], list[TopicShares]] = {}
     for share in shares:
-        together.setdefault((share.subscribers, len(share.replica_racks)), []).append(share)
+        together.setdefault((tuple(share.subscribers), len(share.replica_racks)), []).append(share)
     for group in together.values():
         if len(group) > 1:
             _match_racks_of_all(group)

@@ -52,7 +52,14 @@ class MemberRecord(msgspec.Struct, rename="camel", frozen=True):
         """As the leader sees it; raises `ValueError` for user data that is not hexadecimal."""
         generation = NO_GENERATION if self.generation is None else max(self.generation, NO_GENERATION)
         owned = () if assignor.startswith("sticky") else self.had()
-        return Member(self.topics, self._user_data(assignor), owned, generation, self.rack or None, self.instance_id)
+        return Member(
+            tuple(dict.fromkeys(self.topics)),
+            self._user_data(assignor),
+            owned,
+            generation,
+            self.rack or None,
+            self.instance_id,
+        )
 
     def _user_data(self, assignor: str) -> bytes | None:
         if self.user_data_raw is not None:

@@ -17,15 +17,14 @@ def static_members_first(members: Mapping[str, Member]) -> list[str]:
     return by_instance + [name for name in by_id if name not in static]
 
 
-def seats_by_topic(order: Sequence[str], members: Mapping[str, Member]) -> dict[str, tuple[int, ...]]:
-    """For each topic the places of its subscribers in `order`. Members that subscribe alike are looked at once."""
-    seats_of: dict[tuple[str, ...], list[int]] = {}
-    for seat, member in enumerate(order):
-        seats_of.setdefault(members[member].topics, []).append(seat)
-    if len(seats_of) == 1:
-        return {topic: tuple(seats) for topics, seats in seats_of.items() for topic in topics}
-    by_topic: dict[str, set[int]] = {}
-    for topics, seats in seats_of.items():
-        for topic in topics:
-            by_topic.setdefault(topic, set()).update(seats)
-    return {topic: tuple(sorted(seats)) for topic, seats in by_topic.items()}
+def seats_by_topic(order: Sequence[str], members: Mapping[str, Member]) -> dict[str, list[int]]:
+    """For each topic the places of its subscribers in `order`; topics come as they are first met among `members`."""
+    subscriptions = dict.fromkeys([member.topics for member in members.values()])
+    if len(subscriptions) == 1:
+        everybody = list(range(len(order)))
+        return {topic: everybody for topics in subscriptions for topic in topics}
+    by_topic: dict[str, list[int]] = {topic: [] for topics in subscriptions for topic in topics}
+    for seat, name in enumerate(order):
+        for topic in members[name].topics:
+            by_topic[topic].append(seat)
+    return by_topic

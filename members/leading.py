@@ -34,7 +34,7 @@ def _read(member: JoinGroupResponseMember) -> Member:
     except MalformedConsumerProtocol as error:
         raise LeaderFailed(f"the subscription of member {member.member_id} cannot be read: {error}") from error
     return Member(
-        subscription.topics,
+        tuple(dict.fromkeys(subscription.topics)),
         subscription.user_data,
         subscription.owned_partitions,
         subscription.generation_id,

@@ -42,9 +42,7 @@ def java_hash_map_order(keys: Iterable[str], counted: int | None = None) -> list
 def in_hash_map_order(keys: Iterable[Key], hash_code: Callable[[Key], int], counted: int | None = None) -> list[Key]:
     """The same for distinct keys of any kind."""
     distinct = list(keys)
-    capacity = 16
-    while (len(distinct) if counted is None else counted) * 4 > capacity * 3:
-        capacity *= 2
-    codes = map(hash_code, distinct)
-    bucket = dict(zip(distinct, [(code ^ code >> 16) & (capacity - 1) for code in codes], strict=True))
-    return sorted(distinct, key=bucket.__getitem__)
+    last_bucket, grows_beyond = 15, 12
+    while (len(distinct) if counted is None else counted) > grows_beyond:
+        last_bucket, grows_beyond = 2 * last_bucket + 1, 2 * grows_beyond
+    return sorted(distinct, key=lambda key: ((code := hash_code(key)) ^ code >> 16) & last_bucket)
