@@ -55,7 +55,7 @@ def main() -> None:
         except Unavailable as reason:
             print(f"Heartbeats are not measured: {reason}.")
             return
-        addresses = {name: stack.enter_context(running(command)) for name, command in commands(Path(folder)).items()}
+        addresses = {name: stack.enter_context(running(command))[0] for name, command in commands(Path(folder)).items()}
         print("Thousand heartbeats a second, by connections × in flight on each")
         print(f"{'':11}{''.join(f'{name:>9}' for name in addresses)}{'/ best peer':>13}{'/ bare':>8}{'client':>9}")
         for load in LOADS:

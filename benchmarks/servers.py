@@ -44,12 +44,16 @@ def compiled_kfake(folder: Path) -> Path:
     return program
 
 
+def regroup(store: Path, initial_delay_ms: int) -> list[str]:
+    serve = [sys.executable, "-m", "regroup.cli", "serve", "--port", "0", "--log-level", "error"]
+    return [*serve, "--store", str(store), "--set", f"group.initial.rebalance.delay.ms={initial_delay_ms}"]
+
+
 def commands(folder: Path) -> dict[str, list[str]]:
     """How each coordinator is started, by name. Says in one line which one is missing."""
     python = sys.executable
-    serve = [python, "-m", "regroup.cli", "serve", "--port", "0", "--log-level", "error", "--store"]
     found = {
-        "regroup": [*serve, str(folder / "bench.db"), "--set", "group.initial.rebalance.delay.ms=0"],
+        "regroup": regroup(folder / "bench.db", initial_delay_ms=0),
         "mock": [python, "-c", MOCK],
         "bare": [python, str(HERE / "bare.py")],
     }
@@ -61,8 +65,8 @@ def commands(folder: Path) -> dict[str, list[str]]:
 
 
 @contextmanager
-def running(command: list[str]) -> Iterator[tuple[str, int]]:
-    """Its address, once it says that it listens; it is killed at the end."""
+def running(command: list[str]) -> Iterator[tuple[tuple[str, int], int]]:
+    """Its address, once it says that it listens, and its process id; it is killed at the end."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -71,6 +75,6 @@ def running(command: list[str]) -> Iterator[tuple[str, int]]:
                 raise Unavailable(f"{command[0]} ended without listening")
             address = next(word for word in words if word.count(":") == 1)
             host, _, port = address.partition(":")
-            yield host, int(port)
+            yield (host, int(port)), process.pid
         finally:
             process.kill()
