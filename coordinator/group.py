@@ -71,7 +71,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return next((protocol.metadata for protocol in self.protocols if protocol.name == protocol_name), b"")
 
     def offers(self, protocol_name: str) -> bool:
-        return any(protocol.name == protocol_name for protocol in self.protocols)
+        return protocol_name in [protocol.name for protocol in self.protocols]
 
 
 class ReservedId(msgspec.Struct, frozen=True):

@@ -65,7 +65,7 @@ def refuse_request(settings: Settings, group: Group, command: JoinGroup) -> Erro
 
 def is_full(group: Group, member_id: MemberId, limit: int) -> bool:
     """While members gather, those who wait are counted; later, those who are in (KIP-389)."""
-    if group.state is State.EMPTY:
+    if group.state is State.EMPTY or len(group.members) < limit:
         return False
     member = group.members.get(member_id)
     if group.state is State.PREPARING:
