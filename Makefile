@@ -4,7 +4,7 @@ BIN := .venv/bin
 ROOMS := $(patsubst %/py.typed,%,$(wildcard */py.typed))
 export MYPYPATH := .typing
 
-.PHONY: help demo install lock check format test test-all bench clean
+.PHONY: help demo install lock check format test test-all bench conformance clean
 help:  ## what can be made here
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
@@ -42,6 +42,9 @@ test: install  ## the tests a newcomer runs: at most six minutes
 
 test-all: install  ## every test, the slow ones too
 	$(BIN)/pytest -q -n auto
+
+conformance: install  ## tell every story to regroup, Apache Kafka, kfake and librdkafka's mock (needs Java, mvn and go)
+	$(BIN)/python tests/conformance/publish.py docs/conformance.md
 
 clean:  ## forget everything that was made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis demo dist

@@ -50,4 +50,4 @@ def of_member(member: Member, heard_ms: int) -> Deadline | None:
         return Deadline(at_ms, DeadlineKind.NEWCOMER, member.member_id, member.joined_at_ms)
     if member.waiting:
         return None
-    return Deadline(heard_ms + member.session_timeout_ms, DeadlineKind.SESSION, member.member_id, heard_ms)
+    return Deadline(heard_ms + member.session_timeout_after(heard_ms), DeadlineKind.SESSION, member.member_id, heard_ms)

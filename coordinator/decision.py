@@ -21,7 +21,8 @@ class Reply(msgspec.Struct, frozen=True):
     """An answer to a request that was held back."""
 
     place: Place
-    message: Structure
+    message: Structure | None
+    """None: as in Kafka, nobody will ever answer; the client gives up by itself."""
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -91,7 +92,7 @@ class Unfolding:
         """The present request waits."""
         self._parked = (answer, member)
 
-    def replies(self, answer: Waiting, member: MemberId, message: Structure) -> None:
+    def replies(self, answer: Waiting, member: MemberId, message: Structure | None) -> None:
         """A request that waited is answered."""
         self._replies.append(Reply((answer, member), message))
 

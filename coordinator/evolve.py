@@ -111,6 +111,8 @@ def static_member_replaced(group: Group, event: e.StaticMemberReplaced) -> Group
         session_timeout_ms=event.session_timeout_ms,
         rebalance_timeout_ms=event.rebalance_timeout_ms,
         protocols=event.protocols,
+        replaced_at_ms=event.at_ms,
+        replaced_session_timeout_ms=group.members[event.replaces].session_timeout_ms,
         is_newcomer=False,
         waiting=Waiting.JOIN if event.waits else None,
     )

@@ -70,6 +70,8 @@ def with_the_old_member_back(group: Group, append: Append) -> Group:
         protocols=old.protocols,
         session_timeout_ms=old.session_timeout_ms,
         rebalance_timeout_ms=old.rebalance_timeout_ms,
+        replaced_at_ms=old.replaced_at_ms,
+        replaced_session_timeout_ms=old.replaced_session_timeout_ms,
     )
     return replace(
         group,

@@ -31,16 +31,14 @@ def join_phase_prolonged(group: Group, event: e.JoinPhaseProlonged) -> Group:
 
 
 def generation_started(group: Group, event: e.GenerationStarted) -> Group:
+    """Everybody still has the share of before, to be looked at, until the leader has said what is new."""
     return replace(
         group,
         state=State.COMPLETING,
         generation=event.generation,
         protocol_name=event.protocol_name,
         leader=event.leader,
-        members={
-            name: replace(member, is_newcomer=False, waiting=None, assignment=b"")
-            for name, member in group.members.items()
-        },
+        members={name: replace(member, is_newcomer=False, waiting=None) for name, member in group.members.items()},
         join_phase=None,
         owes_sync=tuple(group.members),
         sync_deadline_ms=event.sync_deadline_ms,

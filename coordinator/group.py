@@ -61,10 +61,20 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     protocols: tuple[Protocol, ...]
     """In the member's order of preference."""
     joined_at_ms: int = 0
+    replaced_at_ms: int = 0
+    """When it took the place of an earlier process, as a static member."""
+    replaced_session_timeout_ms: int | None = None
+    """Of that process: Kafka's timer goes by it until the new one is heard again."""
     is_newcomer: bool = False
     """It has not completed a join phase yet."""
     waiting: Waiting | None = None
     assignment: bytes = b""
+
+    def session_timeout_after(self, heard_ms: int) -> int:
+        """How long the member may be silent after its last sign of life."""
+        if self.replaced_session_timeout_ms is not None and heard_ms <= self.replaced_at_ms:
+            return self.replaced_session_timeout_ms
+        return self.session_timeout_ms
 
     def metadata(self, protocol_name: str | None) -> bytes:
         """The member's subscription for one assignor; empty if it does not offer it."""

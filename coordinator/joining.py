@@ -95,7 +95,7 @@ def fits_in(group: Group, command: JoinGroup) -> bool:
 def join_with_reserved_id(now: Unfolding, settings: Settings, command: JoinGroup) -> Decision:
     """The second JoinGroup of a newcomer. A reserved id never belongs to a static member: Kafka fails inside."""
     if command.group_instance_id is not None:
-        return now.ends(answers.join_refused(ErrorCode.UNKNOWN_SERVER_ERROR, command.member_id))
+        return now.ends(answers.join_refused(ErrorCode.UNKNOWN_SERVER_ERROR, ""))
     return admit(now, settings, command, command.member_id)
 
 

@@ -6,7 +6,7 @@ from regroup.coordinator.commands import Heartbeat, LeaveGroup, Leaving
 from regroup.coordinator.decision import Decision, Unfolding
 from regroup.coordinator.events import MemberIdForgotten, MemberLeft
 from regroup.coordinator.group import Group, State
-from regroup.coordinator.phases import complete_join_phase_if_everybody_is_here, rebalance, remove
+from regroup.coordinator.phases import rebalance, remove
 from regroup.coordinator.settings import Settings
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import MemberResponse
@@ -29,10 +29,10 @@ def leave_group(settings: Settings, group: Group, command: LeaveGroup) -> Decisi
     if not command.group_id:
         return now.ends(answers.left(ErrorCode.INVALID_GROUP_ID))
     results = [leave(now, leaving) for leaving in command.members]
-    if len(now.group.members) < len(group.members):
-        rebalance(now, settings, "members left")
-    else:
-        complete_join_phase_if_everybody_is_here(now)
+    left = [each.member_id or each.group_instance_id or "" for each in results if each.error_code == ErrorCode.NONE]
+    if left:
+        # As in Kafka, also if only a reserved id was given back.
+        rebalance(now, settings, f"{', '.join(left)} left")
     return now.ends_behind_the_log(answers.left(ErrorCode.NONE, results))
 
 

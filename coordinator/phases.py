@@ -127,7 +127,8 @@ def start_generation(now: Unfolding, leader: MemberId) -> None:
 
 
 def remove(now: Unfolding, name: MemberId, event: MemberLeft | MemberExpelled) -> None:
-    """Take a member out. Its parked requests are answered, and its office passes on at once (facts: leader.leaves)."""
+    """Take a member out. A parked JoinGroup is answered, a parked SyncGroup never is (so Kafka does), and the office
+    of a leader passes on at once (facts: leader.leaves)."""
     member = now.group.members[name]
     now.happens(event)
     answer_the_removed(now, member)
@@ -140,4 +141,4 @@ def answer_the_removed(now: Unfolding, member: Member) -> None:
     if member.waiting is Waiting.JOIN:
         now.replies(Waiting.JOIN, member.member_id, answers.join_refused(ErrorCode.UNKNOWN_MEMBER_ID, ""))
     elif member.waiting is Waiting.SYNC:
-        now.replies(Waiting.SYNC, member.member_id, answers.sync_refused(ErrorCode.UNKNOWN_MEMBER_ID))
+        now.replies(Waiting.SYNC, member.member_id, None)

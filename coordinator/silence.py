@@ -53,7 +53,7 @@ def sync_phase_over(now: Unfolding, settings: Settings, command: DeadlinePassed)
 
 
 def session_over(now: Unfolding, settings: Settings, command: DeadlinePassed) -> None:
-    timeout_ms = now.group.members[command.member].session_timeout_ms
+    timeout_ms = now.group.members[command.member].session_timeout_after(command.last_heard_ms or 0)
     expel(now, settings, command, timeout_ms, f"nothing was heard of it for its session timeout of {timeout_ms} ms")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 from regroup.coordinator.group import Member
 from regroup.protocol.consumer_protocol import MalformedConsumerProtocol, decode_subscribed_topics
+from regroup.protocol.java_order import java_hash_map_order
 
 CONSUMER = "consumer"
 """The protocol type whose subscriptions the coordinator can read; all others are opaque to it."""
@@ -13,14 +14,14 @@ CONSUMER = "consumer"
 def chosen_protocol(members: Collection[Member]) -> str:
     """Each member votes for the first of its protocols that all support; most votes win (facts 3f).
 
-    A tie goes to the candidate that the first member lists first; Kafka leaves it to a hash map.
+    A tie goes to the candidate that Java's hash map of the votes shows first, so that ours is Kafka's own choice.
     """
     first = next(iter(members))
     candidates = [protocol.name for protocol in first.protocols if supported_by_all(protocol.name, members)]
     votes = Counter(
         next(protocol.name for protocol in member.protocols if protocol.name in candidates) for member in members
     )
-    return max(candidates, key=lambda name: votes[name])
+    return max(java_hash_map_order(votes), key=lambda name: votes[name])
 
 
 def supported_by_all(protocol_name: str, members: Collection[Member]) -> bool:

@@ -43,7 +43,7 @@ class WaitingRoom:
         name = decision.group.name
         for reply in decision.replies:
             parked = self._parked.pop((name, reply.place), None)
-            if parked:
+            if parked and reply.message is not None:
                 yield parked, reply.message
         for settled in decision.settled:
             for request, message in self._behind.pop((name, settled.append), ()):

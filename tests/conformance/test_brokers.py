@@ -14,11 +14,6 @@ from regroup.conformance.runner import Outcome, Plan, Verdict, run
 from regroup.conformance.target import Target
 
 STILL_DIFFERENT = {
-    "describe.completing.shares-of-before",
-    "join.pending.with-instance-id",
-    "leave.completing.parked-sync-unanswered",
-    "leave.pending-member",
-    "static.replace.session-timer-uses-old-timeout",
     "validation.v0-offset-apis-in-kraft",
     "validation.versions-of-the-group-apis",
 }

@@ -172,7 +172,7 @@ def test_every_answer_can_be_sent_in_every_version_of_its_asker(moves: list[Move
 
     def watch(command: c.Command, before: Group, decision: Decision) -> None:
         sent = [(command, decision.answer)] if decision.answer else []
-        sent += [(player.parked[reply.place], reply.message) for reply in decision.replies]
+        sent += [(player.parked[reply.place], reply.message) for reply in decision.replies if reply.message]
         for asked, answer in sent:
             response = as_sent(answer)
             for version in versions_of(response, asked):

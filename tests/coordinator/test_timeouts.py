@@ -378,3 +378,16 @@ def test_an_expulsion_says_when_the_member_was_last_heard_and_how_long_it_was_wa
     expelled = next(event for event in story.history if type(event).__name__ == "MemberExpelled")
     assert (expelled.last_heard_ms, expelled.timeout_ms) == (heard_ms, session_timeout_ms)
     assert expelled.at_ms == heard_ms + session_timeout_ms
+
+
+@behaviour("static.replace.session-timer-uses-old-timeout")
+def test_a_replaced_static_member_is_timed_as_its_predecessor_until_it_is_heard() -> None:
+    story = Story()
+    _, ben = story.stable("anna", "ben", static=True)
+    ben.restarts()
+    ben.session_timeout_ms = 30_000
+    ben.asks_to_join()
+    assert story.ms_left(DeadlineKind.SESSION, "ben-2") == 10_000
+    story.passes(1_000)
+    ben.beats()
+    assert story.ms_left(DeadlineKind.SESSION, "ben-2") == 30_000
