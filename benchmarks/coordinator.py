@@ -14,7 +14,7 @@ from regroup.coordinator.decide import decide
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group, Protocol
 from regroup.coordinator.settings import Settings
-from regroup.coordinator.written import read, written
+from regroup.coordinator.written import Cause, read, written, written_cause
 from regroup.protocol.consumer_protocol import Subscription, encode_subscription
 from regroup.storage.records import Record
 
@@ -39,8 +39,9 @@ class Band:
     def tell(self, kind: type[c.Command], /, **fields: object) -> None:
         decision = decide(SETTINGS, self.group, kind(group_id="payments", at_ms=self.now_ms, **fields))
         first = self.group.number + 1
+        cause = written_cause(Cause(api=kind.__name__, connection="0-1", correlation_id=first, client_id="consumer-1"))
         for number, event in enumerate(decision.events, first):
-            new = written("payments", number, 1, event, None)
+            new = written("payments", number, 1, event, cause)
             self.records.append(
                 Record(*(getattr(new, field) for field in new.__struct_fields__), len(self.records) + 1)
             )
