@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -22,6 +23,7 @@ from regroup.storage.schema import APPLICATION_ID, MIGRATIONS, Migration, migrat
 
 HEADER_BYTES = 100
 MAGIC = b"SQLite format 3\0"
+SHARED_MEMORY_BYTES = 32 * 1024
 
 
 def inspect(path: Path, *, newest: int = len(MIGRATIONS)) -> int:
@@ -89,11 +91,19 @@ def uri_for_reading(path: Path) -> tuple[str, bool]:
     Without it nobody has the file open, and a plain read-only connection would leave new files behind; so it is read
     as if nobody ever would, and whoever reads looks with `fingerprint` whether somebody came.
     """
-    if beside(path, "-shm").exists():
+    if has_content(beside(path, "-shm")):
         return uri(path, "mode=ro"), False
-    if beside(path, "-wal").exists():
+    if has_content(beside(path, "-wal")):
         return uri(path, "mode=ro&vfs=unix-none"), True
     return uri(path, "immutable=1"), True
+
+
+def has_content(path: Path) -> bool:
+    """A full disk leaves SQLite's files empty, and nobody can have a store open through them."""
+    try:
+        return path.stat().st_size > 0
+    except FileNotFoundError:
+        return False
 
 
 def fingerprint(path: Path) -> tuple[object, ...]:
@@ -153,11 +163,19 @@ def explained(path: Path) -> Iterator[None]:
         raise explain(path, error) from error
 
 
+def is_full(folder: Path) -> bool:
+    """Whether SQLite finds no room for its shared memory; it calls that an input/output error."""
+    try:
+        return shutil.disk_usage(folder).free < SHARED_MEMORY_BYTES
+    except OSError:
+        return False
+
+
 def explain(path: Path, error: sqlite3.Error) -> StoreError:
     """What an error of SQLite means for a store, and what to do."""
     # An extended code carries the plain one in its lowest byte.
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
-        case sqlite3.SQLITE_FULL:
+        case code if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and is_full(path.parent)):
             return StoreIsFull(f"There is no room for {path} to grow: free some disk space. Nothing was stored.")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
             return StoreIsReadOnly(f"{path} cannot be written: open it for writing, on a disk that allows it.")
