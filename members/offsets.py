@@ -1,10 +1,10 @@
 """Where a consumer stands in its partitions: positions, what was committed, and the commits that are under way."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from regroup.members import requests
-from regroup.members.reactions import Forgets, Then, reaction_to
+from regroup.members.reactions import Forgets, Reaction, Then, reaction_to
 from regroup.members.settings import ConsumerSettings
 from regroup.members.standing import Phase, Standing
 from regroup.members.steps import Change, CommitEnded, ConsumerError, ErrorKind, PositionsFound
@@ -13,7 +13,11 @@ from regroup.members.wire import NoAnswer, Wire
 from regroup.protocol.consumer_protocol import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
-from regroup.protocol.messages.offsets import OffsetCommitResponse, OffsetFetchResponse
+from regroup.protocol.messages.offsets import (
+    OffsetCommitResponse,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartitions,
+)
 
 
 @dataclass(eq=False, slots=True)
@@ -115,17 +119,18 @@ class Offsets:
             self._pause(commit, ConsumerError(ErrorKind.RETRIABLE_COMMIT_FAILED, answer.reason))
             return
         assert isinstance(answer, OffsetCommitResponse)
-        codes = [each.error_code for topic in answer.topics for each in topic.partitions if each.error_code]
-        if not codes:
+        codes = (each.error_code for topic in answer.topics for each in topic.partitions)
+        code = _first_that_counts(codes, after=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if code == ErrorCode.NONE:
             self._end(commit, None)
             return
-        reaction = reaction_to(OffsetCommitResponse, codes[0])
+        reaction = reaction_to(OffsetCommitResponse, code)
         if reaction.finds_coordinator:
-            self.wire.forget_coordinator(ErrorCode.named(codes[0]))
+            self.wire.forget_coordinator(ErrorCode.named(code))
         if reaction.then is Then.AFTER_BACKOFF:
-            self._pause(commit, ConsumerError(reaction.kind, "the offsets were not committed", codes[0]))
+            self._pause(commit, ConsumerError(reaction.kind, "the offsets were not committed", code))
         else:
-            self._end(commit, self._refused(codes[0], unchanged))
+            self._end(commit, self._refused(code, unchanged))
 
     def _refused(self, code: int, unchanged: bool) -> ConsumerError:
         """An answer to an older generation says nothing about this one."""
@@ -208,9 +213,12 @@ class Offsets:
             for topic in group.topics
             for each in topic.partitions
         }
-        code = group.error_code or next((each.error_code for each in told.values() if each.error_code), 0)
-        if code:
-            self._fetch_refused(code)
+        if group.error_code:
+            self._fetch_refused(reaction_to(OffsetFetchResponse, group.error_code), group.error_code)
+            return
+        codes = (each.error_code for each in told.values())
+        if code := _first_that_counts(codes, after=ErrorCode.UNSTABLE_OFFSET_COMMIT):
+            self._fetch_refused(reaction_to(OffsetFetchResponsePartitions, code), code)
             return
         found: dict[TopicPartition, int | None] = {
             each: (told[each].committed_offset if each in told and told[each].committed_offset >= 0 else None)
@@ -224,8 +232,7 @@ class Offsets:
                 self.positions.setdefault(each, offset)
         self.changes.append(PositionsFound(found))
 
-    def _fetch_refused(self, code: int) -> None:
-        reaction = reaction_to(OffsetFetchResponse, code)
+    def _fetch_refused(self, reaction: Reaction, code: int) -> None:
         if reaction.finds_coordinator:
             self.wire.forget_coordinator(ErrorCode.named(code))
         if reaction.then is Then.RAISE:
@@ -248,3 +255,9 @@ class Offsets:
             moments += [self._fetch_at_ms] if self._wants_fetch else []
             moments += [self._auto_commit_at_ms] if self._commits_by_clock else []
         return min(moments, default=None)
+
+
+def _first_that_counts(codes: Iterable[int], after: ErrorCode) -> int:
+    """The first error of several partitions; one code counts only where there is no other."""
+    errors = [code for code in codes if code != ErrorCode.NONE]
+    return next((code for code in errors if code != after), errors[0] if errors else ErrorCode.NONE)

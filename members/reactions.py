@@ -2,19 +2,25 @@
 
     reaction_to(JoinGroupResponse, ErrorCode.NOT_COORDINATOR)      look the coordinator up, try again after a pause
 
-A code that has no row is unexpected: it comes out of poll().
+A code that has no row comes out of poll(), or is tried again, as the API's last column says.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from msgspec import Struct
+
 from regroup.members.steps import ErrorKind
 from regroup.protocol.errors import ErrorCode as E
-from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorResponse
 from regroup.protocol.messages.group import HeartbeatResponse, JoinGroupResponse, SyncGroupResponse
-from regroup.protocol.messages.offsets import OffsetCommitResponse, OffsetFetchResponse
+from regroup.protocol.messages.offsets import (
+    OffsetCommitResponse,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartitions,
+)
 
 
 class Then(Enum):
@@ -59,11 +65,6 @@ COMMIT_AGAIN: Final = Reaction(Then.AFTER_BACKOFF, kind=ErrorKind.RETRIABLE_COMM
 COMMIT_ELSEWHERE: Final = Reaction(Then.AFTER_BACKOFF, finds_coordinator=True, kind=ErrorKind.RETRIABLE_COMMIT_FAILED)
 
 FIND_COORDINATOR: Final[dict[int, Reaction]] = {
-    E.COORDINATOR_NOT_AVAILABLE: AGAIN,
-    E.COORDINATOR_LOAD_IN_PROGRESS: AGAIN,
-    E.NOT_COORDINATOR: AGAIN,
-    E.REQUEST_TIMED_OUT: AGAIN,
-    E.NETWORK_EXCEPTION: AGAIN,
     E.GROUP_AUTHORIZATION_FAILED: REFUSED,
     E.INVALID_GROUP_ID: REFUSED,
 }
@@ -121,26 +122,42 @@ OFFSET_COMMIT: Final[dict[int, Reaction]] = {
 }
 
 OFFSET_FETCH: Final[dict[int, Reaction]] = {
-    E.COORDINATOR_LOAD_IN_PROGRESS: AGAIN,
-    E.UNSTABLE_OFFSET_COMMIT: AGAIN,
     E.COORDINATOR_NOT_AVAILABLE: LOOK_UP,
     E.NOT_COORDINATOR: LOOK_UP,
     E.GROUP_AUTHORIZATION_FAILED: REFUSED,
+}
+
+OFFSET_FETCH_PARTITION: Final[dict[int, Reaction]] = {
+    E.UNSTABLE_OFFSET_COMMIT: AGAIN,
     E.TOPIC_AUTHORIZATION_FAILED: REFUSED,
 }
 
-TABLES: Final[dict[type[Message], tuple[dict[int, Reaction], Reaction]]] = {
-    FindCoordinatorResponse: (FIND_COORDINATOR, UNEXPECTED),
-    JoinGroupResponse: (JOIN_GROUP, UNEXPECTED),
-    SyncGroupResponse: (SYNC_GROUP, UNEXPECTED),
-    HeartbeatResponse: (HEARTBEAT, AGAIN),
-    OffsetCommitResponse: (OFFSET_COMMIT, UNEXPECTED),
-    OffsetFetchResponse: (OFFSET_FETCH, UNEXPECTED),
+
+def _raise(code: int) -> Reaction:
+    return UNEXPECTED
+
+
+def _again(code: int) -> Reaction:
+    return AGAIN
+
+
+def _again_if_retriable(code: int) -> Reaction:
+    return AGAIN if code in frozenset(E) and E(code).retriable else UNEXPECTED
+
+
+TABLES: Final[dict[type[Struct], tuple[dict[int, Reaction], Callable[[int], Reaction]]]] = {
+    FindCoordinatorResponse: (FIND_COORDINATOR, _again_if_retriable),
+    JoinGroupResponse: (JOIN_GROUP, _raise),
+    SyncGroupResponse: (SYNC_GROUP, _raise),
+    HeartbeatResponse: (HEARTBEAT, _again),
+    OffsetCommitResponse: (OFFSET_COMMIT, _raise),
+    OffsetFetchResponse: (OFFSET_FETCH, _again_if_retriable),
+    OffsetFetchResponsePartitions: (OFFSET_FETCH_PARTITION, _raise),
 }
-"""For each response its table, and what is done about all other codes."""
+"""For each response, or part of one, its table, and what is done about all other codes."""
 
 
-def reaction_to(response: type[Message], code: int) -> Reaction:
+def reaction_to(response: type[Struct], code: int) -> Reaction:
     """The row for a code other than 0, also for one that Kafka does not have."""
     table, otherwise = TABLES[response]
-    return table.get(code, otherwise)
+    return table.get(code) or otherwise(code)

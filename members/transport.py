@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from regroup.members.happenings import Answered, Unanswered
 from regroup.members.steps import Outgoing
 from regroup.protocol.apis import APIS
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.fields import Versions
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import (
@@ -58,6 +59,9 @@ NEWEST_USED: Final[dict[int, int]] = {
 may send its clients back to their first addresses (KIP-1102)."""
 
 
+_OF_ONE_PARTITION: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
 def version_for(message: Message, spoken: Versions) -> int | None:
     """The newest version that both sides speak, None if there is none."""
     key = message.api_key
@@ -100,15 +104,15 @@ def as_newest(request: Message, response: Message, version: int) -> Message:
             )
             return replace(response, coordinators=[found])
         case OffsetFetchResponse() if version < 8 and isinstance(request, OffsetFetchRequest):
-            return replace(response, groups=[_as_group(request.group_id, response)])
+            return replace(response, groups=[_as_group(request.group_id, response, version)])
         case _:
             return response
 
 
-def _as_group(group_id: str, response: OffsetFetchResponse) -> OffsetFetchResponseGroup:
+def _as_group(group_id: str, response: OffsetFetchResponse, version: int) -> OffsetFetchResponseGroup:
     return OffsetFetchResponseGroup(
         group_id=group_id,
-        error_code=response.error_code,
+        error_code=_error_of_all(response) if version < 2 else response.error_code,
         topics=[
             OffsetFetchResponseTopics(
                 name=topic.name,
@@ -126,3 +130,9 @@ def _as_group(group_id: str, response: OffsetFetchResponse) -> OffsetFetchRespon
             for topic in response.topics
         ],
     )
+
+
+def _error_of_all(response: OffsetFetchResponse) -> int:
+    """Before v2 an error of the whole group stands at its partitions."""
+    codes = (each.error_code for topic in response.topics for each in topic.partitions)
+    return next((code for code in codes if code and code not in _OF_ONE_PARTITION), 0)

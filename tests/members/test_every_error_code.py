@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from regroup.members.happenings import Commit, EnforceRebalance, Poll
-from regroup.members.reactions import (
-    FIND_COORDINATOR,
-    HEARTBEAT,
-    JOIN_GROUP,
-    OFFSET_COMMIT,
-    OFFSET_FETCH,
-    SYNC_GROUP,
-    Forgets,
-    Reaction,
-    Then,
-)
 from regroup.members.standing import Phase
 from regroup.members.steps import CommitEnded, ErrorKind, PartitionsLost
 from regroup.protocol.consumer_protocol import TopicPartition
@@ -40,35 +31,54 @@ if TYPE_CHECKING:
 ORDERS_0 = TopicPartition("orders", 0)
 FAILURES = [code for code in ErrorCode if code != ErrorCode.NONE]
 
+JAVA = (Path(__file__).parent / "java_consumer.txt").read_text(encoding="utf-8")
+ROWS = {
+    (api, code): what for api, code, what in re.findall(r"^(\w[\w-]+) {2,}(\w[\w ]*?) {2,}(.+)$", JAVA, re.MULTILINE)
+}
+RETRIABLE = frozenset(JAVA.partition("RetriableException):")[2].split())
+THROWN = {
+    "CommitFailedException": ErrorKind.COMMIT_FAILED,
+    "FencedInstanceIdException": ErrorKind.FENCED,
+    "RebalanceInProgressException": ErrorKind.REBALANCE_IN_PROGRESS,
+}
+
+
+def java(api: str, code: ErrorCode) -> str:
+    """What the Java client does about this code in this answer."""
+    candidates = [code.name, *(["any retriable code"] if code.name in RETRIABLE else []), "any other code"]
+    return next(ROWS[api, each] for each in candidates if (api, each) in ROWS)
+
 
 def names(code: ErrorCode) -> str:
     return code.name
 
 
-def check_identity(stage: Stage, reaction: Reaction) -> None:
+def check_identity(stage: Stage, does: str) -> None:
     generation = stage.consumer.generation
-    expected = {
-        Forgets.NOTHING: (1, "anna"),
-        Forgets.GENERATION: (-1, "anna"),
-        Forgets.MEMBER_ID: (-1, ""),
-    }[reaction.forgets]
-    assert (generation.number, generation.member_id) == expected
+    number = -1 if "loses" in does else 1
+    member_id = "" if "loses member id" in does else "anna"
+    assert (generation.number, generation.member_id) == (number, member_id)
 
 
-def check_whereabouts(stage: Stage, reaction: Reaction, request: str) -> None:
+def check_whereabouts(stage: Stage, does: str, request: str) -> None:
     """It looks the coordinator up, asks again at once or after a pause, or throws."""
-    if reaction.then is Then.RAISE:
-        assert len(stage.raised) == 1
-        assert stage.raised[0].fatal is reaction.fatal
+    assert len(stage.raised) == ("throws" in does)
+    if "throws" in does:
         return
-    assert stage.raised == []
-    if reaction.finds_coordinator:
+    if "looks up" in does:
         assert stage.names() == ["FindCoordinator"]
         stage.coordinator_found()
-    if reaction.then is Then.AFTER_BACKOFF:
+    if "pauses" in does:
         assert request not in stage.names()
         stage.pass_time(100)
     assert request in stage.names()
+
+
+def test_every_row_of_the_table_is_about_a_code_that_exists() -> None:
+    codes = {code.name for code in ErrorCode} | {"any retriable code", "any other code"}
+    assert {code for _, code in ROWS} <= codes
+    assert len(ROWS) == 38
+    assert {code.name for code in ErrorCode if code.retriable} == RETRIABLE
 
 
 @pytest.mark.parametrize("code", FAILURES, ids=names)
@@ -77,14 +87,14 @@ def test_join_group_refused(stage: Stage, code: ErrorCode) -> None:
     stage.said.clear()
     stage.when(EnforceRebalance())
     stage.answer(JoinGroupRequest, JoinGroupResponse(error_code=code, member_id="given"))
-    if code == ErrorCode.MEMBER_ID_REQUIRED:
+    does = java("JoinGroup", code)
+    if "takes the given id" in does:
         assert (stage.consumer.generation.number, stage.consumer.generation.member_id) == (-1, "given")
         assert stage.names() == ["JoinGroup"]
         return
-    reaction = JOIN_GROUP.get(code, Reaction(Then.RAISE))
-    check_identity(stage, reaction)
-    check_whereabouts(stage, reaction, "JoinGroup")
-    assert bool(stage.all(PartitionsLost)) is (reaction.forgets is not Forgets.NOTHING)
+    check_identity(stage, does)
+    check_whereabouts(stage, does, "JoinGroup")
+    assert bool(stage.all(PartitionsLost)) is ("loses" in does)
 
 
 @pytest.mark.parametrize("code", FAILURES, ids=names)
@@ -93,10 +103,10 @@ def test_sync_group_refused(stage: Stage, code: ErrorCode) -> None:
     stage.coordinator_found()
     stage.joined()
     stage.answer(SyncGroupRequest, SyncGroupResponse(error_code=code))
-    reaction = SYNC_GROUP.get(code, Reaction(Then.RAISE))
-    check_identity(stage, reaction)
-    check_whereabouts(stage, reaction, "JoinGroup")
-    if reaction.then is Then.RAISE:
+    does = java("SyncGroup", code)
+    check_identity(stage, does)
+    check_whereabouts(stage, does, "JoinGroup")
+    if "throws" in does:
         stage.when(Poll())
         assert "JoinGroup" in stage.names()
 
@@ -107,10 +117,10 @@ def test_heartbeat_refused(stage: Stage, code: ErrorCode) -> None:
     stage.said.clear()
     stage.pass_time(3_000)
     stage.heartbeat_answered(code)
-    reaction = HEARTBEAT.get(code, Reaction(Then.AFTER_BACKOFF))
-    check_identity(stage, reaction)
-    assert bool(stage.all(PartitionsLost)) is (reaction.forgets is not Forgets.NOTHING and not stage.raised)
-    check_whereabouts(stage, reaction, "JoinGroup" if reaction.then is Then.AT_ONCE else "Heartbeat")
+    does = java("Heartbeat", code)
+    check_identity(stage, does)
+    assert bool(stage.all(PartitionsLost)) is ("loses" in does and "throws" not in does)
+    check_whereabouts(stage, does, "JoinGroup" if "at once" in does else "Heartbeat")
 
 
 @pytest.mark.parametrize("code", FAILURES, ids=names)
@@ -118,7 +128,7 @@ def test_find_coordinator_refused(stage: Stage, code: ErrorCode) -> None:
     stage.subscribed()
     refusal = Coordinator(key="payments", node_id=-1, host="", port=-1, error_code=code)
     stage.answer(FindCoordinatorRequest, FindCoordinatorResponse(coordinators=[refusal]))
-    check_whereabouts(stage, FIND_COORDINATOR.get(code, Reaction(Then.RAISE)), "FindCoordinator")
+    check_whereabouts(stage, java("FindCoordinator", code), "FindCoordinator")
 
 
 @pytest.mark.parametrize("wait", [False, True], ids=["async", "sync"])
@@ -128,16 +138,18 @@ def test_offset_commit_refused(stage: Stage, code: ErrorCode, wait: bool) -> Non
     stage.said.clear()
     stage.when(Commit({ORDERS_0: 7}, wait=wait))
     stage.commit_answered(code)
-    reaction = OFFSET_COMMIT.get(code, Reaction(Then.RAISE))
+    does = java("OffsetCommit", code)
     ended = stage.all(CommitEnded)
-    check_identity(stage, reaction)
-    if wait and reaction.then is Then.AFTER_BACKOFF:
-        assert ended == []
-        check_whereabouts(stage, reaction, "OffsetCommit")
-    else:
-        assert ended[0].error is not None
-        assert (ended[0].error.kind, ended[0].error.code) == (reaction.kind, code)
+    check_identity(stage, does)
     assert stage.raised == []
+    if wait and "pauses" in does:
+        assert ended == []
+        check_whereabouts(stage, does, "OffsetCommit")
+        return
+    thrown = ErrorKind.RETRIABLE_COMMIT_FAILED if "pauses" in does else THROWN.get(does.split()[-1], ErrorKind.GROUP)
+    assert ended[0].error is not None
+    assert (ended[0].error.kind, ended[0].error.code) == (thrown, code)
+    assert ("JoinGroup" in stage.names()) is (code == ErrorCode.REBALANCE_IN_PROGRESS or "loses" in does)
 
 
 @pytest.mark.parametrize("code", FAILURES, ids=names)
@@ -145,7 +157,9 @@ def test_offset_commit_refused(stage: Stage, code: ErrorCode, wait: bool) -> Non
 def test_offset_fetch_refused(stage: Stage, code: ErrorCode, level: str) -> None:
     stage.stable(ORDERS_0, leader="ben")
     stage.offsets_fetched(**{"group_code" if level == "group" else "code": int(code)})
-    check_whereabouts(stage, OFFSET_FETCH.get(code, Reaction(Then.RAISE)), "OffsetFetch")
+    check_whereabouts(
+        stage, java("OffsetFetch" if level == "group" else "OffsetFetch-of-one-partition", code), "OffsetFetch"
+    )
 
 
 @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION], ids=names)
