@@ -91,19 +91,19 @@ def uri_for_reading(path: Path) -> tuple[str, bool]:
     Without it nobody has the file open, and a plain read-only connection would leave new files behind; so it is read
     as if nobody ever would, and whoever reads looks with `fingerprint` whether somebody came.
     """
-    if has_content(beside(path, "-shm")):
+    if size_of(beside(path, "-shm")) >= SHARED_MEMORY_BYTES:
         return uri(path, "mode=ro"), False
-    if has_content(beside(path, "-wal")):
+    if size_of(beside(path, "-wal")):
         return uri(path, "mode=ro&vfs=unix-none"), True
     return uri(path, "immutable=1"), True
 
 
-def has_content(path: Path) -> bool:
-    """A full disk leaves SQLite's files empty, and nobody can have a store open through them."""
+def size_of(path: Path) -> int:
+    """0 if it is not there. A full disk leaves SQLite's files nearly empty, and nobody has a store open by such ones."""
     try:
-        return path.stat().st_size > 0
+        return path.stat().st_size
     except FileNotFoundError:
-        return False
+        return 0
 
 
 def fingerprint(path: Path) -> tuple[object, ...]:
