@@ -87,8 +87,10 @@ def fits_in(group: Group, command: JoinGroup) -> bool:
     """One of its protocols must be supported by all present members, its own old entry included (facts 3f)."""
     if group.state is State.EMPTY:
         return bool(command.protocol_type and command.protocols)
+    # Most members ask for the very same; only the others need a closer look.
+    others = [member for member in group.members.values() if member.protocols != command.protocols]
     return command.protocol_type == group.protocol_type and any(
-        supported_by_all(protocol.name, group.members.values()) for protocol in command.protocols
+        supported_by_all(protocol.name, others) for protocol in command.protocols
     )
 
 
