@@ -46,5 +46,9 @@ test-all: install  ## every test, the slow ones too
 conformance: install  ## tell every story to regroup, Apache Kafka, kfake and librdkafka's mock (needs Java, mvn and go)
 	$(BIN)/python tests/conformance/publish.py docs/conformance.md
 
+bench: install  ## how quick it is, beside others in the same run; benchmarks/README.md explains (ten minutes)
+	@for what in heartbeats to_stable store history memory; do \
+		echo; echo "== $$what"; $(BIN)/python benchmarks/$$what.py || exit 1; done
+
 clean:  ## forget everything that was made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis demo dist

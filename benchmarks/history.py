@@ -75,12 +75,13 @@ async def opened(path: Path) -> None:
         assert len(await load_groups(store)) == GROUPS
 
 
-def seconds(work: Callable[[], object], runs: int) -> float:
+def seconds(work: Callable[[], object], runs: int, clock: Callable[[], float] = time.process_time) -> float:
+    """Of this process alone, unless it has to wait for a disk: other work on the machine then counts less."""
     took = []
     for _ in range(runs):
-        began = time.perf_counter()
+        began = clock()
         work()
-        took.append(time.perf_counter() - began)
+        took.append(clock() - began)
     return median(took)
 
 
@@ -97,7 +98,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "bench.db")
         asyncio.run(fill(path, records, GROUPS))
-        took = seconds(lambda: asyncio.run(opened(path)), options.runs)
+        took = seconds(lambda: asyncio.run(opened(path)), options.runs, time.perf_counter)
     print(f"{len(records):,} events of {GROUPS} groups, opened through a snapshot: {took:.2f} s")
 
 
