@@ -20,37 +20,25 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 
 from regroup.assignors.interface import AssignorError
 from regroup.assignors.registry import assignor_named
-from regroup.members.application import MemberView
+from regroup.cli.members_table import line_about, table
 from regroup.members.drive import Member
 from regroup.members.habits import Habit, parse_duration_ms, parse_habit
 from regroup.members.happenings import Subscribe
 from regroup.members.producing import Producer
 from regroup.members.settings import ConsumerSettings
-from regroup.members.steps import (
-    Change,
-    CommitEnded,
-    ConsumerError,
-    JoinedGroup,
-    LeftGroup,
-    PartitionsAssigned,
-    PartitionsLost,
-    PartitionsRevoked,
-)
+from regroup.members.steps import Change, ConsumerError, JoinedGroup
 from regroup.members.tcp import TcpTransport, parse_bootstrap
-from regroup.members.workload import Ledger, Tally, Workload
-from regroup.protocol.consumer_bytes import by_topic
-from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.members.workload import Ledger, Workload
 
 REFRESH_S: Final = 0.25
 CLOSE_PATIENCE_S: Final = 10.0
@@ -226,7 +214,7 @@ class _Company:
 
     def _observe(self, name: str, happening: Change | ConsumerError) -> None:
         self.somebody_joined |= isinstance(happening, JoinedGroup)
-        line = _line(happening)
+        line = line_about(happening)
         if line and not self.console.is_terminal:
             self.console.print(f"{time.strftime('%H:%M:%S')} member {name} {line}", soft_wrap=True, highlight=False)
 
@@ -293,61 +281,6 @@ async def _pause(stop: asyncio.Event) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(REFRESH_S):
             await stop.wait()
-
-
-def table(views: Sequence[MemberView], tally: Tally) -> Table:
-    """One row a member; the caption counts the records."""
-    caption = f"{tally.processed} records processed, {tally.twice} twice, {tally.late} late, {tally.skipped} skipped"
-    drawn = Table(caption=caption)
-    for heading in ("member", "id", "generation", "phase", "partitions", "processed", "twice", "last error"):
-        drawn.add_column(heading, justify="right" if heading in ("generation", "processed", "twice") else "left")
-    for view in views:
-        drawn.add_row(
-            view.name,
-            view.member_id[-8:] or "–",
-            str(view.generation) if view.generation >= 0 else "–",
-            (view.condition or view.phase.value) + (" (leader)" if view.is_leader and not view.condition else ""),
-            partitions_text(view.partitions) or "–",
-            str(view.processed),
-            str(view.twice),
-            view.last_error,
-        )
-    return drawn
-
-
-def partitions_text(partitions: Sequence[TopicPartition]) -> str:
-    """`orders 0-3,7`; runs of neighbours are drawn together."""
-    return "; ".join(f"{topic} {_runs(sorted(numbers))}" for topic, numbers in by_topic(partitions).items())
-
-
-def _runs(numbers: Sequence[int]) -> str:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-
-
-def _line(happening: Change | ConsumerError) -> str:
-    match happening:
-        case JoinedGroup(generation, member_id, is_leader):
-            return f"joined generation {generation} as {member_id}" + (", and leads" if is_leader else "")
-        case PartitionsAssigned(partitions):
-            return f"was assigned {partitions_text(partitions) or 'nothing new'}"
-        case PartitionsRevoked(partitions):
-            return f"gave up {partitions_text(partitions) or 'nothing'}"
-        case PartitionsLost(partitions):
-            return f"lost {partitions_text(partitions)}"
-        case CommitEnded(_, ConsumerError() as error, _):
-            return f"could not commit: {error}"
-        case LeftGroup(reason):
-            return f"left: {reason}"
-        case ConsumerError():
-            return f"failed in poll(): {happening}"
-        case _:
-            return ""
 
 
 def _print_summary(console: Console, company: _Company) -> None:

@@ -9,7 +9,6 @@ may be a virtual one.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,10 +16,10 @@ from typing import Final, TypeAlias
 
 from regroup.assignors.interface import Assignor
 from regroup.assignors.registry import assignor_named
-from regroup.members import requests
+from regroup.members.alarms import Alarms
 from regroup.members.application import Application, MemberView
 from regroup.members.consumer import Consumer
-from regroup.members.habits import FailingAssignor, Habit, Kind, Moment, doubling, forgetting, moments_in
+from regroup.members.habits import Habit, Kind, Moment, moments_in
 from regroup.members.happenings import (
     Answered,
     Close,
@@ -32,6 +31,7 @@ from regroup.members.happenings import (
     TimePassed,
     Unanswered,
 )
+from regroup.members.misbehaving import Misbehaving
 from regroup.members.reading import Fetched, Reader
 from regroup.members.settings import ConsumerSettings
 from regroup.members.standing import Phase
@@ -40,7 +40,6 @@ from regroup.members.steps import (
     Closed,
     CommitEnded,
     ConsumerError,
-    Lane,
     Outgoing,
     PartitionsLost,
     PartitionsRevoked,
@@ -49,14 +48,12 @@ from regroup.members.steps import (
 )
 from regroup.members.transport import Transport
 from regroup.members.workload import Ledger, Workload
+from regroup.members.zombie import Zombie
 from regroup.protocol.consumer_protocol import TopicPartition
 from regroup.protocol.errors import ErrorCode
-from regroup.protocol.messages.group import SyncGroupRequest
-from regroup.protocol.messages.offsets import OffsetCommitResponse
 
 POLL_AGAIN_MS: Final = 1_000
 """After an error came out of poll(); an application would log it and go on."""
-ZOMBIE_COMMITS_EVERY_MS: Final = 1_000
 
 Observer: TypeAlias = Callable[[str, Change | ConsumerError], None]
 
@@ -85,8 +82,8 @@ class Member:
         self._settings = settings
         self._transport = transport
         self._subscription = subscription
-        self._waiting = list(habits)
-        self._active: dict[Kind, Habit] = {}
+        self._alarms = Alarms(lambda: self.is_over)
+        self._misbehaving = Misbehaving(habits, self._alarms, self._misbehave)
         self._assignors = tuple(assignors)
         self._workload = workload
         self._ledger = ledger or Ledger()
@@ -94,17 +91,13 @@ class Member:
             workload or Workload(),
             self._ledger,
             stands=self._consumed,
-            wakes=lambda: self._when_awake(self._work),
+            wakes=lambda: self._alarms.when_awake(self._work),
         )
         self._observe = observe
         self._epoch_ms = epoch_ms
         self._condition = ""
         self._last_error = ""
-        self._zombie_positions: dict[TopicPartition, int] = {}
-        self._is_asleep = False
-        self._missed: deque[Callable[[], None]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
-        self._others: dict[asyncio.TimerHandle, None] = {}
+        self._zombie: Zombie | None = None
         self._is_over: asyncio.Future[None] | None = None
         self.consumer = self._new_consumer()
         self._reader = Reader(transport, settings, self._application)
@@ -113,12 +106,7 @@ class Member:
         own = {assignor.name: assignor for assignor in self._assignors}
         names = self._settings.partition_assignment_strategy
         offered = [own.get(name) or assignor_named(name) for name in names]
-        return Consumer(
-            self._settings,
-            [FailingAssignor(each, lambda: Kind.ASSIGNOR_FAILS in self._active) for each in offered]
-            if any(habit.kind is Kind.ASSIGNOR_FAILS for habit in self._waiting)
-            else offered,
-        )
+        return Consumer(self._settings, self._misbehaving.assignors(offered))
 
     @property
     def view(self) -> MemberView:
@@ -146,7 +134,7 @@ class Member:
     def start(self) -> None:
         """Join; must be called inside the event loop."""
         self._is_over = asyncio.get_running_loop().create_future()
-        self._moment(Moment.STARTED)
+        self._misbehaving.moment(Moment.STARTED)
         self._begin_polling()
 
     def _begin_polling(self) -> None:
@@ -163,9 +151,7 @@ class Member:
 
     def _stop(self) -> None:
         self._reader.close()
-        for timer in (*self._others, *([self._timer] if self._timer else [])):
-            timer.cancel()
-        self._others.clear()
+        self._alarms.cancel()
         if self._is_over is not None and not self._is_over.done():
             self._is_over.set_result(None)
 
@@ -175,70 +161,41 @@ class Member:
 
     # -- the machine and its surroundings
 
-    def _now_ms(self) -> int:
-        # Rounded up a little: a loop that wakes exactly at the deadline must find that it has passed.
-        return int(asyncio.get_running_loop().time() * 1000 + 0.01)
-
-    def _later(self, milliseconds: float, act: Callable[[], None]) -> None:
-        loop = asyncio.get_running_loop()
-
-        def ring() -> None:
-            self._others.pop(timer, None)
-            self._when_awake(act)
-
-        timer = loop.call_at(loop.time() + milliseconds / 1000, ring)
-        self._others[timer] = None
-
-    def _when_awake(self, act: Callable[[], None]) -> None:
-        if self._is_asleep:
-            self._missed.append(act)
-        elif not self.is_over:
-            act()
-
     def _feed(self, happening: Happening) -> None:
         """A slow joiner is at work when the news of a rebalance reaches it; everybody else is inside poll()."""
-        if self._condition == "zombie":
+        if self._zombie is not None:
             return
-        slow = self._active.get(Kind.SLOW_JOIN)
+        slow_ms = self._misbehaving.delay_ms(Kind.SLOW_JOIN)
         consumer = self.consumer
-        if slow is None or not consumer.is_polling or consumer.phase is not Phase.STABLE:
+        if slow_ms is None or not consumer.is_polling or consumer.phase is not Phase.STABLE:
             self._step(happening)
             return
         self._step(PollReturned())
         self._step(happening)
         if consumer.wants_to_join:
-            self._later(slow.milliseconds or 0, self._poll)
+            self._alarms.after(slow_ms, self._poll)
         else:
             self._poll()
 
     def _poll(self) -> None:
-        if not self.consumer.is_polling and self._condition != "zombie":
+        if not self.consumer.is_polling and self._zombie is None:
             self._step(Poll())
             self._work()
 
     def _step(self, happening: Happening) -> None:
-        self._carry_out(self.consumer.receive(happening, self._now_ms()))
+        self._carry_out(self.consumer.receive(happening, self._alarms.now_ms()))
 
     def _carry_out(self, step: Step) -> None:
         # The timer comes first: what follows may lead to further steps, whose deadlines are the newer ones.
-        self._set_timer(step.deadline_ms)
+        self._alarms.set_deadline(step.deadline_ms, lambda: self._feed(TimePassed()))
         if step.hang_up:
             self._transport.hang_up()
         for change in step.changes:
             self._note(change)
         for outgoing in step.requests:
-            self._when_awake(partial(self._send, outgoing))
+            self._alarms.when_awake(partial(self._misbehaving.send, outgoing, self._transmit))
         if step.raised is not None:
             self._poll_failed(step.raised)
-
-    def _set_timer(self, deadline_ms: int | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        if deadline_ms is not None and not self.is_over:
-            self._timer = asyncio.get_running_loop().call_at(deadline_ms / 1000, self._time_is_up)
-
-    def _time_is_up(self) -> None:
-        self._when_awake(lambda: self._feed(TimePassed()))
 
     def _poll_failed(self, error: ConsumerError) -> None:
         self._last_error = str(error)
@@ -247,7 +204,7 @@ class Member:
             self._condition = "failed"
             self._stop()
         else:
-            self._later(POLL_AGAIN_MS, self._poll)
+            self._alarms.after(POLL_AGAIN_MS, self._poll)
 
     def _note(self, change: Change) -> None:
         self._observe(self.name, change)
@@ -266,30 +223,16 @@ class Member:
             case Closed():
                 self._end("left")
         for moment in moments_in(change):
-            self._moment(moment)
+            self._misbehaving.moment(moment)
 
     # -- requests
-
-    def _send(self, outgoing: Outgoing) -> None:
-        if isinstance(outgoing.message, SyncGroupRequest):
-            if Kind.NEVER_SYNC in self._active:
-                return
-            if Kind.ASSIGNOR_FORGETS in self._active:
-                outgoing = replace(outgoing, message=forgetting(outgoing.message))
-            if Kind.ASSIGNOR_DOUBLES in self._active:
-                outgoing = replace(outgoing, message=doubling(outgoing.message))
-            slow = self._active.get(Kind.SLOW_SYNC)
-            if slow is not None:
-                self._later(slow.milliseconds or 0, lambda: self._transmit(outgoing))
-                return
-        self._transmit(outgoing)
 
     def _transmit(self, outgoing: Outgoing) -> None:
         consumer = self.consumer
 
         def answered(answer: Answered | Unanswered) -> None:
             if consumer is self.consumer:
-                self._when_awake(lambda: self._hear(answer))
+                self._alarms.when_awake(lambda: self._hear(answer))
 
         self._transport.send(outgoing, answered)
 
@@ -303,45 +246,32 @@ class Member:
     # -- the application
 
     def _consumed(self, positions: dict[TopicPartition, int]) -> None:
-        if self._condition == "zombie":
-            self._zombie_positions.update(positions)
+        if self._zombie is not None:
+            self._zombie.consumed(positions)
         else:
             self._step(Consumed(positions))
 
     def _work(self) -> None:
         """Poll returns what there is; the application works on it and polls again."""
-        is_zombie = self._condition == "zombie"
-        if self._workload is None or not (self.consumer.is_polling or is_zombie):
+        if self._workload is None or not (self.consumer.is_polling or self._zombie):
             return
         batch = self._application.take()
         if not batch:
             return
-        if not is_zombie:
+        if self._zombie is None:
             self._step(PollReturned())
-        self._later(self._workload.process_ms * len(batch), lambda: self._worked(batch))
+        self._alarms.after(self._workload.process_ms * len(batch), lambda: self._worked(batch))
 
     def _worked(self, batch: Sequence[Fetched]) -> None:
-        self._application.worked(batch, self._now_ms() + self._epoch_ms)
+        self._application.worked(batch, self._alarms.now_ms() + self._epoch_ms)
         self._poll()
-        if self._condition == "zombie":
+        if self._zombie is not None:
             self._work()
         self._reader.proceed()
 
     # -- habits
 
-    def _moment(self, moment: Moment) -> None:
-        due = [habit for habit in self._waiting if habit.begins.moment is moment]
-        self._waiting = [habit for habit in self._waiting if habit.begins.moment is not moment]
-        for habit in due:
-            if habit.begins.after_ms:
-                self._later(habit.begins.after_ms, partial(self._begin, habit))
-            else:
-                self._begin(habit)
-
-    def _begin(self, habit: Habit) -> None:
-        if habit.kind.lasts:
-            self._active[habit.kind] = habit
-            return
+    def _misbehave(self, habit: Habit) -> None:
         milliseconds = habit.milliseconds or 0
         match habit.kind:
             case Kind.CRASH:
@@ -349,9 +279,9 @@ class Member:
             case Kind.PAUSE:
                 self._sleep(milliseconds, self._wake, "paused")
             case Kind.LEAVE:
-                asyncio.get_running_loop().call_soon(self._when_awake, lambda: self._feed(Close()))
+                asyncio.get_running_loop().call_soon(self._alarms.when_awake, lambda: self._feed(Close()))
             case Kind.ZOMBIE:
-                self._zombie_positions = dict(self.consumer.positions)
+                self._zombie = Zombie(self.consumer, self._settings, self._transport, self._zombie_heard)
                 # A commit keeps a member alive as a heartbeat does, so its generation would never grow old.
                 self._sleep(self._settings.session_timeout_ms * 2, self._rise, "zombie")
             case Kind.RESTART:
@@ -361,52 +291,31 @@ class Member:
                 self._sleep(milliseconds, self._start_anew, "restarting")
 
     def _sleep(self, milliseconds: int, then: Callable[[], None], condition: str) -> None:
-        self._is_asleep = True
         self._condition = condition
-        loop = asyncio.get_running_loop()
-        timer = loop.call_at(loop.time() + milliseconds / 1000, then)
-        self._others[timer] = None
+        self._alarms.sleep(milliseconds, then)
 
     def _wake(self) -> None:
-        if self._is_asleep:
+        if self._alarms.is_asleep:
             self._condition = ""
-            self._catch_up()
+            self._alarms.catch_up()
             self._feed(TimePassed())
 
     def _rise(self) -> None:
-        self._catch_up()
+        self._alarms.catch_up()
         self._work()
         self._reader.proceed()
-        self._commit_as_zombie()
+        if self._zombie is not None:
+            self._zombie.commit_on(self._alarms)
 
-    def _catch_up(self) -> None:
-        self._is_asleep = False
-        while self._missed and not self._is_asleep and not self.is_over:
-            self._missed.popleft()()
+    def _zombie_heard(self, text: str) -> None:
+        self._last_error = text
 
     def _start_anew(self) -> None:
-        self._is_asleep = False
         self._condition = ""
-        self._missed.clear()
+        self._alarms.begin_anew()
         self._application.clear()
         self._transport.hang_up()
         self._reader.close()
         self._reader = Reader(self._transport, self._settings, self._application)
         self.consumer = self._new_consumer()
         self._begin_polling()
-
-    def _commit_as_zombie(self) -> None:
-        """It never learned that its generation is over, or does not care."""
-        consumer = self.consumer
-        self._later(ZOMBIE_COMMITS_EVERY_MS, self._commit_as_zombie)
-        if consumer.coordinator is None or not self._zombie_positions:
-            return
-        message = requests.offset_commit(self._settings, consumer.generation, self._zombie_positions)
-        outgoing = Outgoing(0, Lane.COORDINATOR, consumer.coordinator, message, self._settings.request_timeout_ms)
-        self._transport.send(outgoing, self._zombie_heard)
-
-    def _zombie_heard(self, answer: Answered | Unanswered) -> None:
-        if isinstance(answer, Answered) and isinstance(answer.response, OffsetCommitResponse):
-            codes = [each.error_code for topic in answer.response.topics for each in topic.partitions]
-            refused = next((code for code in codes if code), 0)
-            self._last_error = f"commit: {ErrorCode.named(refused)}" if refused else ""

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from regroup.cli import members
+from regroup.cli.members_table import partitions_text, table
 from regroup.coordinator.settings import Settings
 from regroup.members.application import MemberView
 from regroup.members.habits import Habit, Kind
@@ -72,7 +73,7 @@ def test_what_does_not_fit_together_ends_with_2(
 
 def test_runs_of_partitions_are_drawn_together() -> None:
     partitions = [TopicPartition("orders", number) for number in (7, 0, 1, 2)] + [TopicPartition("clicks", 4)]
-    assert members.partitions_text(partitions) == "orders 0-2,7; clicks 4"
+    assert partitions_text(partitions) == "orders 0-2,7; clicks 4"
 
 
 def test_the_table_has_a_row_for_each_member_and_counts_the_records() -> None:
@@ -80,7 +81,7 @@ def test_the_table_has_a_row_for_each_member_and_counts_the_records() -> None:
     well = MemberView("1", "regroup-1-abcdefgh", 3, Phase.STABLE, True, held, "", "", 40, 2)
     gone = MemberView("2", "", -1, Phase.UNJOINED, False, (), "crashed", "no answer in time", 0, 0)
     console = Console(width=120, file=StringIO())
-    console.print(members.table([well, gone], Tally(40, 2, 1, 0)))
+    console.print(table([well, gone], Tally(40, 2, 1, 0)))
     text = str(console.file.getvalue())  # type: ignore[attr-defined]  # it is the StringIO above
     for expected in ("abcdefgh", "stable (leader)", "orders 0", "crashed", "no answer in time", "2 twice, 1 late"):
         assert expected in text
