@@ -25,6 +25,7 @@ from regroup.coordinator.settings import InvalidSetting, Settings, UnknownSettin
 from regroup.server.clock import Clock
 from regroup.server.emulator import Emulator
 from regroup.server.limits import LoopLog, allow_open_files
+from regroup.server.releases import release_named
 from regroup.server.settings import BrokerSettings, unknown_setting
 from regroup.storage.sqlite import open_store
 
@@ -46,6 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=1,
         help="brokers in this process, on the ports from --port on; groups live on the one that leads their partition "
         "of __consumer_offsets. Type `stop 1` and `start 1` to stop and start one (default: 1)",
+    )
+    add(
+        "--broker-version",
+        metavar="RELEASE",
+        help="serve the API versions that this release of Apache Kafka did, such as 2.8 (default: all that are known)",
     )
     add("--advertise", metavar="HOST:PORT", type=address, help="the address that clients are told, for containers")
     add("--store", metavar="FILE", type=Path, default=Path("regroup.db"), help="the history (default: regroup.db)")
@@ -99,6 +105,7 @@ async def serve(args: argparse.Namespace, settings: Settings, broker_settings: B
         port=args.port,
         advertise=args.advertise,
         brokers=args.brokers,
+        release=release_named(args.broker_version) if args.broker_version else None,
     )
     enough = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -26,13 +26,18 @@ from regroup.server.apis.transactions import TransactionApis
 from regroup.server.cluster import Cluster, Node
 from regroup.server.connection import Connection
 from regroup.server.exchange import Handler, Handlers
+from regroup.server.releases import Release
 from regroup.server.settings import ShownSetting
 from regroup.server.transaction_coordinator import TransactionCoordinator
+
+NEWEST_TRANSACTION_VERSION = 2
+"""Each transaction has an epoch of its own, and a write adds its partition by itself (KIP-890)."""
 
 
 class Broker:
     """A node of the cluster with a port of its own. `port` 0 takes a free one; `advertise` is what clients are told.
 
+    `release` limits the APIs to those of an older Apache Kafka.
     `other_settings` adds what is not the broker's own to its settings in DescribeConfigs.
     """
 
@@ -45,10 +50,12 @@ class Broker:
         host: str = "127.0.0.1",
         port: int = 0,
         advertise: tuple[str, int] | None = None,
+        release: Release | None = None,
         other_settings: Callable[[], Iterable[ShownSetting]] = tuple,
     ) -> None:
         self._cluster = cluster
         self._transactions = transactions
+        self._release = release
         self.node_id = node_id
         self.max_frame_bytes = cluster.settings.socket_request_max_bytes
         self.max_idle_s = cluster.settings.connections_max_idle_ms / 1000
@@ -64,8 +71,9 @@ class Broker:
 
     def _own_handlers(self) -> dict[int, Handler]:
         finder = PartitionFinder(self._cluster, self.node_id)
+        transaction_version = self._release.transaction_version if self._release else NEWEST_TRANSACTION_VERSION
         return {
-            **ClusterApis(self._cluster, self.node_id, self._served).handlers(),
+            **ClusterApis(self._cluster, self.node_id, self._served, transaction_version).handlers(),
             **TopicApis(self._cluster).handlers(),
             **ConfigApis(self._cluster, self.node_id, self._shown_settings).handlers(),
             **ProduceApis(self._cluster, finder, self._transactions).handlers(),
@@ -79,10 +87,13 @@ class Broker:
         yield from self._other_settings()
 
     def serve(self, handlers: Handlers) -> None:
-        """Answer these APIs too, and advertise them, in every version that can be read."""
+        """Answer these APIs too, and advertise them, in every version that can be read and that the release had."""
         for key, handler in handlers.items():
-            self._handlers[key] = handler
-            self._served[key] = APIS[key].versions
+            versions = APIS[key].versions
+            served = self._release.limit(key, versions) if self._release else versions
+            if served is not None:
+                self._handlers[key] = handler
+                self._served[key] = served
 
     async def start(self) -> None:
         """Listen. OSError if the port is taken."""
@@ -119,6 +130,10 @@ class Broker:
     def _abort_connections(self) -> None:
         for connection in list(self._connections):
             connection.abort()
+
+    def versions_of(self, api_key: int) -> Versions:
+        """The versions of an API that is served."""
+        return self._served[api_key]
 
     def handler_of(self, header: RequestHeader) -> Handler | None:
         versions = self._served.get(header.api_key)

@@ -8,6 +8,7 @@ import structlog
 
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.exceptions import Malformed, ProtocolError, UnsupportedVersion
+from regroup.protocol.fields import Versions
 from regroup.protocol.frames import FrameReader, RequestHeader, decode_request, encode_response
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -31,6 +32,9 @@ class Desk(Protocol):
 
     def handler_of(self, header: RequestHeader) -> Handler | None:
         """Who answers this API in this version; None if nobody does."""
+
+    def versions_of(self, api_key: int) -> Versions:
+        """The versions of an API that is served."""
 
     def opened(self, connection: "Connection") -> None: ...
 
@@ -158,6 +162,9 @@ class Connection(asyncio.Protocol):
             self._close(str(error))
             return
         handler = self._desk.handler_of(header)
+        if handler is None and header.api_key == ApiVersionsRequest.api_key:
+            self._answer_unknown_api_versions(header)
+            return
         if handler is None:
             self._close(f"API {header.api_key} v{header.api_version} is not served here")
             return
@@ -174,7 +181,7 @@ class Connection(asyncio.Protocol):
 
     def _answer_unknown_api_versions(self, header: RequestHeader) -> None:
         """The oldest body says which versions there are, so that the client can step down (KIP-511)."""
-        versions = ApiVersionsRequest.versions
+        versions = self._desk.versions_of(ApiVersionsRequest.api_key)
         entry = ApiVersion(api_key=ApiVersionsRequest.api_key, min_version=versions.first, max_version=versions.last)
         body = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[entry])
         self._gather(header._replace(api_version=0), body)

@@ -25,6 +25,7 @@ from regroup.server.broker import Broker
 from regroup.server.clock import Clock
 from regroup.server.cluster import Cluster, load
 from regroup.server.group_shares import GroupShares
+from regroup.server.releases import Release
 from regroup.server.settings import BrokerSettings, ShownSetting
 from regroup.server.topics import name_is_illegal
 from regroup.server.transaction_coordinator import TransactionCoordinator
@@ -48,6 +49,7 @@ class Emulator:
     """Brokers in one process, with one store. Broker n listens on `port` + n; if that is 0, each takes a free port.
 
     `advertise` is the address that clients are told, for containers and tunnels; its port, too, is that of broker 0.
+    `release` limits what is served to the APIs of an older Apache Kafka.
     A store that fails while serving (a full disk, say) is opened again until it works; in the meantime groups are
     loading, as after a crash of Kafka's own coordinator, and nothing that was acknowledged is lost.
     """
@@ -64,6 +66,7 @@ class Emulator:
         port: int = 0,
         advertise: tuple[str, int] | None = None,
         brokers: int = 1,
+        release: Release | None = None,
     ) -> None:
         self._open_store = open_store
         self._clock, self._new_uuid = clock, new_uuid
@@ -71,6 +74,7 @@ class Emulator:
         self.broker_settings = broker_settings or BrokerSettings()
         self._listen = (host, port, advertise)
         self._node_ids = range(brokers)
+        self._release = release
         self._moving = asyncio.Lock()
         self._log = structlog.get_logger("emulator")
         self._mending: asyncio.Task[None] | None = None
@@ -123,6 +127,7 @@ class Emulator:
             host=host,
             port=port + node_id if port else 0,
             advertise=(advertise[0], advertise[1] + node_id) if advertise else None,
+            release=self._release,
             other_settings=self._coordinator_settings,
         )
         groups = self.shares.at(node_id)

@@ -16,6 +16,7 @@ from regroup.protocol.messages.cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
+    FinalizedFeatureKey,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     MetadataRequest,
@@ -24,6 +25,7 @@ from regroup.protocol.messages.cluster import (
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
+    SupportedFeatureKey,
 )
 from regroup.server.cluster import Cluster
 from regroup.server.exchange import Exchange, Handler
@@ -31,6 +33,7 @@ from regroup.server.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, Topic, name_is
 
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _GROUP, _TRANSACTION = 0, 1
+_TRANSACTIONS = "transaction.version"
 _BROKERS = 1
 
 
@@ -45,12 +48,16 @@ CLUSTER_OPERATIONS = _bits(5, 7, 8, 9, 10, 11, 12)
 
 
 class ClusterApis:
-    """`served` is the broker's own table of versions, shown by ApiVersions."""
+    """`served` is the broker's own table of versions, shown by ApiVersions; `transaction_version` the level of that
+    feature, 0 if the broker is too old for it."""
 
-    def __init__(self, cluster: Cluster, node_id: int, served: Mapping[int, Versions]) -> None:
+    def __init__(
+        self, cluster: Cluster, node_id: int, served: Mapping[int, Versions], transaction_version: int
+    ) -> None:
         self._cluster = cluster
         self._node_id = node_id
         self._served = served
+        self._transaction_version = transaction_version
         self._shown: dict[str, tuple[Topic, object, MetadataResponseTopic]] = {}
 
     def handlers(self) -> dict[int, Handler]:
@@ -71,7 +78,21 @@ class ClusterApis:
             ApiVersion(api_key=key, min_version=versions.first, max_version=versions.last)
             for key, versions in sorted(self._served.items())
         ]
-        exchange.reply(ApiVersionsResponse(api_keys=rows))
+        level = self._transaction_version
+        if not level:
+            exchange.reply(ApiVersionsResponse(api_keys=rows))
+            return
+        supported = SupportedFeatureKey(name=_TRANSACTIONS, min_version=0, max_version=level)
+        finalized = FinalizedFeatureKey(name=_TRANSACTIONS, min_version_level=level, max_version_level=level)
+        exchange.reply(
+            ApiVersionsResponse(
+                api_keys=rows,
+                # Clients up to v3 cannot read a feature that begins at 0.
+                supported_features=[supported] if exchange.version >= 4 else [],
+                finalized_features_epoch=0,
+                finalized_features=[finalized],
+            )
+        )
 
     def metadata(self, exchange: Exchange) -> None:
         """Topics that are asked for by name come to be if they may; the answer waits until they are on disk."""
