@@ -99,7 +99,7 @@ def uri_for_reading(path: Path) -> tuple[str, bool]:
 
 
 def size_of(path: Path) -> int:
-    """0 if it is not there. A full disk leaves SQLite's files nearly empty, and nobody has a store open by such ones."""
+    """0 if it is not there. A full disk leaves SQLite's files nearly empty, and then nobody has the store open."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

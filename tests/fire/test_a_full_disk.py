@@ -104,7 +104,7 @@ def test_a_disk_that_is_full_at_the_start_is_named_and_nothing_is_spoilt(
     assert regroup("verify", emulator.store).returncode == 0
     rest.unlink()
     emulator.start()
-    eventually(lambda: emulator.events(None, type="topic-created"), "the topic of before")
+    eventually(lambda: emulator.events(None, kind="topic-created"), "the topic of before")
 
 
 def test_a_disk_that_may_only_be_read_is_named(emulator: EmulatorProcess, small_disk: Path) -> None:
