@@ -77,6 +77,8 @@ class Regroup:
         """Start and wait for the line that says where it listens."""
         words = [word for name, value in self._settings.items() for word in ("--set", f"{name}={value}")]
         command = [sys.executable, "-m", "regroup.cli", "serve", "--port", str(self._port), "--store", str(self._store)]
+        # As a broker of today: by default regroup serves old versions too, which Kafka 4 does not.
+        command += ["--broker-version", "4.1"]
         self._process = _started([*command, "--log-level", "error", *words])
         _first_line(self._process)
 

@@ -13,13 +13,6 @@ from regroup.conformance.duel import duels
 from regroup.conformance.runner import Outcome, Plan, Verdict, run
 from regroup.conformance.target import Target
 
-STILL_DIFFERENT = {
-    "validation.v0-offset-apis-in-kraft",
-    "validation.versions-of-the-group-apis",
-}
-"""Where ours is not like Kafka yet."""
-
-
 def failures(verdicts: Iterable[Verdict]) -> dict[str, str]:
     return {each.behaviour: each.reason for each in verdicts if each.outcome is Outcome.FAILED}
 
@@ -28,7 +21,7 @@ async def test_our_broker_does_as_kafka_does() -> None:
     with our_own(ROOMY) as broker:
         target = await Target.learn(broker.address)
         verdicts = await run(target, CASES.values(), Plan("test"))
-    assert {name: why for name, why in failures(verdicts).items() if name not in STILL_DIFFERENT} == {}
+    assert failures(verdicts) == {}
     assert sum(each.outcome is Outcome.PASSED for each in verdicts) > 180
 
 
