@@ -8,10 +8,13 @@ subscription to one topic, and a share of thirty bytes.
 import argparse
 import asyncio
 import gc
+import logging
 import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+import structlog
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.coordinator import GroupCoordinator
@@ -104,6 +107,7 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=100_000, help="(default 100000)")
     parser.add_argument("--groups", type=int, default=10_000, help="(default 10000)")
     options = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     asyncio.run(measure(options.members, options.groups))
 
 
