@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 Found = TypeVar("Found")
 
-SECONDS = 20.0
+SECONDS = 40.0
 """As long as anything here may take before the test has failed."""
 LOOK_AGAIN_S = 0.02
 QUICK = (

@@ -19,8 +19,11 @@ with warnings.catch_warnings():
     from kafka.coordinator.assignors.range import RangePartitionAssignor
     from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
     from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-    from kafka.errors import KafkaError
+    from kafka.errors import KafkaConnectionError, KafkaError
 
+POLL_S = 0.1
+LONG_POLL_S = 2.0
+"""For kafka-python 3.0.12: a poll that ends amid a join may drop the assignment or join once more, so let few end."""
 METADATA_AGE_MS = 500
 """How soon a new topic or partition is noticed."""
 
@@ -47,7 +50,6 @@ class Wish(NamedTuple):
     instance_id: str | None = None
     session_timeout_ms: int = 2_000
     heartbeat_interval_ms: int = 200
-    poll_s: float = 0.1
 
 
 Tell = Callable[[str, Partitions], None]
@@ -58,7 +60,7 @@ class Consumer(Protocol):
     """What the three have in common."""
 
     def poll(self) -> list[Seen]:
-        """Records, as soon as there are some; nothing after `poll_s`."""
+        """Records, as soon as there are some; nothing after a while."""
         ...
 
     def commit(self) -> str:
@@ -72,7 +74,6 @@ class ConfluentConsumer:
     """librdkafka, as the client of Python, Go, .NET and others."""
 
     def __init__(self, wish: Wish, tell: Tell) -> None:
-        self._poll_s = wish.poll_s
         self._consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": wish.address,
@@ -95,7 +96,7 @@ class ConfluentConsumer:
         )
 
     def poll(self) -> list[Seen]:
-        first = self._consumer.poll(self._poll_s)
+        first = self._consumer.poll(POLL_S)
         messages = [first, *self._consumer.consume(500, 0)] if first else []
         return [
             Seen(message.topic(), message.partition(), message.offset(), message.value().decode())
@@ -135,7 +136,6 @@ class KafkaPythonConsumer:
             def on_partitions_lost(self, lost: Partitions) -> None:
                 tell("lost", named(lost))
 
-        self._poll_s = wish.poll_s
         self._consumer = kafka.KafkaConsumer(
             bootstrap_servers=wish.address,
             group_id=wish.group,
@@ -151,7 +151,10 @@ class KafkaPythonConsumer:
         self._consumer.subscribe(wish.topics or (), pattern=wish.pattern or None, listener=Listener())
 
     def poll(self) -> list[Seen]:
-        return all_seen(self._consumer.poll(timeout_ms=self._poll_s * 1000))
+        try:
+            return all_seen(self._consumer.poll(timeout_ms=LONG_POLL_S * 1000))
+        except KafkaConnectionError:  # of its own search for a coordinator; the next poll searches on
+            return []
 
     def commit(self) -> str:
         try:
@@ -177,7 +180,6 @@ class AiokafkaConsumer:
             def on_partitions_revoked(self, revoked: Partitions) -> None:
                 tell("revoked", named(revoked))
 
-        self._poll_s = wish.poll_s
         self._runner = asyncio.Runner()
         self._consumer = self._runner.run(self._begin(wish, Listener()))
 
@@ -198,7 +200,7 @@ class AiokafkaConsumer:
         return consumer
 
     def poll(self) -> list[Seen]:
-        return all_seen(self._runner.run(self._consumer.getmany(timeout_ms=int(self._poll_s * 1000))))
+        return all_seen(self._runner.run(self._consumer.getmany(timeout_ms=int(POLL_S * 1000))))
 
     def commit(self) -> str:
         try:

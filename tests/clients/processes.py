@@ -29,6 +29,7 @@ def serve(processes: ExitStack, tmp_path: Path) -> Serve:
     def start(*options: str, name: str = "groups") -> EmulatorProcess:
         settings = [word for each in QUICK for word in ("--set", each)]
         emulator = EmulatorProcess(tmp_path / f"{name}.db", *settings, *options)
+        processes.callback(lambda: print(emulator.log))  # pytest shows it if the test fails
         processes.enter_context(closing(emulator))
         emulator.start()
         return emulator
@@ -43,7 +44,9 @@ def consume(processes: ExitStack, tmp_path: Path) -> Consume:
 
     def start(library: str, wish: Wish) -> ConsumerProcess:
         log = tmp_path / f"consumer-{next(numbers)}.log"
-        return processes.enter_context(closing(ConsumerProcess(library, wish, log)))
+        consumer = processes.enter_context(closing(ConsumerProcess(library, wish, log)))
+        processes.callback(lambda: print(*consumer.said, consumer.errors, sep="\n"))
+        return consumer
 
     return start
 

@@ -9,13 +9,11 @@ from regroup.tests.clients.admins import ADMINS
 from regroup.tests.clients.consume import UNFINISHED
 from regroup.tests.clients.consumer_process import ConsumerProcess, Owned
 from regroup.tests.clients.emulator import EmulatorProcess, eventually
-from regroup.tests.clients.libraries import PRODUCERS, Wish
+from regroup.tests.clients.libraries import CONSUMERS, PRODUCERS, Wish
 from regroup.tests.clients.processes import Consume, Serve
 
 GROUP = "payments"
 ALL = {("orders", partition) for partition in range(4)}
-PATIENT_S = 60.0
-"""A poll of kafka-python 3.0.12 that ends amid a rebalance for new metadata loses the assignment: poll for long."""
 WITH_COOPERATIVE = ["confluent-kafka", "kafka-python"]
 
 
@@ -68,9 +66,9 @@ def test_the_survivor_goes_on_where_the_dead_one_committed(library: str, serve: 
     eventually(lambda: last <= values(survivor), "what comes later")
 
 
-def test_a_consumer_that_says_goodbye_is_not_waited_for(library: str, serve: Serve, consume: Consume) -> None:
+def test_a_consumer_that_says_goodbye_is_not_waited_for(serve: Serve, consume: Consume) -> None:
     emulator = serve("--topic", "orders:4")
-    rest, leaving = two_sharing(library, emulator, consume, session_timeout_ms=60_000)
+    rest, leaving = two_sharing("confluent-kafka", emulator, consume, session_timeout_ms=60_000)
     leaving.leave()
     eventually(lambda: rest.owned == ALL, "the leaver's half")
     assert [event["cause"]["api"] for event in emulator.events(GROUP, kind="member-left")] == ["LeaveGroup"]
@@ -100,7 +98,9 @@ def test_cooperative_consumers_give_up_only_what_moves(library: str, serve: Serv
     assert {tuple(each) for said in first.told("revoked") for each in said["partitions"]} == taken
 
 
-@pytest.mark.parametrize("whose", ["leader", "follower"])
+@pytest.mark.parametrize(
+    ("library", "whose"), [*((each, "leader") for each in CONSUMERS), ("confluent-kafka", "follower")]
+)
 def test_a_static_member_restarts_without_a_rebalance(whose: str, library: str, serve: Serve, consume: Consume) -> None:
     emulator = serve("--topic", "orders:4")
     wishes = [
@@ -133,7 +133,7 @@ def test_a_static_member_restarts_without_a_rebalance(whose: str, library: str, 
 
 def test_a_pattern_finds_topics_that_come_later(library: str, serve: Serve, consume: Consume) -> None:
     emulator = serve("--topic", "orders-eu:2", "--topic", "invoices:2")
-    consumer = consume(library, Wish(emulator.address, GROUP, pattern="orders-.*", poll_s=PATIENT_S))
+    consumer = consume(library, Wish(emulator.address, GROUP, pattern="orders-.*"))
     eventually(lambda: consumer.owned == {("orders-eu", 0), ("orders-eu", 1)}, "the topic that is there")
     PRODUCERS[library](emulator.address, [("orders-us", 0, "made by producing to it")])
     eventually(lambda: consumer.owned == {("orders-eu", 0), ("orders-eu", 1), ("orders-us", 0)}, "the new topic")
@@ -144,7 +144,7 @@ def test_a_pattern_finds_topics_that_come_later(library: str, serve: Serve, cons
 
 def test_partitions_added_to_a_subscribed_topic_are_given_out(library: str, serve: Serve, consume: Consume) -> None:
     emulator = serve("--topic", "orders:2")
-    consumer = consume(library, Wish(emulator.address, GROUP, ["orders"], poll_s=PATIENT_S))
+    consumer = consume(library, Wish(emulator.address, GROUP, ["orders"]))
     eventually(lambda: consumer.owned == {("orders", 0), ("orders", 1)}, "the partitions that are there")
     with closing(ADMINS[library](emulator.address)) as admin:
         admin.add_partitions("orders", 4)

@@ -1,0 +1,63 @@
+// A Java consumer that says what it is given and what it commits, in lines of JSON.
+//
+//   java -cp 'kafka-clients.jar:…' Consume.java HOST:PORT GROUP TOPIC ASSIGNOR
+
+import java.time.Duration;
+import java.util.Collection;
+import java.util.List;
+import java.util.Properties;
+import java.util.stream.Collectors;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.TopicPartition;
+
+public class Consume {
+    public static void main(String[] words) {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", words[0]);
+        settings.put("group.id", words[1]);
+        settings.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + words[3]);
+        settings.put("session.timeout.ms", "2000");
+        settings.put("heartbeat.interval.ms", "200");
+        settings.put("auto.offset.reset", "earliest");
+        settings.put("enable.auto.commit", "false");
+        String text = "org.apache.kafka.common.serialization.StringDeserializer";
+        settings.put("key.deserializer", text);
+        settings.put("value.deserializer", text);
+        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(settings)) {
+            consumer.subscribe(List.of(words[2]), new Listener());
+            while (true) {
+                ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(100));
+                records.forEach(each -> System.out.printf(
+                    "{\"what\": \"record\", \"topic\": \"%s\", \"partition\": %d, \"offset\": %d, \"value\": \"%s\"}%n",
+                    each.topic(), each.partition(), each.offset(), each.value()));
+                if (!records.isEmpty()) {
+                    consumer.commitSync();
+                    System.out.println("{\"what\": \"committed\"}");
+                }
+            }
+        }
+    }
+
+    static class Listener implements ConsumerRebalanceListener {
+        public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+            say("assigned", partitions);
+        }
+
+        public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+            say("revoked", partitions);
+        }
+
+        public void onPartitionsLost(Collection<TopicPartition> partitions) {
+            say("lost", partitions);
+        }
+
+        private void say(String what, Collection<TopicPartition> partitions) {
+            String listed = partitions.stream()
+                .map(each -> "[\"" + each.topic() + "\", " + each.partition() + "]")
+                .collect(Collectors.joining(", "));
+            System.out.println("{\"what\": \"" + what + "\", \"partitions\": [" + listed + "]}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+"""kcat, kafkajs and the Java client share a topic, die, and are taken over, like the clients for Python."""
+
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from regroup.tests.clients.consumer_process import ConsumerProcess
+from regroup.tests.clients.emulator import EmulatorProcess, eventually
+from regroup.tests.clients.libraries import PRODUCERS
+from regroup.tests.clients.others.other_process import OTHERS
+from regroup.tests.clients.processes import Serve
+
+GROUP, TOPIC = "payments", "orders"
+ALL = {(TOPIC, partition) for partition in range(4)}
+PATIENCE_S = 60.0
+"""A Java program is compiled as it starts."""
+
+
+def produced(emulator: EmulatorProcess, word: str) -> set[str]:
+    """Five values for each partition."""
+    rows = [(topic, partition, f"{word} {partition} #{n}") for topic, partition in sorted(ALL) for n in range(5)]
+    PRODUCERS["confluent-kafka"](emulator.address, rows)
+    return {value for _, _, value in rows}
+
+
+def values(*consumers: ConsumerProcess) -> set[str]:
+    return {record.value for consumer in consumers for record in consumer.records}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "client", ["kcat", *[pytest.param(name, marks=pytest.mark.slow) for name in OTHERS if name != "kcat"]]
+)
+def test_the_survivor_takes_over_and_goes_on_where_the_dead_one_committed(
+    client: str, serve: Serve, processes: ExitStack, tmp_path: Path
+) -> None:
+    emulator = serve("--topic", f"{TOPIC}:4")
+    survivor, victim = [
+        processes.enter_context(closing(OTHERS[client](emulator.address, GROUP, TOPIC, tmp_path / f"{n}.log")))
+        for n in range(2)
+    ]
+    eventually(lambda: sorted(len(each.owned) for each in (survivor, victim)) == [2, 2], "two halves", PATIENCE_S)
+    first = produced(emulator, "first")
+    eventually(lambda: values(survivor, victim) == first, "the first records")
+    eventually(lambda: emulator.committed(GROUP) == dict.fromkeys(ALL, 5), "their commits")
+
+    victim.kill()
+    eventually(lambda: survivor.owned == ALL, "the takeover")
+    last = produced(emulator, "last")
+    eventually(lambda: last <= values(survivor), "what comes later")
+    eventually(lambda: emulator.committed(GROUP) == dict.fromkeys(ALL, 10), "the commits of the survivor")
+    assert len(survivor.records) == len(set(survivor.records)), "nothing is read twice"
+    (expelled,) = emulator.events(GROUP, kind="member-expelled")
+    assert expelled["cause"]["deadline"] == "session"
