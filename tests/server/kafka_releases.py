@@ -2,7 +2,8 @@
 
     python tests/server/kafka_releases.py
 
-Needs Java 17 and Maven, which fetches the jars into a directory that is gone afterwards.
+Needs Java 17 and Maven, which fetches the jars into a directory that is gone afterwards. Releases that the file has
+already are not asked again: to ask all of them, delete it first.
 """
 
 import json
@@ -35,6 +36,9 @@ RELEASES = [
     "3.9.1",
     "4.0.1",
     "4.1.1",
+    "4.2.1",
+    "4.3.1",
+    "4.4.0",
 ]
 TRANSACTION_VERSIONS_SINCE = "3.8.1"
 LOGGING = "org.slf4j:slf4j-api:1.7.36"
@@ -66,8 +70,10 @@ def ask(release: str, scratch: Path) -> dict[str, object]:
 
 def main() -> None:
     """One line a release, so that a change can be read."""
+    rows = json.loads(TABLE.read_text(encoding="utf-8"))["releases"].values() if TABLE.exists() else []
+    known = {row["jars"]: row for row in rows}
     with tempfile.TemporaryDirectory() as scratch:
-        found = {release.rpartition(".")[0]: ask(release, Path(scratch)) for release in RELEASES}
+        found = {release.rpartition(".")[0]: known.get(release) or ask(release, Path(scratch)) for release in RELEASES}
     lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(row)}" for name, row in found.items())
     text = f'{{\n  "source": {json.dumps(SOURCE)},\n  "releases": {{\n{lines}\n  }}\n}}\n'
     TABLE.write_text(text, encoding="utf-8")
