@@ -55,7 +55,7 @@ def assign_checked(assignor: Assignor, cluster: Cluster, members: Mapping[str, M
     except AssignorError:
         raise
     except Exception as error:
-        raise AssignorError(f"assignor {assignor.name} failed: {error!r}") from error
+        raise AssignorError(f"assignor {assignor.name} raised {error!r}") from error
     for name in members:
         if name not in assignments:
             raise AssignorError(f"assignor {assignor.name} left out member {name}", member=name)

@@ -2,19 +2,26 @@
 
     .venv/bin/python benchmarks/assignors.py             groups of up to 500 members and 20,000 partitions
     .venv/bin/python benchmarks/assignors.py --large     and up to 1,000,000 partitions (without clients)
+    .venv/bin/python benchmarks/assignors.py --sweep     hundreds of small groups; for each assignor the worst ratios
 
 Every figure is the median, in milliseconds, of the runs that fit into about a second, and of one where a single run
-takes longer. Reading the user data is part of it, as it is in a leader; a dash is a client that was
-not asked, has no such assignor, or failed. "One leaves" starts from the fresh assignment
-of the same assignor. The ratio says how many times as long as ours the client takes; below 1 ours is slower.
+takes longer. The contestants take turns, so that a busy machine is as busy for all. Reading the user data is part of
+it, as it is in a leader; a dash is a client that was not asked, has no such assignor, or failed. The metadata is made
+once, as a leader keeps it from one rebalance to the next; the first deal, in which our partitions get their names, is
+a row of its own with --large. "One leaves" starts from the fresh assignment of the same assignor. The ratio says how
+many times as long as ours the client takes; below 1 ours is slower. The sweep compares the quickest of many runs,
+since the median of a few microseconds is mostly noise.
 """
 
 import argparse
 import gc
 import logging
+import random
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from enum import Enum
+from itertools import product
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -51,6 +58,7 @@ HEADINGS = ("median ms", "subscr.", "members…", "phase", "ours", "kafka-python
 SMALL = [Shape(5, 3, 6), Shape(20, 10, 12), Shape(500, 100, 20)]
 MIDDLE = [Shape(500, 100, 200)]
 LARGE = [Shape(2000, 500, 2000)]
+ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "sticky-before-2.6")
 
 
 class Metadata:
@@ -66,11 +74,27 @@ class Metadata:
         return set(range(self.sizes[topic]))
 
 
-def group(shape: Shape, *, equal: bool) -> tuple[dict[str, int], Subscriptions]:
-    """Topic sizes and subscriptions; where they are not equal, every other member lacks the last topic."""
+class Kind(Enum):
+    """Who subscribes to what: all to everything, every other not to the last topic, anything, each to one topic."""
+
+    EQUAL = "equal"
+    UNEQUAL = "unequal"
+    RANDOM = "random"
+    APART = "apart"
+
+
+def group(shape: Shape, kind: Kind) -> tuple[dict[str, int], Subscriptions]:
+    """Topic sizes and subscriptions."""
     topics = tuple(f"topic-{number:04d}" for number in range(shape.topics))
-    names = [f"consumer-{number:05d}" for number in range(shape.members)]
-    own = {name: topics if equal or index % 2 else topics[:-1] for index, name in enumerate(names)}
+    draw = random.Random(1)
+    own: Subscriptions = {}
+    for index in range(shape.members):
+        own[f"consumer-{index:05d}"] = {
+            Kind.EQUAL: topics,
+            Kind.UNEQUAL: topics if index % 2 else topics[:-1],
+            Kind.RANDOM: tuple(sorted(draw.sample(topics, draw.randint(1, len(topics))))),
+            Kind.APART: (topics[index % len(topics)],),
+        }[kind]
     return dict.fromkeys(topics, shape.partitions), own
 
 
@@ -109,6 +133,7 @@ def aiokafka(client: Any, sizes: dict[str, int], own: Subscriptions, had: Had) -
 
 
 Maker = Callable[[dict[str, int], Subscriptions, Had], Callable[[], Any]]
+Measured = Iterator[tuple[str, dict[str, list[float]]]]
 
 
 def contestants(name: str) -> Iterator[tuple[str, Maker]]:
@@ -125,63 +150,98 @@ def contestants(name: str) -> Iterator[tuple[str, Maker]]:
         yield "aiokafka", lambda sizes, own, had: aiokafka(clients[1], sizes, own, had)
 
 
-def median_ms(assign: Callable[[], Any]) -> tuple[float, Had]:
-    taken: list[float] = []
+def take_turns(assigns: dict[str, Callable[[], Any]], at_most: int = 200) -> dict[str, list[float]]:
+    """Milliseconds of each run of each contestant; one that has used up its time is not asked again."""
+    taken: dict[str, list[float]] = {who: [] for who in assigns}
     gc.collect()
-    while not taken or (sum(taken) + taken[-1] < BUDGET_S and len(taken) < 200):
-        begin = time.perf_counter()
-        dealt = assign()
-        taken.append(time.perf_counter() - begin)
-    return statistics.median(taken) * 1000, {name: partitions_of(answer) for name, answer in dealt.items()}
+    for _ in range(at_most):
+        for who, assign in assigns.items():
+            if not taken[who] or sum(taken[who]) + taken[who][-1] < BUDGET_S * 1000:
+                begin = time.perf_counter()
+                assign()
+                taken[who].append((time.perf_counter() - begin) * 1000)
+    return taken
 
 
 def partitions_of(answer: Any) -> list[TopicPartition]:
     return answer if isinstance(answer, list) else [TopicPartition(*each) for each in answer.partitions()]
 
 
-def measure(name: str, shape: Shape, *, equal: bool, clients: bool) -> Iterator[tuple[str, dict[str, float]]]:
-    """The milliseconds of each contestant, fresh and after one member left."""
-    sizes, own = group(shape, equal=equal)
-    fresh: dict[str, float] = {}
-    leaves: dict[str, float] = {}
-    for who, make in contestants(name):
-        if who != "ours" and not clients:
-            continue
+def measure(name: str, sizes: dict[str, int], own: Subscriptions, *, clients: bool, at_most: int = 200) -> Measured:
+    """The milliseconds of each contestant: the very first deal, later ones, and those after one member left."""
+    assigns: dict[str, Callable[[], Any]] = {}
+    dealt: dict[str, Had] = {}
+    first: dict[str, list[float]] = {}
+    makers = {who: make for who, make in contestants(name) if clients or who == "ours"}
+    for who, make in makers.items():
+        assign = make(sizes, own, {})
+        gc.collect()
+        begin = time.perf_counter()
         try:
-            fresh[who], dealt = median_ms(make(sizes, own, {}))
+            answer = assign()
         except Exception:  # noqa: BLE001 (kafka-python's roundrobin fails where subscriptions differ)
             continue
-        if "sticky" in name:
-            left = dict(list(own.items())[1:])
-            leaves[who], _ = median_ms(make(sizes, left, dealt))
-    yield "fresh", fresh
-    if leaves:
-        yield "one leaves", leaves
+        first[who] = [(time.perf_counter() - begin) * 1000]
+        assigns[who] = assign
+        dealt[who] = {name: partitions_of(share) for name, share in answer.items()}
+    yield "first", first
+    yield "fresh", take_turns(assigns, at_most)
+    if "sticky" in name:
+        left = dict(list(own.items())[1:])
+        yield "one leaves", take_turns({who: makers[who](sizes, left, dealt[who]) for who in assigns}, at_most)
+
+
+def sweep(name: str) -> None:
+    """Small groups of every shape: how often a client was quicker, and where that was most so."""
+    rows: list[tuple[float, str]] = []
+    for members, topics, partitions in product((2, 3, 5, 8, 20, 50), (1, 2, 3, 5, 10, 20), (1, 3, 6, 12, 30)):
+        shape = Shape(members, topics, partitions)
+        for kind in Kind if topics > 1 else [Kind.EQUAL]:
+            sizes, own = group(shape, kind)
+            at_most = max(3, min(40, 20_000 // (members * topics * partitions)))
+            for phase, taken in measure(name, sizes, own, clients=True, at_most=at_most):
+                for client in taken.keys() - {"ours"} if phase != "first" else ():
+                    ratio = min(taken[client]) / min(taken["ours"])
+                    rows.append((ratio, f"{ratio:.2f}  {client}, {kind.value}, {shape}, {phase}"))
+    rows.sort()
+    slower = sum(ratio < 1 for ratio, _ in rows)
+    print(f"{name}: {len(rows)} comparisons, {slower} below 1; the median ratio is {rows[len(rows) // 2][0]:.1f}")
+    for _, text in rows[:3]:
+        print(f"    {text}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--large", action="store_true", help="also 20,000 to 1,000,000 partitions, without the clients")
+    parser.add_argument("--sweep", action="store_true", help="small groups of many shapes in place of the table")
     parser.add_argument("--only", help="one assignor")
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
+    names = [name for name in ASSIGNORS if arguments.only in (None, name)]
+    if arguments.sweep:
+        for name in names:
+            sweep(name)
+        return
     print(LINE.format(*HEADINGS))
     for shape in SMALL + (MIDDLE + LARGE if arguments.large else []):
-        for name in ("range", "roundrobin", "sticky", "cooperative-sticky", "sticky-before-2.6"):
-            if arguments.only in (None, name) and not (name == "sticky-before-2.6" and shape in LARGE):
-                for equal in (True, False):
-                    print_rows(name, shape, equal=equal)
+        for name in names:
+            if not (name == "sticky-before-2.6" and shape in LARGE):
+                for kind in (Kind.EQUAL, Kind.UNEQUAL):
+                    print_rows(name, shape, kind)
 
 
-def print_rows(name: str, shape: Shape, *, equal: bool) -> None:
-    for phase, taken in measure(name, shape, equal=equal, clients=shape in SMALL):
-        cells = [f"{taken['ours']:,.2f}"]
+def print_rows(name: str, shape: Shape, kind: Kind) -> None:
+    for phase, taken in measure(name, *group(shape, kind), clients=shape in SMALL):
+        if phase == "first" and shape not in LARGE:
+            continue
+        median = {who: statistics.median(runs) for who, runs in taken.items()}
+        cells = [f"{median['ours']:,.2f}"]
         for client in ("kafka-python", "aiokafka"):
-            if client in taken:
-                cells += [f"{taken[client]:,.2f}", f"{taken[client] / taken['ours']:,.1f}"]
+            if client in median:
+                cells += [f"{median[client]:,.2f}", f"{median[client] / median['ours']:,.1f}"]
             else:
                 cells += ["-", "-"]
-        print(LINE.format(name, "equal" if equal else "unequal", str(shape), phase, *cells), flush=True)
+        print(LINE.format(name, kind.value, str(shape), phase, *cells), flush=True)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ joined, 2 the command cannot be carried out.
 
 import argparse
 import asyncio
+import os
 import re
 import signal
 import sys
@@ -246,10 +247,24 @@ async def _until_signal(plan: Plan) -> int:
     return await run_members(plan, stop)
 
 
+class _Console(Console):
+    """Sets `stop` when the reader of its lines, `head` for instance, has seen enough."""
+
+    def __init__(self, stop: asyncio.Event) -> None:
+        super().__init__()
+        self._stop = stop
+
+    def on_broken_pipe(self) -> None:
+        # Python would complain again when it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        self.quiet = True
+        self._stop.set()
+
+
 async def run_members(plan: Plan, stop: asyncio.Event) -> int:
     """Run until `stop`, the end of the time, or of the last member; the exit code is returned."""
     loop = asyncio.get_running_loop()
-    console = Console()
+    console = _Console(stop)
     company = _Company(plan, console, int(time.time() * 1000 - loop.time() * 1000))
     if plan.args.for_ms is not None:
         loop.call_later(plan.args.for_ms / 1000, stop.set)

@@ -65,7 +65,7 @@ def deal(assignor: Assignor, members: Mapping[str, Member], cluster: Cluster) ->
             assignments = assign_checked(assignor, cluster, members)
     except AssignorError as error:
         whom = f" at member {error.member}" if error.member else ""
-        raise LeaderFailed(f"the assignor {assignor.name} failed{whom}: {error}") from error
+        raise LeaderFailed(f"the partitions could not be dealt out by {assignor.name}{whom}: {error}") from error
     return [
         SyncGroupRequestAssignment(
             member_id=member_id, assignment=encode_assignment(Assignment(HIGHEST_VERSION, tuple(partitions)))

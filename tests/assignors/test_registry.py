@@ -89,7 +89,7 @@ ORDERS = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
 @pytest.mark.parametrize(
     ("outcome", "complaint", "member", "topic"),
     [
-        (lambda: 1 / 0, "assignor dealing failed: ZeroDivisionError", None, None),
+        (lambda: 1 / 0, "assignor dealing raised ZeroDivisionError", None, None),
         (lambda: {"anna": []}, "left out member ben", "ben", None),
         (lambda: {"anna": [], "ben": [], "eve": []}, "eve, who is no member", "eve", None),
         (lambda: {"anna": [TopicPartition("orders", 2)], "ben": []}, "the topic has 2 partitions", "anna", "orders"),
