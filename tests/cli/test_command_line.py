@@ -22,7 +22,7 @@ def test_help_names_every_command(words: tuple[str, ...], capsys: pytest.Capture
     code, out, err = said_by(capsys, *words)
     assert (code, err) == (0, "")
     for name, command in COMMANDS.items():
-        assert re.search(rf"^    {name} +{re.escape(command.help[:30])}", out, re.MULTILINE), name
+        assert re.search(rf"^    {name}\s+{re.escape(command.help[:30])}", out, re.MULTILINE), name
 
 
 @pytest.mark.parametrize("name", COMMANDS)
