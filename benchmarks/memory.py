@@ -26,7 +26,7 @@ from regroup.storage.journal import Journal
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
 
-SHARE = bytes(30)
+SHARE_BYTES = 30
 
 
 class Forgetful(MemoryStore):
@@ -53,7 +53,6 @@ def now_ms() -> int:
 async def gather(coordinator: GroupCoordinator, name: str, size: int) -> None:
     """A group of this size goes from nothing to Stable."""
     joined: list[Structure] = []
-    offers = (Protocol("range", encode_subscription(Subscription(3, (f"topic-of-{name}",)))),)
     for index in range(size):
         command = c.JoinGroup(
             group_id=name,
@@ -64,7 +63,7 @@ async def gather(coordinator: GroupCoordinator, name: str, size: int) -> None:
             session_timeout_ms=1_800_000,
             rebalance_timeout_ms=300_000,
             protocol_type="consumer",
-            protocols=offers,
+            protocols=(Protocol("range", encode_subscription(Subscription(3, (f"topic-of-{name}",)))),),
             can_be_asked_to_return=False,
         )
         coordinator.submit(command, joined.append)
@@ -72,7 +71,7 @@ async def gather(coordinator: GroupCoordinator, name: str, size: int) -> None:
         await asyncio.sleep(0.001)
     for member in list(coordinator.group(name).members):
         group = coordinator.group(name)
-        shares = dict.fromkeys(group.members, SHARE) if member == group.leader else {}
+        shares = {each: bytes(SHARE_BYTES) for each in group.members} if member == group.leader else {}
         command = c.SyncGroup(
             group_id=name, at_ms=now_ms(), generation_id=group.generation, member_id=member, assignment=shares
         )
