@@ -9,9 +9,9 @@ from regroup.protocol.java_order import utf16_order
 def static_members_first(members: Mapping[str, Member]) -> list[str]:
     """Member ids: those with a `group.instance.id` sorted by it, then the others sorted by member id."""
     by_id = sorted(members, key=utf16_order)
-    static = {name: instance for name in by_id if (instance := members[name].group_instance_id) is not None}
-    if not static:
+    if {member.group_instance_id for member in members.values()} == {None}:
         return by_id
+    static = {name: instance for name in by_id if (instance := members[name].group_instance_id) is not None}
     in_given_order = [name for name in members if name in static]  # two may share an instance id
     by_instance = sorted(in_given_order, key=lambda name: utf16_order(static[name]))
     return by_instance + [name for name in by_id if name not in static]

@@ -42,6 +42,8 @@ def java_hash_map_order(keys: Iterable[str], counted: int | None = None) -> list
 def in_hash_map_order(keys: Iterable[Key], hash_code: Callable[[Key], int], counted: int | None = None) -> list[Key]:
     """The same for distinct keys of any kind."""
     distinct = list(keys)
+    if len(distinct) < 2:
+        return distinct
     last_bucket, grows_beyond = 15, 12
     while (len(distinct) if counted is None else counted) > grows_beyond:
         last_bucket, grows_beyond = 2 * last_bucket + 1, 2 * grows_beyond
