@@ -13,6 +13,7 @@ from regroup.conformance.duel import duels
 from regroup.conformance.runner import Outcome, Plan, Verdict, run
 from regroup.conformance.target import Target
 
+
 def failures(verdicts: Iterable[Verdict]) -> dict[str, str]:
     return {each.behaviour: each.reason for each in verdicts if each.outcome is Outcome.FAILED}
 
