@@ -22,6 +22,8 @@ async def load_groups(store: EventStore, until: int | None = None) -> dict[str, 
 def folded(group: Group, record: Record) -> Group:
     """The group after what a record tells of it; raises StoreIsDamaged if that makes no sense."""
     try:
+        if not isinstance(record.group, str):
+            raise TypeError("its group's name is no text")
         return evolve(group, read(record))
     except ILLEGIBLE as error:
         raise damaged(f"Record {record.position}", error) from error

@@ -161,6 +161,9 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise explain(path, error) from error
+    except UnicodeDecodeError as error:
+        # SQLite names what is damaged, and the name itself is.
+        raise StoreIsDamaged(f"{path} is damaged ({error}). Restore it from a copy.") from error
 
 
 def is_full(folder: Path) -> bool:

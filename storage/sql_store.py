@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 from regroup.storage import statements as sql
 from regroup.storage.books import Books
-from regroup.storage.errors import PositionTrimmed, SnapshotMissing, StoreFailed, StoreIsReadOnly
+from regroup.storage.errors import PositionTrimmed, SnapshotMissing, StoreFailed, StoreIsDamaged, StoreIsReadOnly
 from regroup.storage.files import WriterLock, explained
 from regroup.storage.records import Head, NewRecord, Record, Snapshot
 from regroup.storage.store import ANY, EventStore, Groups, by_group, check_cut
@@ -155,7 +155,7 @@ class SqlStore(EventStore):
     async def next_reign(self) -> int:
         async with self._writing(), self._transaction():
             await self._connection.execute(sql.COUNT_UP, ("reign",))
-            ((reign,),) = await self._connection.execute(sql.COUNTER, ("reign",))
+            (reign,) = await self._only_row(sql.COUNTER, ("reign",))
             return int(reign)
 
     async def checkpoint(self) -> None:
@@ -200,7 +200,14 @@ class SqlStore(EventStore):
         return rows
 
     async def _look(self) -> None:
-        ((self._last_position, self._trimmed_through),) = await self._connection.execute(sql.POSITIONS)
+        self._last_position, self._trimmed_through = await self._only_row(sql.POSITIONS)
+
+    async def _only_row(self, statement: str, parameters: Sequence[object] = ()) -> Any:
+        """One row, which every whole store has."""
+        rows = await self._connection.execute(statement, parameters)
+        if len(rows) != 1:
+            raise StoreIsDamaged(f"{self.path} is damaged: a counter is missing. Restore it from a copy.")
+        return rows[0]
 
     async def _open_books(self) -> Books:
         if self._books is None:
@@ -210,7 +217,10 @@ class SqlStore(EventStore):
 
     async def _read_heads(self) -> dict[str | None, Head]:
         # A trimmed head comes first, and a later one of the same group takes its place.
-        return {group: Head(*head) for group, *head in await self._connection.execute(sql.HEADS)}
+        heads = {group: Head(*head) for group, *head in await self._connection.execute(sql.HEADS)}
+        if not all(group is None or isinstance(group, str) for group in heads):
+            raise StoreIsDamaged(f"{self.path} is damaged: a group's name is no text. Restore it from a copy.")
+        return heads
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
