@@ -155,7 +155,6 @@ def contestants(name: str) -> Iterator[tuple[str, Maker]]:
 def take_turns(assigns: dict[str, Callable[[], Any]], at_most: int = 200) -> dict[str, list[float]]:
     """Milliseconds of each run of each contestant; one that has used up its time is not asked again."""
     taken: dict[str, list[float]] = {who: [] for who in assigns}
-    gc.collect()
     for _ in range(at_most):
         for who, assign in assigns.items():
             if not taken[who] or sum(taken[who]) + taken[who][-1] < BUDGET_S * 1000:
