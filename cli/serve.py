@@ -14,8 +14,10 @@ import sys
 import time
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TextIO, cast
 from uuid import uuid4
 
 import structlog
@@ -206,6 +208,21 @@ def setting(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+class Unconcerned:
+    """A log that cannot be written, since its disk is full or its reader has gone, is no reason to stop serving."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._file.flush()
+
+
 def set_up_log(level: str, form: str) -> None:
     """One line an event on standard error, so that standard output has nothing but what was asked for."""
     render: structlog.typing.Processor = structlog.processors.JSONRenderer()
@@ -219,5 +236,5 @@ def set_up_log(level: str, form: str) -> None:
             render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", Unconcerned(sys.stderr))),
     )
