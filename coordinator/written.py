@@ -105,6 +105,8 @@ def snapshot(group: Group, position: int, reign: int) -> Snapshot:
 def read_snapshot(stored: Snapshot) -> Group:
     """The group that a snapshot holds; raises StoreIsDamaged."""
     try:
+        if not isinstance(stored.group, str):
+            raise TypeError("its group's name is no text")
         return GROUP_DECODER.decode(stored.payload)
     except ILLEGIBLE as error:
         raise damaged(f"The snapshot of {stored.group!r} at position {stored.position}", error) from error
