@@ -24,7 +24,7 @@ install: .venv/installed  ## make .venv: pinned dependencies first, then the pro
 	@touch $@
 
 lock:  ## pin the newest dependencies again (needs uv); the file holds no index address
-	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade \
+	uv pip compile pyproject.toml --group dev --extra spark --extra spark-java --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements.lock
 
 check: install  ## formatter, linter, strict types, and who may import whom

@@ -16,7 +16,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "members": {"protocol", "assignors"},
     "server": {"protocol", "assignors", "coordinator", "members", "storage"},
     "conformance": {"protocol", "assignors", "members"},
-    "cli": {"protocol", "assignors", "coordinator", "members", "storage", "server", "conformance"},
+    "lab": {"protocol", "assignors", "coordinator", "members", "storage", "server"},
+    "pipeline": {"protocol", "storage", "coordinator", "lab"},
+    "cli": {
+        "protocol",
+        "assignors",
+        "coordinator",
+        "members",
+        "storage",
+        "server",
+        "conformance",
+        "lab",
+        "pipeline",
+    },
 }
 
 

@@ -1,0 +1,1 @@
+"""Chaos in virtual time, from one seed."""

@@ -1,0 +1,1 @@
+"""From the histories of many runs to tables, and from tables to answers, on Spark."""
