@@ -6,7 +6,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,15 @@ def test_events_begin_after_a_position_and_keep_to_a_group(
     assert capsys.readouterr().out == ""
 
 
+@pytest.fixture
+def heeds_ctrl_c() -> Iterator[None]:
+    """A shell that starts the tests in the background makes them, and all that they start, deaf to SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_follow_goes_on_until_interrupted(serve: Serve) -> None:
     emulator = serve("--topic", "orders:1")
     words = [REGROUP, "events", emulator.store, "--follow", "--format", "jsonl"]

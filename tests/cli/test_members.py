@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import re
 import socket
 from io import StringIO
 from uuid import uuid4
@@ -95,6 +96,16 @@ def test_members_that_reach_nobody_end_with_1_and_say_where_they_knocked(capsys:
 
 
 def test_members_join_work_and_leave(capsys: pytest.CaptureFixture[str]) -> None:
+    """An eager assignor, because whoever goes on reading during a cooperative rebalance may well read things twice."""
+    shown = ""
+
+    async def stop_once_both_work(stop: asyncio.Event) -> None:
+        nonlocal shown
+        while "member 2 was assigned orders" not in shown:
+            await asyncio.sleep(0.05)
+            shown += capsys.readouterr().out
+        stop.set()
+
     async def story() -> int:
         async def open_store() -> MemoryStore:
             return MemoryStore()
@@ -105,15 +116,17 @@ def test_members_join_work_and_leave(capsys: pytest.CaptureFixture[str]) -> None
         await emulator.start()
         await emulator.ensure_topic("orders", 4)
         host, port = emulator.address
-        words = ["--bootstrap", f"{host}:{port}", "--count", "2", "--for", "2s", "--records-per-s", "100"]
-        words += ["--heartbeat-interval", "100ms"]
-        code = await members.run_members(members.plan_of(parsed(*words, "--from", "earliest")), asyncio.Event())
+        words = ["--bootstrap", f"{host}:{port}", "--count", "2", "--every", "300ms", "--records-per-s", "100"]
+        words += ["--heartbeat-interval", "100ms", "--assignor", "range", "--from", "earliest"]
+        stop = asyncio.Event()
+        code, _ = await asyncio.gather(
+            members.run_members(members.plan_of(parsed(*words)), stop), stop_once_both_work(stop)
+        )
         await emulator.close()
         return code
 
     assert asyncio.run(story()) == 0
-    shown = capsys.readouterr().out
+    shown += capsys.readouterr().out
     assert "member 1 joined generation" in shown
-    assert "member 2 was assigned orders" in shown
     assert "records written, 0 refused" in shown
-    assert "0 twice, 0 late, 0 skipped" in shown
+    assert re.search(r"[1-9]\d* records processed: 0 twice, \d+ late, 0 skipped", shown)

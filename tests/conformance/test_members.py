@@ -59,8 +59,10 @@ class Company:
 
     def _observe(self, name: str, happening: Change | ConsumerError) -> None:
         if isinstance(happening, PartitionsAssigned | PartitionsRevoked | PartitionsLost) and happening.partitions:
-            numbers = tuple(sorted(each.partition for each in happening.partitions))
-            self.told[name].append((TOLD[type(happening)], numbers))
+            told, what = self.told[name], TOLD[type(happening)]
+            # How many rebalances it takes until all is given out depends on who is quicker to come back.
+            before = told.pop()[1] if told and told[-1][0] == what else ()
+            told.append((what, tuple(sorted({*before, *(each.partition for each in happening.partitions)}))))
 
     def share(self, name: str) -> list[int]:
         consumer = self.members[name].consumer
