@@ -30,9 +30,8 @@ class RangeAssignor(Assignor):
         """Each member's runs. Their order by topic is that of Java's hash map; sorted, if racks were looked at."""
         order = static_members_first(members)
         seats = seats_by_topic(order, members)
-        subscribed = java_hash_map_order(seats)
-        topics = known_topics(cluster, subscribed)
-        if len(topics) < len(subscribed):  # a smaller map may have fewer buckets
+        topics = known_topics(cluster, java_hash_map_order(seats))
+        if len(topics) < len(seats):  # a smaller map may have fewer buckets
             topics = java_hash_map_order(topics)
         assignments: Assignments = {member: [] for member in members}
         if cluster.racks and any(member.rack_id for member in members.values()):
