@@ -1,0 +1,1 @@
+"""Bugs, planted to see whether the lab finds them."""

@@ -1,0 +1,58 @@
+"""Bugs about committed offsets."""
+
+from regroup.coordinator import offsets
+from regroup.coordinator.checks import refuse_member
+from regroup.coordinator.commands import CommitOffsets
+from regroup.coordinator.decision import Unfolding
+from regroup.coordinator.group import Group, MemberId, Offsets
+from regroup.lab.zoo.bug import Planted, bug, instead_of
+from regroup.protocol.errors import ErrorCode
+
+
+@bug
+def zombie_may_commit() -> Planted:
+    """A commit is accepted from a member that was taken out of the group."""
+
+    def refuse_commit(group: Group, command: CommitOffsets) -> ErrorCode | None:
+        refused = right(group, command)
+        return None if refused is ErrorCode.UNKNOWN_MEMBER_ID and command.member_id else refused
+
+    right = offsets.refuse_commit
+    return instead_of(offsets, "refuse_commit", refuse_commit)
+
+
+@bug
+def former_generation_may_commit() -> Planted:
+    """A member may commit for a generation that is over."""
+
+    def refuse_generation(
+        group: Group, member_id: MemberId, instance_id: str | None, generation_id: int
+    ) -> ErrorCode | None:
+        return refuse_member(group, member_id, instance_id)
+
+    return instead_of(offsets, "refuse_generation", refuse_generation)
+
+
+@bug
+def commit_is_taken_while_syncing() -> Planted:
+    """In the sync phase, when the shares are not known, a commit is accepted."""
+
+    def refuse_commit(group: Group, command: CommitOffsets) -> ErrorCode | None:
+        refused = right(group, command)
+        return None if refused is ErrorCode.REBALANCE_IN_PROGRESS else refused
+
+    right = offsets.refuse_commit
+    return instead_of(offsets, "refuse_commit", refuse_commit)
+
+
+@bug
+def commit_keeps_one_partition() -> Planted:
+    """Of the partitions of one commit only the last is kept; all are acknowledged."""
+
+    def write(now: Unfolding, committed: Offsets, member: MemberId, commit_deadline_ms: int | None) -> None:
+        topic, partitions = list(committed.items())[-1]
+        number, offset = list(partitions.items())[-1]
+        right(now, {topic: {number: offset}}, member, commit_deadline_ms)
+
+    right = offsets.write
+    return instead_of(offsets, "write", write)
