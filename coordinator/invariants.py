@@ -149,6 +149,6 @@ def broken_by_step(before: Group, event: Event, after: Group) -> list[str]:
     return [sentence(each) for each in OF_STEPS if not each(before, event, after)]
 
 
-def sentence(invariant: OfGroup | OfStep) -> str:
+def sentence(invariant: Callable[..., object]) -> str:
     """What an invariant says."""
     return (invariant.__doc__ or invariant.__name__).partition("\n")[0].strip()

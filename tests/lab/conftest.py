@@ -1,0 +1,14 @@
+"""The asyncio tests of this room run on a clock that jumps."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from regroup.tests.virtual_time import VirtualLoop
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"virtual": VirtualLoop}
