@@ -61,6 +61,7 @@ Observer: TypeAlias = Callable[[str, Change | ConsumerError], None]
 class Member:
     """`observe` is told, by the member's name, every change and every error that comes out of poll().
 
+    `dies` is told its name whenever its process dies, to come back or not.
     `epoch_ms` is what to add to the loop's time to get the time that records bear.
     """
 
@@ -76,6 +77,7 @@ class Member:
         workload: Workload | None = None,
         ledger: Ledger | None = None,
         observe: Observer = lambda name, happening: None,
+        dies: Callable[[str], None] = lambda name: None,
         epoch_ms: int = 0,
     ) -> None:
         self.name = name
@@ -83,7 +85,7 @@ class Member:
         self._transport = transport
         self._subscription = subscription
         self._alarms = Alarms(lambda: self.is_over)
-        self._misbehaving = Misbehaving(habits, self._alarms, self._misbehave)
+        self._misbehaving = Misbehaving(habits, self._alarms, self.misbehave)
         self._assignors = tuple(assignors)
         self._workload = workload
         self._ledger = ledger or Ledger()
@@ -94,6 +96,7 @@ class Member:
             wakes=lambda: self._alarms.when_awake(self._work),
         )
         self._observe = observe
+        self._dies = dies
         self._epoch_ms = epoch_ms
         self._condition = ""
         self._last_error = ""
@@ -271,8 +274,11 @@ class Member:
 
     # -- habits
 
-    def _misbehave(self, habit: Habit) -> None:
+    def misbehave(self, habit: Habit) -> None:
+        """Begin to behave so now, whatever moment the habit names. Only for what happens once."""
         milliseconds = habit.milliseconds or 0
+        if habit.kind in (Kind.CRASH, Kind.RESTART, Kind.RESTART_AS_STRANGER):
+            self._dies(self.name)
         match habit.kind:
             case Kind.CRASH:
                 self._end("crashed")

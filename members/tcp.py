@@ -6,9 +6,9 @@ connection (ApiVersions, KIP-511).
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from regroup.members.happenings import Answered, Unanswered
 from regroup.members.steps import Address, Lane, Outgoing
@@ -194,18 +194,29 @@ def _name(message: Message) -> str:
     return type(message).__name__.removesuffix("Request")
 
 
+Connect: TypeAlias = Callable[[Callable[[], asyncio.Protocol], str, int], Awaitable[Any]]
+"""Given what makes the protocol, a host and a port, opens a connection. OSError if there is nobody."""
+
+
 class TcpTransport:
     """Connections are opened when they are needed, and again, after a growing pause, when they were lost.
 
     `newest` holds APIs back at older versions, to play a client from before a KIP.
+    `connect` opens connections elsewhere than on this machine's network, as on a simulated one.
     """
 
     def __init__(
-        self, bootstrap: Sequence[Address], *, client_id: str = "regroup", newest: Mapping[int, int] | None = None
+        self,
+        bootstrap: Sequence[Address],
+        *,
+        client_id: str = "regroup",
+        newest: Mapping[int, int] | None = None,
+        connect: Connect | None = None,
     ) -> None:
         self._bootstrap = tuple(bootstrap)
         self._client_id = client_id
         self._newest = newest or {}
+        self._connect = connect
         self._turn = 0
         self._connections: dict[tuple[Lane, Address | None], _Connection] = {}
         self._dialing: dict[asyncio.Task[None], None] = {}
@@ -240,7 +251,8 @@ class TcpTransport:
         address = place[1] or self._next_bootstrap()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await asyncio.get_running_loop().create_connection(lambda: connection, address.host, address.port)
+                connect = self._connect or asyncio.get_running_loop().create_connection
+                await connect(lambda: connection, address.host, address.port)
         except (OSError, TimeoutError) as error:
             self._failures[place] = min(failures + 1, 10)
             reason = str(error) or "no connection in time"

@@ -9,8 +9,9 @@ await broker.close()
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import count
+from typing import Any, Protocol, TypeAlias
 
 from regroup.protocol.apis import APIS
 from regroup.protocol.fields import Versions
@@ -34,11 +35,28 @@ NEWEST_TRANSACTION_VERSION = 2
 """Each transaction has an epoch of its own, and a write adds its partition by itself (KIP-890)."""
 
 
+class Listener(Protocol):
+    """What a broker needs of an asyncio.Server."""
+
+    @property
+    def sockets(self) -> Sequence[Any]:
+        """The first knows its host and port by `getsockname()`."""
+
+    def close(self) -> None: ...
+
+    async def wait_closed(self) -> None: ...
+
+
+Listen: TypeAlias = Callable[[Callable[[], asyncio.Protocol], str, int], Awaitable[Listener]]
+"""Given what makes a protocol for each connection, a host and a port (0: any), begins to listen there."""
+
+
 class Broker:
     """A node of the cluster with a port of its own. `port` 0 takes a free one; `advertise` is what clients are told.
 
     `release` limits the APIs to those of an older Apache Kafka.
     `other_settings` adds what is not the broker's own to its settings in DescribeConfigs.
+    `listen` opens the port elsewhere than on this machine's network, as in a simulated one.
     """
 
     def __init__(
@@ -52,6 +70,7 @@ class Broker:
         advertise: tuple[str, int] | None = None,
         release: Release | None = None,
         other_settings: Callable[[], Iterable[ShownSetting]] = tuple,
+        listen: Listen | None = None,
     ) -> None:
         self._cluster = cluster
         self._transactions = transactions
@@ -65,7 +84,8 @@ class Broker:
         self._served: dict[int, Versions] = {}
         self._connections: dict[Connection, None] = {}
         self._names = count(1)
-        self._server: asyncio.Server | None = None
+        self._listen = listen or asyncio.get_running_loop().create_server
+        self._server: Listener | None = None
         self._all_closed = asyncio.Event()
         self.serve(self._own_handlers())
 
@@ -97,8 +117,7 @@ class Broker:
 
     async def start(self) -> None:
         """Listen. OSError if the port is taken."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._connection, self._host, self._port)
+        self._server = await self._listen(self._connection, self._host, self._port)
         self._host, self._port = self._server.sockets[0].getsockname()[:2]
         host, port = self._advertise or (self._host, self._port)
         self._cluster.nodes[self.node_id] = Node(self.node_id, host, port or self._port)

@@ -21,7 +21,7 @@ from regroup.coordinator.settings import InvalidSetting, Settings
 from regroup.server.apis.group_offsets import GroupOffsetApis
 from regroup.server.apis.groups import GroupApis
 from regroup.server.apis.transactional_offsets import TransactionalOffsetApis
-from regroup.server.broker import Broker
+from regroup.server.broker import Broker, Listen
 from regroup.server.clock import Clock
 from regroup.server.cluster import Cluster, load
 from regroup.server.group_shares import GroupShares
@@ -50,6 +50,7 @@ class Emulator:
 
     `advertise` is the address that clients are told, for containers and tunnels; its port, too, is that of broker 0.
     `release` limits what is served to the APIs of an older Apache Kafka.
+    `listen` and `make_coordinator` put the brokers on another network, and let somebody watch the coordinators.
     A store that fails while serving (a full disk, say) is opened again until it works; in the meantime groups are
     loading, as after a crash of Kafka's own coordinator, and nothing that was acknowledged is lost.
     """
@@ -67,6 +68,8 @@ class Emulator:
         advertise: tuple[str, int] | None = None,
         brokers: int = 1,
         release: Release | None = None,
+        listen: Listen | None = None,
+        make_coordinator: Callable[..., GroupCoordinator] = GroupCoordinator,
     ) -> None:
         self._open_store = open_store
         self._clock, self._new_uuid = clock, new_uuid
@@ -75,6 +78,7 @@ class Emulator:
         self._listen = (host, port, advertise)
         self._node_ids = range(brokers)
         self._release = release
+        self._listen_with, self._make_coordinator = listen, make_coordinator
         self._moving = asyncio.Lock()
         self._log = structlog.get_logger("emulator")
         self._mending: asyncio.Task[None] | None = None
@@ -107,7 +111,7 @@ class Emulator:
         )
         self.shares = GroupShares(
             self.cluster,
-            lambda owns: GroupCoordinator(self.journal, settings=self.settings, now=self._clock, owns=owns),
+            lambda owns: self._make_coordinator(self.journal, settings=self.settings, now=self._clock, owns=owns),
         )
         self.transactions = TransactionCoordinator(self.cluster, self.shares)
         self.journal.on_failure(self._mend)
@@ -129,6 +133,7 @@ class Emulator:
             advertise=(advertise[0], advertise[1] + node_id) if advertise else None,
             release=self._release,
             other_settings=self._coordinator_settings,
+            listen=self._listen_with,
         )
         groups = self.shares.at(node_id)
         broker.serve(GroupApis(self.cluster, groups).handlers())
