@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Final, TypeAlias
 
+from regroup.coordinator import events as e
 from regroup.coordinator.events import CoordinatorLoaded, Event
 from regroup.coordinator.group import Group, State, Waiting
 from regroup.coordinator.moves import MOVES
@@ -12,6 +13,9 @@ from regroup.protocol.consumer_protocol import MalformedConsumerProtocol, TopicP
 
 OfGroup: TypeAlias = Callable[[Group], bool]
 OfStep: TypeAlias = Callable[[Group, Event, Group], bool]
+
+COMMITS: Final = (e.OffsetsCommitted, e.OffsetsWritten, e.TransactionalOffsetsWritten)
+GOODBYES: Final = (e.MemberLeft, e.MemberExpelled)
 
 
 def a_generation_has_one_leader_and_it_is_a_member(group: Group) -> bool:
@@ -110,6 +114,23 @@ def a_load_brings_back_what_was_stored(before: Group, event: Event, after: Group
     )
 
 
+def a_commit_comes_from_a_member(before: Group, event: Event, after: Group) -> bool:
+    """A commit in a member's name is accepted from members only, unless nobody is in the group.
+
+    A transactional commit need not name a member.
+    """
+    if not isinstance(event, COMMITS):
+        return True
+    return not event.member or event.member in before.members or before.state is State.EMPTY
+
+
+def who_is_gone_is_no_member(before: Group, event: Event, after: Group) -> bool:
+    """Whoever left, was expelled or was replaced is no member any more."""
+    if isinstance(event, GOODBYES):
+        return event.member not in after.members
+    return not isinstance(event, e.StaticMemberReplaced) or event.replaces not in after.members
+
+
 def numbers_have_no_gap(before: Group, event: Event, after: Group) -> bool:
     """Every event of a group has the number after that of the one before."""
     return after.number == before.number + 1
@@ -134,6 +155,8 @@ OF_STEPS: Final[tuple[OfStep, ...]] = (
     a_move_is_legal,
     generations_grow,
     a_load_brings_back_what_was_stored,
+    a_commit_comes_from_a_member,
+    who_is_gone_is_no_member,
     numbers_have_no_gap,
 )
 """Hold of every single event, with the group before and after it."""

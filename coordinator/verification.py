@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from regroup.coordinator.events import CoordinatorLoaded
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
-from regroup.coordinator.invariants import broken_by_group, broken_by_step
-from regroup.coordinator.written import ILLEGIBLE, SNAPSHOT_VERSION, read, read_snapshot
+from regroup.coordinator.invariants import broken_by_group, broken_by_step, sentence
+from regroup.coordinator.written import ILLEGIBLE, NAME_OF, SNAPSHOT_VERSION, read, read_snapshot
 from regroup.storage.errors import StoreError
 from regroup.storage.records import Record, Snapshot
+
+LOADED = NAME_OF[CoordinatorLoaded]
 
 
 class Fault(NamedTuple):
@@ -17,6 +20,13 @@ class Fault(NamedTuple):
     position: int
     group: str
     sentence: str
+
+
+def a_reign_begins_with_a_load(before: Group, last: Record, record: Record) -> bool:
+    """A new reign begins with the load of the group, and an older one writes nothing any more."""
+    if record.reign == last.reign:
+        return True
+    return record.reign > last.reign and (record.type == LOADED or not before.exists)
 
 
 class Verifier:
@@ -51,10 +61,12 @@ class Verifier:
         except (StoreError, *ILLEGIBLE) as error:
             yield Fault(record.position, record.group, f"The event cannot be folded: {error}")
             return
+        if last and not a_reign_begins_with_a_load(before, last, record):
+            yield Fault(record.position, record.group, sentence(a_reign_begins_with_a_load))
         self.groups[record.group] = after
         self._unchecked[record.group] = record
-        for sentence in broken_by_step(before, event, after):
-            yield Fault(record.position, record.group, sentence)
+        for broken in broken_by_step(before, event, after):
+            yield Fault(record.position, record.group, broken)
         if record.number != after.number:
             yield Fault(record.position, record.group, f"The event is number {record.number}, not {after.number}.")
         yield from self._differs_from_snapshot(record, after)
@@ -66,8 +78,8 @@ class Verifier:
 
     def _faults_at_rest(self, name: str) -> Iterator[Fault]:
         record = self._unchecked.pop(name)
-        for sentence in broken_by_group(self.groups[name]):
-            yield Fault(record.position, name, sentence)
+        for broken in broken_by_group(self.groups[name]):
+            yield Fault(record.position, name, broken)
 
     def _differs_from_snapshot(self, record: Record, group: Group) -> Iterator[Fault]:
         snapshot = self._snapshots.get((record.group, record.number))
