@@ -100,6 +100,8 @@ class Member:
         self._epoch_ms = epoch_ms
         self._condition = ""
         self._last_error = ""
+        self.errors_seen: dict[int, None] = {}
+        """The codes of every refusal that it was answered with, in the order in which each came first."""
         self._zombie: Zombie | None = None
         self._is_over: asyncio.Future[None] | None = None
         self.consumer = self._new_consumer()
@@ -220,6 +222,8 @@ class Member:
             case CommitEnded(offsets, error, _):
                 if error is not None:
                     self._last_error = str(error)
+                    if error.code is not None:
+                        self.errors_seen[error.code] = None
                 else:
                     for partition, offset in offsets.items():
                         self._ledger.committed(partition, offset)
@@ -244,6 +248,7 @@ class Member:
             self._last_error = answer.reason
         elif (code := getattr(answer.response, "error_code", 0)) not in (0, ErrorCode.MEMBER_ID_REQUIRED):
             self._last_error = ErrorCode.named(code)
+            self.errors_seen[code] = None
         self._feed(answer)
 
     # -- the application
@@ -275,7 +280,10 @@ class Member:
     # -- habits
 
     def misbehave(self, habit: Habit) -> None:
-        """Begin to behave so now, whatever moment the habit names. Only for what happens once."""
+        """Begin to behave so now, whatever moment the habit names."""
+        if habit.kind.lasts:
+            self._misbehaving.begin(habit)
+            return
         milliseconds = habit.milliseconds or 0
         if habit.kind in (Kind.CRASH, Kind.RESTART, Kind.RESTART_AS_STRANGER):
             self._dies(self.name)

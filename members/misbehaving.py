@@ -32,11 +32,12 @@ class Misbehaving:
         self._waiting = [habit for habit in self._waiting if habit.begins.moment is not moment]
         for habit in due:
             if habit.begins.after_ms:
-                self._alarms.after(habit.begins.after_ms, partial(self._begin, habit))
+                self._alarms.after(habit.begins.after_ms, partial(self.begin, habit))
             else:
-                self._begin(habit)
+                self.begin(habit)
 
-    def _begin(self, habit: Habit) -> None:
+    def begin(self, habit: Habit) -> None:
+        """Its time has come."""
         if habit.kind.lasts:
             self._active[habit.kind] = habit
         else:

@@ -70,20 +70,19 @@ class MqttTransport(TcpTransport):
             with suppress(aiomqtt.MqttError, TimeoutError):
                 async with asyncio.timeout(GOODBYE_S):
                     await self._client.publish(self._presence_topic, self._presence("left"), qos=1)
-        await self._stop()
-
-    async def crash(self) -> None:
-        """Break the connection without a goodbye, as the death of the process would: the last will follows."""
-        if self._client is not None:
-            broken = self._client._client.socket()  # aiomqtt itself knows only how to leave politely
-            if isinstance(broken, socket.socket):
-                with suppress(OSError):
-                    broken.shutdown(socket.SHUT_RDWR)
-        await super().close()
-        await self._stop()
-
-    async def _stop(self) -> None:
         self._running.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._running
+
+    def crash(self) -> None:
+        """Break the connection without a goodbye, as the death of the process would: the last will follows.
+
+        Whoever comes back does so on a new connection.
+        """
+        broken = self._client._client.socket() if self._client else None  # aiomqtt itself only leaves politely
+        if isinstance(broken, socket.socket):
+            with suppress(OSError):
+                broken.shutdown(socket.SHUT_RDWR)
         with suppress(asyncio.CancelledError):
             await self._running
 
