@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from regroup.lab.steps import Step
+from regroup.members.habits import duration_text
 from regroup.members.workload import Workload
 
 
@@ -22,12 +23,20 @@ class When(msgspec.Struct, frozen=True, omit_defaults=True):
     after: str = ""
     delay_ms: int = 0
 
+    def __str__(self) -> str:
+        if not self.after:
+            return f"at {duration_text(self.delay_ms)}"
+        return f"{duration_text(self.delay_ms)} after {self.after}" if self.delay_ms else f"after {self.after}"
+
 
 class Happening(msgspec.Struct, frozen=True):
     """One line of the story."""
 
     when: When
     step: Step
+
+    def __str__(self) -> str:
+        return f"{self.when}: {self.step}"
 
 
 class MemberPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
