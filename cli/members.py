@@ -3,6 +3,7 @@
 regroup members --bootstrap localhost:9092 --group payments --topic orders --count 5
 regroup members --bootstrap localhost:9092 --group payments --topic orders --count 3 \\
         --habit 2:pause:60s@20s --habit 3:crash@30s --records-per-s 200 --for 2m
+regroup members --mqtt mqtt://localhost:1883 --group payments --topic orders --mqtt-control
 
 Habits, each as NUMBER:HABIT, or all:HABIT, and with @WHEN behind it if need be:
   pause:20s, crash, leave, zombie, restart:5s, restart-as-stranger:5s, slow-join:5s, slow-sync:5s, never-sync,
@@ -31,10 +32,13 @@ from rich.live import Live
 
 from regroup.assignors.interface import AssignorError
 from regroup.assignors.registry import assignor_named
+from regroup.cli import members_mqtt
+from regroup.cli.members_mqtt import OverMqtt
 from regroup.cli.members_table import line_about, table
 from regroup.members.drive import Member
 from regroup.members.habits import Habit, parse_duration_ms, parse_habit
 from regroup.members.happenings import Subscribe
+from regroup.members.mqtt import MqttTransport
 from regroup.members.producing import Producer
 from regroup.members.settings import ConsumerSettings
 from regroup.members.steps import Change, ConsumerError, JoinedGroup
@@ -47,7 +51,9 @@ CLOSE_PATIENCE_S: Final = 10.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--bootstrap", metavar="HOST:PORT", type=_typed(parse_bootstrap), required=True, help="brokers, with commas")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--bootstrap", metavar="HOST:PORT", type=_typed(parse_bootstrap), help="brokers, with commas")
+    members_mqtt.add_arguments(parser, where)
     add("--group", required=True, help="the group's id")
     topics = parser.add_mutually_exclusive_group(required=True)
     topics.add_argument("--topic", action="append", default=[], help="a topic; may be repeated")
@@ -90,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         print(f"regroup members: {error}", file=sys.stderr)
         return 2
-    return asyncio.run(_until_signal(plan))
+    return asyncio.run(_until_signal(plan, OverMqtt(args) if args.mqtt else None))
 
 
 def _typed(parse: Callable[[str], object]) -> Callable[[str], object]:
@@ -179,6 +185,7 @@ class _Company:
     plan: Plan
     console: Console
     epoch_ms: int
+    mqtt: OverMqtt | None = None
     members: list[Member] = field(default_factory=list)
     transports: list[TcpTransport] = field(default_factory=list)
     producers: list[Producer] = field(default_factory=list)
@@ -187,31 +194,43 @@ class _Company:
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.plan.workload.late_after_ms)
-        for number, (settings, habits) in enumerate(zip(self.plan.settings, self.plan.habits, strict=True), start=1):
-            self.members.append(
-                Member(
-                    str(number),
-                    settings,
-                    self._transport(settings.client_id),
-                    self.plan.subscription,
-                    habits=habits,
-                    workload=self.plan.workload,
-                    ledger=self.ledger,
-                    observe=self._observe,
-                    epoch_ms=self.epoch_ms,
-                )
-            )
+        for place, (settings, habits) in enumerate(zip(self.plan.settings, self.plan.habits, strict=True)):
+            self.transports.append(self._transport(settings.client_id, place))
+            self.members.append(self._member(place, habits))
         if self.plan.workload.records_per_s:
             for draw, topic in enumerate(self.plan.subscription.topics):
                 transport = self._transport("regroup-producer")
+                self.transports.append(transport)
                 self.producers.append(Producer(transport, topic, self.plan.workload, draw=draw, now_ms=self.now_ms))
+
+    def _member(self, place: int, habits: tuple[Habit, ...] = ()) -> Member:
+        transport = self.transports[place]
+        return Member(
+            str(place + 1),
+            self.plan.settings[place],
+            transport,
+            self.plan.subscription,
+            habits=habits,
+            workload=self.plan.workload,
+            ledger=self.ledger,
+            observe=self._observe,
+            dies=lambda name: transport.crash() if isinstance(transport, MqttTransport) else None,
+            epoch_ms=self.epoch_ms,
+        )
+
+    def begin_anew(self, place: int) -> None:
+        """A new member in place of one that is gone."""
+        self.members[place] = self._member(place)
+        self.members[place].start()
 
     def now_ms(self) -> int:
         return int(asyncio.get_running_loop().time() * 1000) + self.epoch_ms
 
-    def _transport(self, client_id: str) -> TcpTransport:
-        self.transports.append(TcpTransport(self.plan.args.bootstrap, client_id=client_id))
-        return self.transports[-1]
+    def _transport(self, client_id: str, place: int | None = None) -> TcpTransport:
+        """That of a member has its place; a producer has none."""
+        if self.mqtt is not None:
+            return self.mqtt.transport(client_id, place)
+        return TcpTransport(self.plan.args.bootstrap, client_id=client_id)
 
     def _observe(self, name: str, happening: Change | ConsumerError) -> None:
         self.somebody_joined |= isinstance(happening, JoinedGroup)
@@ -225,6 +244,8 @@ class _Company:
             loop.call_later(place * self.plan.args.every / 1000, member.start)
         for producer in self.producers:
             producer.start()
+        if self.mqtt is not None:
+            self.mqtt.open_control(self)
 
     async def close(self) -> None:
         for producer in self.producers:
@@ -232,19 +253,21 @@ class _Company:
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_PATIENCE_S):
                 await asyncio.gather(*(member.close() for member in self.members))
-        for transport in self.transports:
-            await transport.close()
+        await asyncio.gather(*(transport.close() for transport in self.transports))
+        if self.mqtt is not None:
+            await self.mqtt.close()
 
     @property
     def is_over(self) -> bool:
-        return all(member.is_over for member in self.members)
+        """Members under remote control may be called back, so that is never the end."""
+        return all(member.is_over for member in self.members) and not self.plan.args.mqtt_control
 
 
-async def _until_signal(plan: Plan) -> int:
+async def _until_signal(plan: Plan, mqtt: OverMqtt | None) -> int:
     stop = asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    return await run_members(plan, stop)
+    return await run_members(plan, stop, mqtt)
 
 
 class _Console(Console):
@@ -261,11 +284,11 @@ class _Console(Console):
         self._stop.set()
 
 
-async def run_members(plan: Plan, stop: asyncio.Event) -> int:
+async def run_members(plan: Plan, stop: asyncio.Event, mqtt: OverMqtt | None = None) -> int:
     """Run until `stop`, the end of the time, or of the last member; the exit code is returned."""
     loop = asyncio.get_running_loop()
     console = _Console(stop)
-    company = _Company(plan, console, int(time.time() * 1000 - loop.time() * 1000))
+    company = _Company(plan, console, int(time.time() * 1000 - loop.time() * 1000), mqtt)
     if plan.args.for_ms is not None:
         loop.call_later(plan.args.for_ms / 1000, stop.set)
     company.start()

@@ -3,6 +3,7 @@
 regroup serve --port 9092 --topic orders:7
 regroup serve --port 0 --set group.initial.rebalance.delay.ms=0 --store /tmp/groups.db
 regroup serve --port 9092 --brokers 3       (then type: stop 1, start 1)
+regroup serve --mqtt mqtt://localhost:1883  (every event as JSON; `regroup watch` shows the groups)
 """
 
 import argparse
@@ -22,6 +23,7 @@ from uuid import uuid4
 
 import structlog
 
+from regroup.cli import serve_mqtt
 from regroup.cli.serve_prompt import BrokerPrompt
 from regroup.coordinator.settings import InvalidSetting, Settings, UnknownSetting
 from regroup.server.clock import Clock
@@ -81,6 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a setting by its Kafka name; may be repeated",
     )
+    serve_mqtt.add_arguments(parser)
     add("--config", metavar="FILE", type=Path, help="settings from a TOML file, by their Kafka names")
     add("--log-format", choices=("text", "json"), default="text", help="how the log on standard error looks")
     add("--log-level", choices=LEVELS, default="info", help="the least that is logged (default: info)")
@@ -92,10 +95,15 @@ def run(args: argparse.Namespace) -> int:
         if port + args.brokers - 1 > LAST_PORT:
             raise InvalidSetting(f"{args.brokers} brokers from port {port} on go past the last port, {LAST_PORT}.")
     settings, broker_settings = settings_from(texts_from(args.config) | dict(args.settings))
-    return asyncio.run(serve(args, settings, broker_settings))
+    return asyncio.run(serve(args, settings, broker_settings, serve_mqtt.plan_of(args)))
 
 
-async def serve(args: argparse.Namespace, settings: Settings, broker_settings: BrokerSettings) -> int:
+async def serve(
+    args: argparse.Namespace,
+    settings: Settings,
+    broker_settings: BrokerSettings,
+    mqtt: serve_mqtt.MqttPlan | None = None,
+) -> int:
     """Serve until SIGTERM or Ctrl-C; then finish what was accepted."""
     emulator = Emulator(
         partial(open_store, args.store, durability=args.durability),
@@ -128,7 +136,8 @@ async def serve(args: argparse.Namespace, settings: Settings, broker_settings: B
         print("listening on", ",".join(f"{host}:{port}" for host, port in emulator.addresses), flush=True)
         if args.brokers > 1:
             prompt.open()
-        await enough.wait()
+        async with serve_mqtt.on_mqtt(mqtt, emulator):
+            await enough.wait()
     finally:
         prompt.close()
         await emulator.close()

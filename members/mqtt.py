@@ -83,8 +83,6 @@ class MqttTransport(TcpTransport):
         if isinstance(broken, socket.socket):
             with suppress(OSError):
                 broken.shutdown(socket.SHUT_RDWR)
-        with suppress(asyncio.CancelledError):
-            await self._running
 
     # -- the connection to the MQTT broker
 
