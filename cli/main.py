@@ -41,6 +41,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "verify": Command("fold a store's whole history and check it", "regroup.cli.verify"),
     "trim": Command("forget a store's oldest events", "regroup.cli.trim"),
     "members": Command("simulated consumers, well-behaved or not, against any Kafka", "regroup.cli.members"),
+    "watch": Command("show groups live, over MQTT", "regroup.cli.watch"),
     "conformance": Command("tell stories to any Kafka address, and say where it differs", "regroup.cli.conformance"),
     "assign": Command("deal out partitions as Kafka's assignors do", "regroup.cli.assign"),
 }

@@ -1,0 +1,120 @@
+"""What `regroup watch` shows: a row for each group, or a line for each event."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from regroup.members.mqtt_address import MqttAddress
+from regroup.server.mqtt.messages import DeathMessage, FeedEvent, Presence
+from regroup.server.mqtt.summaries import GroupSummary, MemberSummary
+
+MOST_ROWS: Final = 40
+"""Groups in the table; the caption says how many there are."""
+COLOURS: Final = {"Stable": "green", "Empty": "dim", "PreparingRebalance": "yellow", "CompletingRebalance": "yellow"}
+
+
+@dataclass(slots=True)
+class Board:
+    """All that is known at present. Groups stand under their topic level."""
+
+    address: MqttAddress
+    coordinator: Presence | None = None
+    groups: dict[str, GroupSummary] = field(default_factory=dict)
+    last: dict[str | None, FeedEvent] = field(default_factory=dict)
+    deaths: dict[str, DeathMessage] = field(default_factory=dict)
+    """By member id, until the coordinator has noticed."""
+    noticed: dict[str, str] = field(default_factory=dict)
+    """By group: who died, and how long the coordinator needed."""
+    events: int = 0
+
+    def died(self, death: DeathMessage) -> None:
+        self.deaths[death.member] = death
+
+    def note(self, group: str | None, event: FeedEvent) -> None:
+        """An event went by; perhaps the one by which the coordinator noticed a death."""
+        self.events += 1
+        self.last[group] = event
+        if event.type not in ("member-expelled", "member-left") or group is None:
+            return
+        member = msgspec.json.decode(event.payload).get("member", "")
+        death = self.deaths.pop(member, None)
+        if death is not None:
+            self.noticed[group] = f"{death.name} died; noticed after {(event.at_ms - death.died_at_ms) / 1000:.1f} s"
+
+
+def table(board: Board, now_ms: int) -> Table:
+    """The newest changes first."""
+    drawn = Table(title=_title(board), caption=f"{len(board.groups)} groups, {board.events} events seen")
+    for heading in ("group", "state", "for", "generation", "leader", "members", "last event", "dead"):
+        drawn.add_column(heading, justify="right" if heading in ("for", "generation") else "left")
+    groups = sorted(board.groups.values(), key=lambda group: -group.state_since_ms)
+    for group in groups[:MOST_ROWS]:
+        event = board.last.get(group.group)
+        drawn.add_row(
+            Text(printable(group.group[:40])),
+            Text(group.state, style=COLOURS.get(group.state, "")),
+            f"{max(0, now_ms - group.state_since_ms) / 1000:.0f} s",
+            str(group.generation),
+            Text(_short(group.leader or "–")),
+            Text(_members(group)),
+            Text(event.type if event else "–"),
+            Text(_dead(group, now_ms) or board.noticed.get(group.group, ""), style="red"),
+        )
+    return drawn
+
+
+def _title(board: Board) -> str:
+    word = {"here": "is here", "left": "has left", "died": "has died"}
+    state = word.get(board.coordinator.state, "?") if board.coordinator else "was never heard of"
+    return f"{board.address}: the coordinator {state}"
+
+
+def _members(group: GroupSummary) -> str:
+    names = ", ".join(
+        _short(each.member) + (f" ({each.waiting})" if each.waiting else "") for each in group.members[:6]
+    )
+    more = group.member_count - min(6, len(group.members))
+    return f"{names} and {more} more" if more > 0 else names or "–"
+
+
+def _dead(group: GroupSummary, now_ms: int) -> str:
+    """Who died, beside the session timeout that the coordinator needs to notice."""
+    return "; ".join(_death(member, now_ms) for member in group.members if member.died_at_ms is not None)
+
+
+def _death(member: MemberSummary, now_ms: int) -> str:
+    passed_s = max(0, now_ms - (member.died_at_ms or 0)) / 1000
+    return (
+        f"{_short(member.member)} died {passed_s:.0f} s ago, session timeout {member.session_timeout_ms / 1000:.0f} s"
+    )
+
+
+def _short(member_id: str) -> str:
+    """Member ids end in a UUID; its first digits tell people enough."""
+    return printable(member_id[:-28] + "…" if len(member_id) > 36 else member_id)
+
+
+def printable(text: str) -> str:
+    """Names come from anywhere, and a terminal obeys what it is sent."""
+    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
+
+
+def event_line(group: str | None, event: FeedEvent) -> str:
+    """Position, time, group, number, what happened and why."""
+    payload = {} if event.left_out_bytes else msgspec.json.decode(event.payload)
+    at = datetime.fromtimestamp(event.at_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
+    who = " ".join(_short(str(payload[key])) for key in ("member", "generation", "leader") if key in payload)
+    reason = f"  because {printable(payload['reason'])}" if payload.get("reason") else ""
+    name = "(cluster)" if group is None else printable(group)
+    return f"{event.position:>6}  {at}  {name:<16} #{event.number:<5} {event.type:<22} {who}{reason}"
+
+
+def death_line(death: DeathMessage) -> str:
+    """Whose connection broke, and what comes of it."""
+    timeout_s = (death.session_timeout_ms or 0) / 1000
+    then = "it is expelled at once" if death.expelled else f"its session timeout is {timeout_s:.0f} s"
+    return printable(f"{death.group}: the connection of {death.name} ({death.member}) died; {then}")
