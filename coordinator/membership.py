@@ -30,8 +30,8 @@ def leave_group(settings: Settings, group: Group, command: LeaveGroup) -> Decisi
         return now.ends(answers.left(ErrorCode.INVALID_GROUP_ID))
     results = [leave(now, leaving) for leaving in command.members]
     left = [each.member_id or each.group_instance_id or "" for each in results if each.error_code == ErrorCode.NONE]
-    if left:
-        # As in Kafka, also if only a reserved id was given back.
+    if left and now.group.state is not State.EMPTY:
+        # As in Kafka, also if only a reserved id was given back; but then not in an empty group.
         rebalance(now, settings, f"{', '.join(left)} left")
     return now.ends_behind_the_log(answers.left(ErrorCode.NONE, results))
 

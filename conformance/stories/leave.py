@@ -95,6 +95,21 @@ async def pending_id_is_given_back(tell: Story) -> None:
     expect(await ben.asks_to_join(), error=E.UNKNOWN_MEMBER_ID)
 
 
+@case(
+    "leave.pending-member-empty-group",
+    3,
+    corrected="The catalogue does not have it (a random course found it): unlike a Stable group, an Empty one stays as "
+    "it is when a pending id is given back.",
+)
+async def pending_id_of_an_empty_group_is_given_back(tell: Story) -> None:
+    """An id that is given back before anybody has joined changes nothing; the first generation is still 1."""
+    anna = Member(tell, "anna")
+    await anna.gets_an_id()
+    left_with(await anna.leaves(), E.NONE)
+    await tell.is_in("Empty")
+    expect(await Member(tell, "ben").joins(), error=E.NONE, generation_id=1)
+
+
 @case("leave.pending-member-completes-join", 2)
 async def giving_an_id_back_completes_the_join(tell: Story) -> None:
     """When everyone waits for one pending id only, giving it back begins the generation."""

@@ -163,6 +163,15 @@ def test_a_reserved_id_can_be_given_back() -> None:
     assert story.ms_left(DeadlineKind.RESERVED_ID, "ben") is None
 
 
+def test_a_reserved_id_that_is_given_back_to_an_empty_group_changes_nothing_else() -> None:
+    story = Story()
+    ben = story.consumer("ben")
+    ben.asks_to_join()
+    assert codes(ben.leaves()) == [("ben", ErrorCode.NONE)]
+    assert (story.state, story.generation) == (State.EMPTY, 0), "as in Kafka: no rebalance that finds nobody"
+    assert story.ms_left(DeadlineKind.JOIN_PHASE) is None
+
+
 @behaviour("leave.pending-member-completes-join")
 def test_the_join_phase_ends_when_the_last_reserved_id_is_given_back() -> None:
     story = Story()
