@@ -3,6 +3,7 @@
 regroup conformance --bootstrap 127.0.0.1:9092
 regroup conformance --bootstrap 127.0.0.1:9092 --area join,sync --json report.json
 regroup conformance --bootstrap 127.0.0.1:9092 --against 127.0.0.1:9192 --seeds 1-100
+regroup conformance --bootstrap 127.0.0.1:9092 --against emulator --seeds 1-100
 regroup conformance --list
 """
 
@@ -12,17 +13,27 @@ import shlex
 import sys
 import uuid
 from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
 import regroup.conformance.stories  # noqa: F401  # enters the stories
+from regroup.cli.serve import set_up_log
+from regroup.cli.steered import steered_emulator
 from regroup.conformance.cases import CASES, Case
+from regroup.conformance.comparison import as_json as told_as_json
+from regroup.conformance.comparison import as_text as told_as_text
+from regroup.conformance.comparison import comparison
+from regroup.conformance.duel import AT_ONCE as COURSES_AT_ONCE
 from regroup.conformance.duel import duels
 from regroup.conformance.report import Report, as_json, as_text, why_not, with_the_unseen
 from regroup.conformance.runner import AT_ONCE, Outcome, Plan, Verdict
 from regroup.conformance.runner import run as run_cases
 from regroup.conformance.target import NotThere, Restart, Target
 from regroup.conformance.unseen import UNSEEN
+
+OURS = "emulator"
+"""As the one to compare with: an emulator of our own."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,9 +70,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--at-once", metavar="N", type=int, default=AT_ONCE, help="stories side by side (default: %(default)s)")
     add(
-        "--against", metavar="HOST:PORT", help="play random courses to both brokers, and compare what they make of them"
+        "--against",
+        metavar="HOST:PORT",
+        help="play random courses to both brokers, and compare what they make of them; the word `emulator` stands for "
+        "one of our own, which is told what the first broker chose where Kafka leaves a choice",
     )
     add("--seeds", metavar="FIRST-LAST", type=_seeds, default=range(1, 51), help="which courses (default: 1-50)")
+    add("--courses", metavar="N", type=int, default=COURSES_AT_ONCE, help="so many side by side (default: %(default)s)")
     add("--json", metavar="FILE", type=Path, help="write the verdicts there too")
     add("--list", action="store_true", help="show the stories and tell none")
     add("--verbose", "-v", action="store_true", help="a line for every behaviour, not for failures alone")
@@ -137,16 +152,25 @@ async def _examine(args: argparse.Namespace, chosen: list[Case]) -> list[Verdict
 
 
 async def _compare(args: argparse.Namespace) -> int:
-    one, other = await Target.learn(args.bootstrap), await Target.learn(args.against)
-    outcomes = await duels(one, other, args.seeds, uuid.uuid4().hex[:8])
-    parted = [each.difference for each in outcomes if each.difference and not each.only_choices]
-    for difference in parted:
-        print(*difference.lines(), "", sep="\n")
-    choices = sum(each.only_choices for each in outcomes)
-    print(
-        f"{len(outcomes)} courses compared; {len(parted)} differ; {choices} parted by a choice that Kafka leaves open"
-    )
-    return 1 if parted else 0
+    one = await Target.learn(args.bootstrap, dict(args.settings))
+    async with AsyncExitStack() as stack:
+        steered = None
+        if args.against == OURS:
+            set_up_log("error", "text")
+            steered = await stack.enter_async_context(steered_emulator(one.settings))
+        address = steered.address if steered else args.against
+        outcomes = await duels(
+            one, await Target.learn(address), args.seeds, uuid.uuid4().hex[:8], guide=steered, at_once=args.courses
+        )
+    told = comparison(args.bootstrap, args.against, _now(), one.settings, outcomes)
+    print(*told_as_text(told), sep="\n")
+    if args.json is not None:
+        args.json.write_text(told_as_json(told) + "\n", encoding="utf-8")
+    return 1 if told.differ else 0
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _restart(command: str | None) -> Restart | None:
@@ -163,7 +187,7 @@ def _restart(command: str | None) -> Restart | None:
 
 def _tell(args: argparse.Namespace, verdicts: list[Verdict]) -> int:
     whole = verdicts if args.case else with_the_unseen(verdicts, args.area)
-    report = Report(args.bootstrap, datetime.now(UTC).isoformat(timespec="seconds"), whole)
+    report = Report(args.bootstrap, _now(), whole)
     print(*as_text(report, every=args.verbose), sep="\n")
     if not args.verbose:
         print("", "not observable, because:", sep="\n")

@@ -1,48 +1,26 @@
-"""One random course played to two brokers, and what each of them made of it.
+"""One random course played to two brokers, and whether they made the same of it.
 
-What Kafka leaves open is not compared: the order of a list, who leads when the leader is gone, who wins a tied vote.
-When the brokers choose differently, the course is played again; the ids are new then, and with them the choice. What
-differs in every try, and by a choice only, is told apart from a real difference.
+The order of a list is not compared. Who leads when the leader is gone is for Kafka's hash map of random ids to say:
+an emulator that can be told (a `Guide`) hears what the first broker chose, and the comparison goes on. Elsewhere the
+course is played again when the choices differ; the ids are new then, and with them the choice.
+
+A course is played again, too, when the brokers differ: only what differs in every try is a difference. What differed
+once may have been a race, of a request against a timeout, and is counted.
 """
 
 import asyncio
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
-
-from regroup.conformance.chance import PROTOCOLS, SLOT_MS, Course, Kind, Move, course
-from regroup.conformance.expect import Differs, offsets_in
-from regroup.conformance.member import Member, leave
-from regroup.conformance.offsets import fetches
-from regroup.conformance.story import Story, Waiting
-from regroup.conformance.target import FOO, PARTITIONS, Target
-from regroup.protocol.errors import ErrorCode
-from regroup.protocol.message import Message
-from regroup.protocol.messages.group import JoinGroupResponse
-from regroup.protocol.messages.offsets import OffsetFetchResponse
-
-LOOKED_AT = 0.45
-"""This far into a slot its answers are there, and no timeout has ended yet."""
-
-RANDOM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-"""The end of an id that nobody has been told yet."""
+from regroup.conformance.chance import SLOT_MS, Course, course
+from regroup.conformance.player import LATE_SECONDS, Guide, Player, Slot
+from regroup.conformance.target import Target
 
 TRIES = 5
-"""So often is a course played again when the brokers made different choices, or were late."""
+"""So often at most is a course played."""
 
-Seen = dict[str, object]
-"""An answer without what must differ: ids are names, lists have an order."""
-
-
-@dataclass
-class Slot:
-    """What was to be seen at the end of one slot: the answers that came, and the group."""
-
-    move: Move
-    answers: dict[int, Seen] = field(default_factory=dict)
-    group: Seen = field(default_factory=dict)
+AT_ONCE = 40
+"""Courses side by side: more, and a slow machine answers late."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +31,13 @@ class Difference:
     slot: int
     one: Slot
     other: Slot
+    late: bool = False
+    """A player was so late that this may be its fault."""
+
+    @property
+    def is_choice(self) -> bool:
+        """Nothing differs but who leads, and who therefore sees the members."""
+        return _without_choice(self.one) == _without_choice(self.other)
 
     def lines(self) -> Iterator[str]:
         """The course so far, and the difference."""
@@ -66,178 +51,100 @@ class Difference:
 
 @dataclass
 class Outcome:
-    """How a duel ended: no difference, one, or nothing but different choices that Kafka leaves open."""
+    """How a duel ended. `parted` holds what differed, a difference for each try but one that found none."""
 
     seed: int
-    difference: Difference | None = None
-    only_choices: bool = False
+    agreed: bool = False
+    parted: list[Difference] = field(default_factory=list)
 
+    @property
+    def difference(self) -> Difference | None:
+        """What differed in every try, if it was more than a choice that Kafka leaves open."""
+        real = [each for each in self.parted if not each.is_choice]
+        return real[-1] if real and not self.agreed else None
 
-async def duel(one: Target, other: Target, played: Course, label: str, tries: int = TRIES) -> Outcome:
-    """Play a course to both until they agree, or have parted in every try."""
-    outcome = Outcome(played.seed)
-    for attempt in range(tries):
-        group = f"duel-{played.seed}-{label}-{attempt}"
-        players = Player(one, f"{group}-one"), Player(other, f"{group}-other")
-        mine, theirs = await asyncio.gather(*(each.play(played) for each in players))
-        outcome.difference = _first_difference(played, mine, theirs)
-        if outcome.difference is None:
-            return Outcome(played.seed)
-        outcome.only_choices = _chosen_otherwise(outcome.difference)
-    return outcome
-
-
-def _first_difference(played: Course, one: list[Slot], other: list[Slot]) -> Difference | None:
-    for number, (mine, theirs) in enumerate(zip(one, other, strict=True)):
-        if mine != theirs:
-            return Difference(played, number, mine, theirs)
-    return None
-
-
-def _chosen_otherwise(difference: Difference) -> bool:
-    """Nothing differs but who leads, and who therefore sees the members."""
-    return _without_choice(difference.one) == _without_choice(difference.other)
+    @property
+    def only_choices(self) -> bool:
+        """The brokers never chose alike, and differed in nothing else."""
+        return not self.agreed and self.difference is None
 
 
 def _without_choice(slot: Slot) -> tuple[object, ...]:
-    chosen = ("leader", "members", "skip_assignment", "protocol_name", "protocol")
+    chosen = ("leader", "members", "skip_assignment")
     answers = {
         number: {name: value for name, value in seen.items() if name not in chosen}
         for number, seen in slot.answers.items()
     }
-    return answers, {name: value for name, value in slot.group.items() if name not in chosen}
+    return answers, slot.group
 
 
-async def duels(one: Target, other: Target, seeds: Iterable[int], label: str, at_once: int = 30) -> list[Outcome]:
-    """A duel for each seed, many side by side."""
+async def duel(
+    one: Target, other: Target, played: Course, label: str, *, guide: Guide | None = None, tries: int = TRIES
+) -> Outcome:
+    """Play a course to both until they agree, or have parted in every try. `guide` steers the other broker."""
+    outcome = Outcome(played.seed)
+    for attempt in range(tries):
+        group = f"duel-{played.seed}-{label}-{attempt}"
+        difference = await _played_once(one, other, played, group, guide)
+        if difference is None:
+            outcome.agreed = True
+            break
+        outcome.parted.append(difference)
+    return outcome
+
+
+async def _played_once(
+    one: Target, other: Target, played: Course, group: str, guide: Guide | None
+) -> Difference | None:
+    first, second = Player(one, f"{group}-one"), Player(other, f"{group}-other")
+    if guide is None:
+        mine, theirs = await asyncio.gather(first.play(played), second.play(played))
+    else:
+        mine = await first.play(played)
+        second = Player(other, f"{group}-other", guide, next_leaders(mine))
+        theirs = await second.play(played)
+    late = max(first.late_seconds, second.late_seconds) > LATE_SECONDS
+    for number, pair in enumerate(zip(mine, theirs, strict=True)):
+        if pair[0] != pair[1]:
+            return Difference(played, number, *pair, late)
+    return None
+
+
+def next_leaders(slots: Sequence[Slot]) -> list[str]:
+    """For each slot the name of the member that leads the next generation to be told; empty where none follows."""
+    news: list[str] = []
+    told = 0
+    for slot in slots:
+        begun = [
+            (generation, str(seen["leader"]))
+            for seen in slot.answers.values()
+            if seen.get("error_code") == "NONE"
+            and isinstance(generation := seen.get("generation_id"), int)
+            and generation > told
+        ]
+        told = max([told, *(generation for generation, _ in begun)])
+        news.append(min(begun)[1] if begun else "")
+    coming = ""
+    for number in reversed(range(len(news))):
+        news[number] = coming = news[number] or coming
+    return news
+
+
+async def duels(
+    one: Target,
+    other: Target,
+    seeds: Iterable[int],
+    label: str,
+    *,
+    guide: Guide | None = None,
+    at_once: int = AT_ONCE,
+) -> list[Outcome]:
+    """A duel for each seed, many side by side, out of step so that not all move in the same moment."""
     slots = asyncio.Semaphore(at_once)
 
-    async def fought(seed: int) -> Outcome:
+    async def fought(number: int, seed: int) -> Outcome:
         async with slots:
-            return await duel(one, other, course(seed), label)
+            await asyncio.sleep(number % at_once / at_once * SLOT_MS / 1000)
+            return await duel(one, other, course(seed), label, guide=guide)
 
-    return await asyncio.gather(*map(fought, seeds))
-
-
-class Player:
-    """Plays a course to one broker."""
-
-    def __init__(self, target: Target, group: str) -> None:
-        self._story = Story(target, group)
-        self._names: dict[str, str] = {"": "", "nobody": "nobody"}
-        self._waiting: dict[int, Waiting[Message]] = {}
-        self._members: dict[str, Member] = {}
-
-    async def play(self, played: Course) -> list[Slot]:
-        """What was to be seen, slot by slot."""
-        members = [
-            Member(
-                self._story,
-                each.name,
-                instance=each.instance,
-                session_timeout_ms=each.session_timeout_ms,
-                rebalance_timeout_ms=each.rebalance_timeout_ms,
-            )
-            for each in played.actors
-        ]
-        self._members = {each.name: each for each in members}
-        slots: list[Slot] = []
-        loop = asyncio.get_running_loop()
-        try:
-            begun = loop.time()
-            for number, move in enumerate(played.moves):
-                await asyncio.sleep(begun + number * SLOT_MS / 1000 - loop.time())
-                self._make(number, move, members)
-                # What a slot brings is there well before its end, and what ends in between comes after this.
-                await asyncio.sleep(begun + (number + LOOKED_AT) * SLOT_MS / 1000 - loop.time())
-                slots.append(Slot(move, self._answered(), await self._group()))
-            return slots
-        finally:
-            await self._story.close()
-
-    def _make(self, number: int, move: Move, members: list[Member]) -> None:
-        asked = self._asked(move, members[move.actor], members)
-        if asked is not None:
-            self._waiting[number] = asked
-
-    def _asked(self, move: Move, actor: Member, members: list[Member]) -> "Waiting[Message] | None":
-        member_id = None if move.borrowed is None else members[move.borrowed].id if move.borrowed >= 0 else ""
-        generation = actor.generation + move.later_generations
-        asked: object = None
-        match move.kind:
-            case Kind.JOIN:
-                actor.protocol_type = move.protocol_type
-                offered = dict(PROTOCOLS[move.protocols])
-                asked = actor.asks_to_join(version=move.version, member_id=member_id, protocols=offered)
-            case Kind.SYNC:
-                shares = {each.id: f"{move.number} for {each.name}".encode() for each in members if each.id}
-                asked = actor.syncs(shares, version=move.version, member_id=member_id, generation=generation)
-            case Kind.BEAT:
-                asked = actor.beats(version=move.version, member_id=member_id, generation=generation)
-            case Kind.LEAVE:
-                asked = leave(self._story, actor, version=move.version, speaker=actor.name)
-            case Kind.COMMIT:
-                offsets = {(FOO, move.number % PARTITIONS): move.number}
-                asked = actor.commits(offsets, version=move.version, member_id=member_id, generation=generation)
-            case Kind.FETCH:
-                asked = fetches(self._story, None, version=move.version)
-            case Kind.WAIT:
-                return None
-        assert isinstance(asked, Waiting)
-        return asked
-
-    def _answered(self) -> dict[int, Seen]:
-        """The answers that have come since the last slot. Ids get their names in the order of the moves."""
-        answered = {number: each for number, each in sorted(self._waiting.items()) if each.answered}
-        for number in answered:
-            del self._waiting[number]
-        raw = {number: each.result_or_error() for number, each in answered.items()}
-        for number, answer in raw.items():
-            if isinstance(answer, JoinGroupResponse):
-                self._names.setdefault(answer.member_id, f"{answered[number].speaker}, {len(self._names)}")
-                # Two answers to one actor may come in either order; the one to the later move counts.
-                self._members[answered[number].speaker].remembers(answer)
-        return {number: self._seen(answer) for number, answer in raw.items()}
-
-    def _seen(self, answer: Message | BaseException) -> Seen:
-        if not isinstance(answer, Message):
-            return {"failure": str(answer)}
-        if isinstance(answer, OffsetFetchResponse):
-            return {"offsets": dict(sorted(offsets_in(answer).items()))}
-        return {
-            name: self._named(value) if name != "error_code" else ErrorCode.named(answer_code(value))
-            for name, value in msgspec.structs.asdict(answer).items()
-            if name != "throttle_time_ms"
-        }
-
-    def _named(self, value: object) -> object:
-        if isinstance(value, str):
-            return self._names.get(value) or RANDOM_ID.sub("?", value)
-        if isinstance(value, msgspec.Struct):
-            return {name: self._named(each) for name, each in msgspec.structs.asdict(value).items()}
-        if isinstance(value, list):
-            return sorted((self._named(each) for each in value), key=repr)
-        return value
-
-    async def _group(self) -> Seen:
-        try:
-            group = await self._story.describe()
-        except Differs as failure:
-            return {"failure": str(failure)}
-        members: Mapping[str, object] = {
-            str(self._named(each.member_id)): (each.group_instance_id, each.member_metadata, each.member_assignment)
-            for each in group.members
-        }
-        kept = {name: members[name] for name in sorted(members)}
-        return {
-            "state": group.group_state,
-            "type": group.protocol_type,
-            "protocol": group.protocol_data,
-            "members": kept,
-        }
-
-
-def answer_code(value: object) -> int:
-    """An error code as it stands in an answer."""
-    assert isinstance(value, int)
-    return value
+    return await asyncio.gather(*(fought(number, seed) for number, seed in enumerate(seeds)))

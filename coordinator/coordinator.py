@@ -156,6 +156,12 @@ class GroupCoordinator(Awaitable):
 
         return again
 
+    def favours(self, name: str, member: MemberId) -> None:
+        """Where Kafka leaves it to chance who leads next, let it be this member: it counts as the first that came."""
+        group = self._groups.get(name)
+        if group is not None and member in group.members:
+            self._groups[name] = replace(group, members={member: group.members[member]} | group.members)
+
     def _record(self, name: str, decision: Decision, cause: Because | None) -> bool:
         """Fold and queue the events in one step; False if the disk has just failed."""
         first = decision.group.number - len(decision.events) + 1

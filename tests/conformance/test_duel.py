@@ -2,9 +2,9 @@
 
 from fake_broker import Answer, fake_broker
 
-from regroup.conformance.chance import Kind, Move, course
-from regroup.conformance.duel import Difference as Parted
-from regroup.conformance.duel import Outcome, Slot, _chosen_otherwise, duel
+from regroup.conformance.chance import ENDLESS_MS, SLOT_MS, Kind, Move, course
+from regroup.conformance.duel import Difference, Outcome, duel, next_leaders
+from regroup.conformance.player import Slot
 from regroup.conformance.target import Target
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.group import HeartbeatResponse
@@ -26,17 +26,18 @@ def test_a_seed_is_the_same_course_every_time() -> None:
     assert course(7) != course(8)
 
 
-def test_timeouts_never_end_together() -> None:
+def test_timeouts_never_end_together_nor_near_a_move() -> None:
     for seed in range(50):
         short = [
             each for actor in course(seed).actors for each in (actor.session_timeout_ms, actor.rebalance_timeout_ms)
         ]
-        ending = [each for each in short if each < 60_000]
+        ending = [each for each in short if each < ENDLESS_MS]
         assert len(set(ending)) == len(ending)
+        assert all(0.75 < each % SLOT_MS / SLOT_MS < 0.97 for each in ending)
 
 
 async def test_brokers_that_do_the_same_agree() -> None:
-    assert await outcome(E.UNKNOWN_MEMBER_ID, E.UNKNOWN_MEMBER_ID) == Outcome(0)
+    assert await outcome(E.UNKNOWN_MEMBER_ID, E.UNKNOWN_MEMBER_ID) == Outcome(0, agreed=True)
 
 
 async def test_brokers_that_differ_are_told_apart_and_the_course_is_shown() -> None:
@@ -49,10 +50,27 @@ async def test_brokers_that_differ_are_told_apart_and_the_course_is_shown() -> N
     assert "  other: to move 0: {'error_code': 'NONE'}" in lines
 
 
+def led_by(leader: str, error: str = "NONE", generation: int = 1) -> Slot:
+    return Slot(BEATS.moves[0], {0: {"error_code": error, "generation_id": generation, "leader": leader}})
+
+
+def parted(one: Slot, other: Slot) -> Outcome:
+    return Outcome(0, parted=[Difference(BEATS, 0, one, other)])
+
+
 def test_another_leader_is_a_choice_and_another_code_is_none() -> None:
-    move = BEATS.moves[0]
-    one = Slot(move, {0: {"leader": "actor 1", "error_code": "NONE"}})
-    leads = Slot(move, {0: {"leader": "actor 2", "error_code": "NONE"}})
-    fails = Slot(move, {0: {"leader": "actor 1", "error_code": "UNKNOWN_MEMBER_ID"}})
-    assert _chosen_otherwise(Parted(BEATS, 0, one, leads))
-    assert not _chosen_otherwise(Parted(BEATS, 0, one, fails))
+    assert parted(led_by("anna"), led_by("ben")).only_choices
+    assert not parted(led_by("anna"), led_by("anna", "UNKNOWN_MEMBER_ID")).only_choices
+
+
+def test_what_differed_in_one_try_and_not_in_the_next_is_no_difference() -> None:
+    flickering = Outcome(0, agreed=True, parted=parted(led_by("anna"), led_by("anna", "UNKNOWN_MEMBER_ID")).parted)
+    assert flickering.difference is None
+    assert not flickering.only_choices
+
+
+def test_the_leader_of_the_next_generation_is_known_in_every_slot_before_it() -> None:
+    nothing = Slot(BEATS.moves[0])
+    told_again = led_by("a lie for an old client", generation=1)
+    slots = [led_by("anna"), nothing, told_again, led_by("ben", generation=2), nothing]
+    assert next_leaders(slots) == ["anna", "ben", "ben", "ben", ""]
