@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from regroup.assignors.interface import Cluster, Member, racks_matter
-from regroup.protocol.consumer_protocol import NO_GENERATION, TopicPartition, topic_partitions
+from regroup.protocol.consumer_protocol import NO_GENERATION, TopicPartition
 
 
 class Memory(NamedTuple):
@@ -39,8 +39,9 @@ def reconcile(memories: Mapping[str, Memory], members: Mapping[str, Member], top
     Partitions of topics outside `topics` are forgotten. Numbers that a topic no longer has are not, as in Kafka.
     """
     claimed = {name: [each for each in memory.partitions if each[0] in topics] for name, memory in memories.items()}
-    latest = max((memory.known_generation for memory in memories.values()), default=NO_GENERATION)
-    if len(set[TopicPartition]().union(*claimed.values())) == sum(map(len, claimed.values())):
+    latest = max([memory.known_generation for memory in memories.values()], default=NO_GENERATION)
+    every_one: set[TopicPartition] = set()
+    if len(every_one.union(*claimed.values())) == sum(map(len, claimed.values())):
         return Claims(claimed, latest_generation=latest)
     claims = Claims({}, latest_generation=latest)
     owners: dict[TopicPartition, str] = {}
@@ -138,7 +139,7 @@ def still_free(kept: Sequence[TopicPartition], topics: Sequence[str], cluster: C
             continue
         stuck = numbers[0] < 0 or numbers[-1] >= count
         taken = set() if numbers[0] < 0 else set(numbers)
-        free += topic_partitions(topic, [number for number in range(count) if number not in taken])
+        free += [each for each in cluster.partitions(topic) if each[1] not in taken]
     return free
 
 

@@ -112,28 +112,32 @@ class Reader:
         return [read() for _ in range(self._count())]
 
     def partitions(self) -> tuple[TopicPartition, ...]:
+        """Topics, each with its numbers: quickly as far as that goes, and then step by step, to say what is wrong."""
         count = self._count()
-        found = self._single_partitions(count)
-        for _ in range(count - len(found)):
+        found: list[TopicPartition] = []
+        for _ in range(count - self._whole_topics(count, found)):
             topic = self.string()
             numbers = self._count()
             found += topic_partitions(topic, struct.unpack(f">{numbers}i", self._take(4 * numbers)))
         return tuple(found)
 
-    def _single_partitions(self, count: int) -> list[TopicPartition]:
-        """Topics with one partition each, as far as they go: what the members of a large group have by the million."""
-        found: list[TopicPartition] = []
-        data, position = self.data, self.position
-        with suppress(struct.error):  # the end of the bytes: the slow road says what is missing
-            for _ in range(count):
+    def _whole_topics(self, count: int, found: list[TopicPartition]) -> int:
+        """Fill `found`, and return how many topics there were before the first fault."""
+        data, position, topics = self.data, self.position, 0
+        with suppress(struct.error):
+            for topics in range(count):
                 end = position + 2 + _INT16.unpack_from(data, position)[0]
                 numbers, number = _TWO_INT32.unpack_from(data, end)
-                if numbers != 1 or end < position + 2:
-                    break
+                if end < position + 2:
+                    return topics
                 topic = data[position + 2 : end].decode("utf-8", "replace")
-                found.append(_new_tuple(TopicPartition, (topic, number)))
-                self.position = position = end + 8
-        return found
+                if numbers == 1:
+                    found.append(_new_tuple(TopicPartition, (topic, number)))
+                else:
+                    found += topic_partitions(topic, struct.unpack_from(f">{numbers}i", data, end + 4))
+                self.position = position = end + 4 + 4 * numbers
+            return count
+        return topics
 
     def _count(self) -> int:
         count = self.int32()

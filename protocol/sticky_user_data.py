@@ -14,6 +14,9 @@ from regroup.protocol.consumer_bytes import MalformedConsumerProtocol, Reader, T
 from regroup.protocol.consumer_protocol import NO_GENERATION
 from regroup.protocol.java_order import java_hash_map_order
 
+WORTH_A_LAYOUT = 4
+"""To learn how members' bytes look costs as much as to read those of several."""
+
 
 @dataclass(frozen=True, slots=True)
 class StickyUserData:
@@ -73,22 +76,23 @@ class StickyUserDataReader:
     """Reads the user data of many members of one group, with the same answers as `decode_sticky_user_data`.
 
     In a large group many members have one partition each of the same topics, and then their bytes differ in nothing
-    but the numbers. From the second such member on, all numbers are taken out in one go.
+    but the numbers. Once that is seen, all numbers are taken out in one go.
     """
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[int, bytes], StickyUserData] = {}
+        self._seen: dict[tuple[int, bytes], int] = {}
         self._layouts: dict[tuple[int, bytes], _Layout] = {}
 
     def read(self, data: bytes) -> StickyUserData:
         """What the member had; bytes that cannot be read mean a member that had nothing."""
         kind = len(data), data[: 10 + int.from_bytes(data[4:6])]  # up to the first number
         layout = self._layouts.get(kind)
-        if layout is None and (alike := self._seen.get(kind)) is not None and _Layout.suits(alike):
-            layout = self._layouts[kind] = _Layout.of(alike)
         if layout is not None and (quick := layout.read(data)) is not None:
             return quick
-        self._seen[kind] = decoded = decode_sticky_user_data(data)
+        decoded = decode_sticky_user_data(data)
+        self._seen[kind] = seen = self._seen.get(kind, 0) + 1
+        if seen == WORTH_A_LAYOUT and _Layout.suits(decoded):
+            self._layouts[kind] = _Layout.of(decoded)
         return decoded
 
 
@@ -101,8 +105,9 @@ class _Layout(NamedTuple):
 
     @classmethod
     def suits(cls, known: StickyUserData) -> bool:
-        """Whether there is anything to learn from it; U+FFFD may stand for bytes that were not UTF-8."""
-        return bool(known.partitions) and not any("\ufffd" in each.topic for each in known.partitions)
+        """Whether it has one partition of each topic; U+FFFD may stand for bytes that were not UTF-8."""
+        topics = {each.topic for each in known.partitions}
+        return 0 < len(topics) == len(known.partitions) and not any("\ufffd" in topic for topic in topics)
 
     @classmethod
     def of(cls, known: StickyUserData) -> "_Layout":

@@ -1,0 +1,123 @@
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor;
+import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Assignment;
+import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.GroupSubscription;
+import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Subscription;
+import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
+import org.apache.kafka.clients.consumer.RangeAssignor;
+import org.apache.kafka.clients.consumer.RoundRobinAssignor;
+import org.apache.kafka.clients.consumer.StickyAssignor;
+import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.PartitionInfo;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * How long Apache Kafka's own assignors take once the JIT compiler has done what it can.
+ *
+ * <p>java -cp 'JARS/*' WarmAssignors.java 3x1x12 5x3x10 ...
+ *
+ * <p>For each assignor and each members x topics x partitions, all subscribed to everything, a line: assignor, shape,
+ * phase, and the nanoseconds of one assign(), user data included. Phases: `fresh`, and for the sticky ones `leaves`,
+ * after the first member has left the fresh assignment. Blocks of calls are timed until they grow no quicker; a figure
+ * is the median of the last ones.
+ */
+public class WarmAssignors {
+    static final long BLOCK = Duration.ofMillis(50).toNanos();
+    static final int WARM = 15, COUNTED = 5, AT_MOST = 60;
+    static int held; // what is assigned is looked at, so that nothing is optimised away
+
+    public static void main(String[] shapes) {
+        measure(shapes, false); // what is compiled last depends on what ran before: all have run once when it counts
+        measure(shapes, true);
+        if (held < 0) System.out.println("never");
+    }
+
+    static void measure(String[] shapes, boolean counts) {
+        for (String shape : shapes) {
+            int[] n = Arrays.stream(shape.split("x")).mapToInt(Integer::parseInt).toArray();
+            Cluster cluster = cluster(n[1], n[2]);
+            for (String name : List.of("range", "roundrobin", "sticky", "cooperative-sticky")) {
+                GroupSubscription fresh = subscriptions(name, cluster, n[0], Map.of());
+                time(name + " " + shape + " fresh", counts, named(name), cluster, fresh);
+                if (name.contains("sticky")) {
+                    var had = new LinkedHashMap<>(named(name).assign(cluster, fresh).groupAssignment());
+                    had.remove("consumer-00000");
+                    GroupSubscription left = subscriptions(name, cluster, n[0], had);
+                    time(name + " " + shape + " leaves", counts, named(name), cluster, left);
+                }
+            }
+        }
+    }
+
+    static ConsumerPartitionAssignor named(String name) {
+        return switch (name) {
+            case "range" -> new RangeAssignor();
+            case "roundrobin" -> new RoundRobinAssignor();
+            case "sticky" -> new StickyAssignor();
+            default -> new CooperativeStickyAssignor();
+        };
+    }
+
+    static Cluster cluster(int topics, int partitions) {
+        Node node = new Node(0, "localhost", 9092);
+        List<PartitionInfo> all = new ArrayList<>();
+        for (int topic = 0; topic < topics; topic++)
+            for (int partition = 0; partition < partitions; partition++)
+                all.add(new PartitionInfo(
+                        String.format("topic-%04d", topic), partition, node, new Node[] {node}, new Node[] {node}));
+        return new Cluster("bench", List.of(node), all, Collections.emptySet(), Collections.emptySet());
+    }
+
+    /** Of all members, or of those that had something before. */
+    static GroupSubscription subscriptions(String name, Cluster cluster, int members, Map<String, Assignment> had) {
+        List<String> topics = new ArrayList<>(new TreeSet<>(cluster.topics()));
+        Map<String, Subscription> subscriptions = new LinkedHashMap<>();
+        for (int member = had.isEmpty() ? 0 : 1; member < members; member++) {
+            String id = String.format("consumer-%05d", member);
+            ConsumerPartitionAssignor own = named(name);
+            Assignment last = had.get(id);
+            if (last != null) own.onAssignment(last, new ConsumerGroupMetadata("bench", 1, id, Optional.empty()));
+            var owned = last == null ? List.<TopicPartition>of() : last.partitions();
+            subscriptions.put(id, new Subscription(topics, own.subscriptionUserData(Set.copyOf(topics)),
+                    owned, last == null ? -1 : 1, Optional.empty()));
+        }
+        return new GroupSubscription(subscriptions);
+    }
+
+    static void time(String what, boolean counts, ConsumerPartitionAssignor assignor, Cluster cluster,
+            GroupSubscription subscriptions) {
+        List<Double> blocks = new ArrayList<>();
+        while (blocks.size() < WARM + COUNTED || (blocks.size() < AT_MOST && stillQuicker(blocks)))
+            blocks.add(block(assignor, cluster, subscriptions));
+        List<Double> last = new ArrayList<>(blocks.subList(blocks.size() - COUNTED, blocks.size()));
+        Collections.sort(last);
+        if (counts) System.out.printf("%s %.0f%n", what, last.get(COUNTED / 2));
+    }
+
+    static boolean stillQuicker(List<Double> blocks) {
+        double before = Collections.min(blocks.subList(0, blocks.size() - COUNTED));
+        return Collections.min(blocks.subList(blocks.size() - COUNTED, blocks.size())) < 0.98 * before;
+    }
+
+    static double block(ConsumerPartitionAssignor assignor, Cluster cluster, GroupSubscription subscriptions) {
+        long calls = 0, start = System.nanoTime(), end = start;
+        for (; end - start < BLOCK; calls++, end = System.nanoTime()) {
+            subscriptions.groupSubscription().values().forEach(each -> {
+                if (each.userData() != null) each.userData().rewind(); // the decoder leaves it at its end
+            });
+            held += assignor.assign(cluster, subscriptions).groupAssignment().size();
+        }
+        return (double) (end - start) / calls;
+    }
+}
