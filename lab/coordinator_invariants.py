@@ -31,8 +31,6 @@ class Known:
 
 Invariant: TypeAlias = Callable[[Known, Exchange], str | None]
 
-COMMITS: Final = (c.CommitOffsets, c.CommitTransactionalOffsets)
-
 
 def code_of(answer: Any) -> int:
     """The first code of an answer: for commits that of the first partition."""
@@ -125,7 +123,8 @@ def an_answer_stands_in_the_table(known: Known, exchange: Exchange) -> str | Non
 def nobody_commits_who_is_out(known: Known, exchange: Exchange) -> str | None:
     """No commit is accepted from a member that the present reign has expelled or fenced."""
     command = exchange.command
-    if not isinstance(command, COMMITS) or code_of(exchange.answer) != 0 or command.generation_id < 0:
+    assert isinstance(command, c.CommitOffsets | c.CommitTransactionalOffsets)
+    if code_of(exchange.answer) != 0 or command.generation_id < 0:
         return None
     if command.member_id and command.member_id not in exchange.before.members:
         return f"{command.member_id} is no member of {list(exchange.before.members)}"
@@ -137,7 +136,7 @@ def nobody_commits_who_is_out(known: Known, exchange: Exchange) -> str | None:
 def a_generation_has_one_leader(known: Known, exchange: Exchange) -> str | None:
     """Within a reign and generation, one member is told that it leads, and the others are told the same."""
     answer: Any = exchange.answer
-    if not isinstance(exchange.command, c.JoinGroup) or code_of(answer) != 0:
+    if code_of(answer) != 0:
         return None
     generation = known.promises.generation(exchange, answer.generation_id)
     told, generation.leader = generation.leader, answer.leader
@@ -150,7 +149,8 @@ def a_partition_has_one_owner(known: Known, exchange: Exchange) -> str | None:
     """Within a reign and generation no partition has two owners, where the leader's assignor is sound."""
     answer: Any = exchange.answer
     command = exchange.command
-    if not isinstance(command, c.SyncGroup) or code_of(answer) != 0:
+    assert isinstance(command, c.SyncGroup)
+    if code_of(answer) != 0:
         return None
     if answer.protocol_type != "consumer" or (command.group_id, command.generation_id) in known.unsound:
         return None
@@ -168,11 +168,16 @@ OF_ANSWERS: Final[tuple[Invariant, ...]] = (
     what_an_answer_rests_on_is_durable,
     an_answer_tells_what_is_stored,
     an_answer_stands_in_the_table,
-    nobody_commits_who_is_out,
-    a_generation_has_one_leader,
-    a_partition_has_one_owner,
 )
 """Looked at when an answer leaves, unless the coordinator does not serve."""
+
+OF_ANSWERS_TO: Final[dict[type[c.Command], tuple[Invariant, ...]]] = {
+    c.JoinGroup: (*OF_ANSWERS, a_generation_has_one_leader),
+    c.SyncGroup: (*OF_ANSWERS, a_partition_has_one_owner),
+    c.CommitOffsets: (*OF_ANSWERS, nobody_commits_who_is_out),
+    c.CommitTransactionalOffsets: (*OF_ANSWERS, nobody_commits_who_is_out),
+}
+"""The same, with those that speak of one kind of request."""
 
 
 # Of requests that have no answer yet

@@ -27,6 +27,8 @@ class Wait(Enum):
 
 Cell: TypeAlias = tuple[E | Wait, ...]
 """What is permitted: any of these."""
+Fits: TypeAlias = Callable[[Settings, Group, Any], bool]
+"""Whether a row speaks of whoever asks this, with the group as it was before."""
 
 PARKED: Final[Cell] = (Wait.PARKED,)
 ENDS_IT: Final[Cell] = (Wait.PARKED, E.NONE)
@@ -46,7 +48,7 @@ class Row(NamedTuple):
     """One request, of whom it holds, and what it gets."""
 
     request: type[Any]
-    who: Callable[[Settings, Group, Any], bool]
+    who: Fits
     no_group: Cell
     empty: Cell
     preparing: Cell
@@ -66,9 +68,9 @@ COLUMN: Final = {
 }
 
 
-def always(request: type[Any], fits: Callable[[Settings, Group, Any], bool], code: E) -> Row:
+def always(request: type[Any], who: Fits, code: E) -> Row:
     """The same in every state."""
-    return Row(request, fits, (code,), (code,), (code,), (code,), (code,))
+    return Row(request, who, (code,), (code,), (code,), (code,), (code,))
 
 
 def checks_of_a_member(request: type[Any]) -> tuple[Row, ...]:
@@ -153,7 +155,7 @@ ROWS: Final[tuple[Row, ...]] = (
     always(c.DeleteGroup, who.names_no_group, E.INVALID_GROUP_ID),
     Row(c.DeleteGroup, who.asks_anything_else,             NO_GROUP,   OK,         NON_EMPTY,  NON_EMPTY,  NON_EMPTY),
     always(c.DeleteOffsets, who.names_no_group, E.INVALID_GROUP_ID),
-    Row(c.DeleteOffsets, who.asks_of_consumers,            NO_GROUP,   OK,         OK,         OK,         OK),
+    Row(c.DeleteOffsets, who.asks_of_consumers,            NEVER,      OK,         OK,         OK,         OK),
     Row(c.DeleteOffsets, who.asks_anything_else,           NO_GROUP,   OK,         NON_EMPTY,  NON_EMPTY,  NON_EMPTY),
     always(OfTopic, who.names_a_subscribed_topic, E.GROUP_SUBSCRIBED_TO_TOPIC),
     always(OfTopic, who.asks_anything_else, E.NONE),
@@ -170,14 +172,17 @@ its place. When the member of a parked SyncGroup is taken out there is no answer
 NOT_SERVED: Final = (E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR)
 """What everybody gets from a coordinator that does not run, loads, or has let its groups go."""
 
-_OF: Final[dict[type[Any], tuple[Row, ...]]] = {
-    request: tuple(row for row in ROWS if row.request is request) for request in dict.fromkeys(r.request for r in ROWS)
-}
+_OF: Final[dict[type[Any], list[tuple[Fits, Row]]]] = {}
+for _row in ROWS:
+    _OF.setdefault(_row.request, []).append((_row.who, _row))
 
 
 def row_of(settings: Settings, group: Group, asked: Any) -> Row:
     """The row that holds for a command, or for one part of it, with the group as it was before."""
-    return next(row for row in _OF[type(asked)] if row.who(settings, group, asked))
+    for fits, row in _OF[type(asked)]:
+        if fits(settings, group, asked):
+            return row
+    raise LookupError(f"The table of expected answers has no row for {asked}.")
 
 
 def may_be_parked(settings: Settings, group: Group, command: c.Command) -> bool:
@@ -200,9 +205,7 @@ def parts_of(settings: Settings, group: Group, command: c.Command, answer: Any) 
     match command:
         case c.LeaveGroup():
             yield command, answer.error_code
-            for leaving, left in zip(command.members, answer.members, strict=False):
-                if command.members.count(leaving) == 1:
-                    yield leaving, left.error_code
+            yield from those_who_leave(group, command, answer)
         case c.CommitOffsets() | c.CommitTransactionalOffsets():
             accepts = row_of(settings, group, command).cell(group.state) == OK
             codes = {(t.name, row.partition_index): row.error_code for t in answer.topics for row in t.partitions}
@@ -220,3 +223,13 @@ def parts_of(settings: Settings, group: Group, command: c.Command, answer: Any) 
                 yield from ((OfTopic(topic.name), row.error_code) for row in topic.partitions)
         case _:
             yield command, answer.error_code
+
+
+def those_who_leave(group: Group, command: c.LeaveGroup, answer: Any) -> Iterator[tuple[c.Leaving, int]]:
+    """Whoever is named twice is asked about once: by then it is gone."""
+    named: set[str | None] = set()
+    for leaving, left in zip(command.members, answer.members, strict=False):
+        name = leaving.member_id or group.static_members.get(leaving.group_instance_id or "")
+        if name not in named:
+            yield leaving, left.error_code
+        named.add(name)

@@ -66,21 +66,17 @@ class Promises:
 
     # What was handed in and what was promised
 
-    def handed_in(self, exchange: Exchange) -> None:
+    def handed_in(self, exchange: Exchange, command: c.CommitOffsets) -> None:
         """A commit that the coordinator has looked at, and whose answer is still to come."""
-        command = exchange.command
-        if isinstance(command, c.CommitOffsets):
-            promised = self.offsets.setdefault(command.group_id, {})
-            for each in command.offsets:
-                promised.setdefault((each.topic, each.partition), PromisedOffset()).since.append(
-                    (exchange.number, each.offset)
-                )
+        promised = self.offsets.setdefault(command.group_id, {})
+        for each in command.offsets:
+            known = promised.setdefault((each.topic, each.partition), PromisedOffset())
+            known.since.append((exchange.number, each.offset))
 
     def acknowledged(self, exchange: Exchange, answer: Any) -> None:
         """The answer to a commit leaves: partition by partition it is a promise, or the end of a hope."""
         command = exchange.command
-        if not isinstance(command, c.CommitOffsets):
-            return
+        assert isinstance(command, c.CommitOffsets)
         promised = self.offsets.setdefault(command.group_id, {})
         codes = {(t.name, row.partition_index): row.error_code for t in answer.topics for row in t.partitions}
         for each in command.offsets:
@@ -92,14 +88,16 @@ class Promises:
             else:
                 known.since = [later for later in known.since if later[0] != exchange.number]
 
-    def given(self, exchange: Exchange, share: bytes) -> None:
-        """A SyncGroup was answered with a share."""
+    def given(self, exchange: Exchange, answer: Any) -> None:
+        """A SyncGroup was answered, perhaps with a share."""
         command = exchange.command
         assert isinstance(command, c.SyncGroup)
+        if answer.error_code != 0:
+            return
         promised = self.shares.get(command.group_id)
         if promised is None or promised.generation != command.generation_id:
             promised = self.shares[command.group_id] = PromisedShares(command.generation_id)
-        promised.shares[command.member_id] = share
+        promised.shares[command.member_id] = answer.assignment
         member = exchange.before.members.get(command.member_id)
         if member and member.instance_id is not None:
             promised.static[command.member_id] = member.instance_id

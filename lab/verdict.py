@@ -11,7 +11,7 @@ verdict = judge.finish(at_ms, records)
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.coordinator import GroupCoordinator
@@ -19,7 +19,7 @@ from regroup.coordinator.group import State
 from regroup.coordinator.invariants import sentence
 from regroup.coordinator.settings import Settings
 from regroup.lab import coordinator_invariants as of
-from regroup.lab.coordinator_invariants import Known
+from regroup.lab.coordinator_invariants import Invariant, Known
 from regroup.lab.counts import Counts, moved_for_nothing, shares_of
 from regroup.lab.exchanges import Exchange, Outcome
 from regroup.lab.still_open import StillOpen
@@ -97,15 +97,15 @@ class Judge:
         if exchange.answers > 1:
             self._look(of.a_request_is_answered_once, exchange)
             return
+        kind = type(exchange.command)
         if not of.was_not_served(exchange):
-            for invariant in of.OF_ANSWERS:
-                self._look(invariant, exchange)
-        command, promises = exchange.command, self.known.promises
-        if isinstance(command, c.CommitOffsets):
-            promises.acknowledged(exchange, exchange.answer)
-        elif isinstance(command, c.SyncGroup) and of.code_of(exchange.answer) == 0:
-            answer: Any = exchange.answer
-            promises.given(exchange, answer.assignment)
+            for invariant in of.OF_ANSWERS_TO.get(kind, of.OF_ANSWERS):
+                if detail := invariant(self.known, exchange):
+                    self._broke(invariant, exchange, detail)
+        if kind is c.CommitOffsets:
+            self.known.promises.acknowledged(exchange, exchange.answer)
+        elif kind is c.SyncGroup:
+            self.known.promises.given(exchange, exchange.answer)
 
     def dealt_with(self, exchange: Exchange) -> None:
         """A command has had its effect."""
@@ -115,8 +115,10 @@ class Judge:
             self._changed(exchange)
         if exchange.outcome is Outcome.OPEN:
             self._open.takes(exchange)
-            self.known.promises.handed_in(exchange)
-            self._look(of.only_what_depends_on_others_is_parked, exchange)
+            if exchange.place is not None:
+                self._look(of.only_what_depends_on_others_is_parked, exchange)
+            elif type(exchange.command) is c.CommitOffsets:
+                self.known.promises.handed_in(exchange, exchange.command)
 
     def _changed(self, exchange: Exchange) -> None:
         name, before, after = exchange.group_id, exchange.before, exchange.after
@@ -265,10 +267,12 @@ class Judge:
 
     # Sentences
 
-    def _look(self, invariant: Callable[[Known, Exchange], str | None], exchange: Exchange) -> None:
-        detail = invariant(self.known, exchange)
-        if detail is not None:
-            self._note(sentence(invariant), f"{detail}. {exchange}", exchange.position or None)
+    def _look(self, invariant: Invariant, exchange: Exchange) -> None:
+        if detail := invariant(self.known, exchange):
+            self._broke(invariant, exchange, detail)
+
+    def _broke(self, invariant: Invariant, exchange: Exchange, detail: str) -> None:
+        self._note(sentence(invariant), f"{detail}. {exchange}", exchange.position or None)
 
     def _saw(self, seen: Iterable[Seen]) -> None:
         for each in seen:
