@@ -78,7 +78,8 @@ def refereed_games() -> Referee:
         for _ in range(MOVES_OF_A_GAME):
             what = chance.choice(QUIET_MOVES)
             player.play(Move(what, *(chance.randrange(64) for _ in range(4))))
-    for group in (*groups().values(), of_another_type(groups()[State.STABLE])):
+    consumers = groups().values()
+    for group in (*consumers, *(of_another_type(each) for each in consumers if each.exists)):
         for command in whatever_may_be_asked(group):
             for settings in (Settings(), SETTINGS):
                 referee.watch(command, group, decide(settings, group, command), settings)
