@@ -13,7 +13,6 @@ import asyncio
 import signal
 import sys
 import time
-from contextlib import suppress
 from typing import Final
 
 import aiomqtt
@@ -28,6 +27,7 @@ from regroup.members.mqtt_link import MqttLink, together
 from regroup.members.mqtt_topics import Topics
 from regroup.server.mqtt.messages import DeathMessage, FeedMessage, Presence
 from regroup.server.mqtt.reader import FeedReader
+from regroup.server.mqtt.refusals import Refusals
 from regroup.server.mqtt.summaries import GroupSummary
 
 REFRESH_S: Final = 0.25
@@ -82,6 +82,7 @@ class Watcher:
         self._group: str | None = args.group
         self._from_start: bool = args.from_start
         self._console = console
+        self._refuse = Refusals(lambda text: print(f"regroup watch: {text}", file=sys.stderr))
         self._reader = FeedReader(from_start=args.from_start)
         self.board = Board(args.mqtt)
 
@@ -99,9 +100,10 @@ class Watcher:
         async for message in client.messages:
             levels = self._topics.levels(message.topic.value)
             if levels and isinstance(message.payload, bytes):
-                # Whatever else somebody publishes here is none of our business.
-                with suppress(ValueError):
+                try:
                     self._hear(levels, message.payload)
+                except ValueError as error:
+                    self._refuse(f"{message.topic.value[:200]} cannot be read: {error}")
 
     def _hear(self, levels: tuple[str, ...], payload: bytes) -> None:
         match levels[-1]:

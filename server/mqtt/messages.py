@@ -26,7 +26,7 @@ class FeedEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     type: str
     version: int
     payload: msgspec.Raw = msgspec.Raw(b"null")
-    cause: msgspec.Raw | None = None
+    cause: msgspec.Raw = msgspec.Raw(b"null")
     left_out_bytes: int = 0
     """The payload was too large for MQTT; the store has it."""
 
@@ -82,7 +82,7 @@ def event_of(record: Record) -> FeedEvent:
         type=record.type,
         version=record.version,
         payload=msgspec.Raw(b"null" if left_out else record.payload),
-        cause=None if record.cause is None else msgspec.Raw(record.cause),
+        cause=msgspec.Raw(record.cause or b"null"),
         left_out_bytes=left_out,
     )
 
