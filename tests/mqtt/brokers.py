@@ -1,0 +1,55 @@
+"""A real Mosquitto on a port of its own, to be killed and started again."""
+
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+SECONDS = 10
+FOUND = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
+needs_mosquitto = pytest.mark.skipif(FOUND is None, reason="there is no mosquitto (Debian: apt-get install mosquitto)")
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+class Mosquitto:
+    """`lines` go into its configuration behind the listener; without any, anybody may come in."""
+
+    def __init__(self, folder: Path, *lines: str) -> None:
+        self.port = free_port()
+        self._conf = folder / f"mosquitto-{self.port}.conf"
+        words = [
+            f"listener {self.port} 127.0.0.1",
+            *(lines or ["allow_anonymous true"]),
+            "max_queued_messages 0",
+            "max_inflight_messages 1000",
+            "set_tcp_nodelay true",
+        ]
+        self._conf.write_text("\n".join(words) + "\n")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> "Mosquitto":
+        assert FOUND is not None
+        words = [FOUND, "-c", str(self._conf)]
+        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end_s = time.monotonic() + SECONDS
+        while time.monotonic() < end_s:
+            with suppress(OSError), closing(socket.create_connection(("127.0.0.1", self.port), timeout=1)):
+                return self
+            time.sleep(0.01)
+        raise AssertionError("mosquitto does not listen")
+
+    def kill(self) -> None:
+        """As by kill -9; what it held in memory is gone."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
