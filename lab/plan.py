@@ -25,7 +25,7 @@ class When(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __str__(self) -> str:
         if not self.after:
-            return f"at {duration_text(self.delay_ms)}"
+            return f"at {duration_text(self.delay_ms) if self.delay_ms else '0s'}"
         return f"{duration_text(self.delay_ms)} after {self.after}" if self.delay_ms else f"after {self.after}"
 
 

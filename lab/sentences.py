@@ -31,6 +31,10 @@ class Word:
     read: Callable[[str], Any] = str
     write: Callable[[Any], str] = str
 
+    def fits(self, text: str) -> bool:
+        """Whether the text is such a word."""
+        return re.fullmatch(self.pattern, text, re.ASCII) is not None
+
 
 def _read_names(text: str) -> tuple[str, ...]:
     return tuple(re.split(", | and ", text))

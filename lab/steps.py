@@ -13,6 +13,8 @@ from regroup.lab.sentences import HOST, NAME, NAMES, WORDS, Sentence, forms_of, 
 
 EVERYBODY: Final = "everybody"
 THE_BROKERS: Final = "the brokers"
+BROKER: Final = "broker "
+"""Begins the name of a broker's host; its number follows."""
 
 # -- members
 
@@ -272,7 +274,7 @@ def parse_step(text: str) -> Step:
 def members_named(step: Step) -> tuple[str, ...]:
     """The members that a step speaks of, each once, in the order of its sentence."""
     named: dict[str, None] = {}
-    for gap in forms_of(type(step))[0].gaps:
+    for gap in _gaps(step):
         word, value = WORDS[gap], getattr(step, gap)
         if word is NAMES:
             named |= dict.fromkeys(value)
@@ -281,6 +283,16 @@ def members_named(step: Step) -> tuple[str, ...]:
     return tuple(named)
 
 
+def brokers_named(step: Step) -> tuple[int, ...]:
+    """The numbers of the brokers that a step speaks of, in the order of its sentence."""
+    hosts = [getattr(step, gap) for gap in _gaps(step) if WORDS[gap] is HOST or gap == "broker"]
+    return tuple(int(str(host).removeprefix(BROKER)) for host in hosts if str(host).removeprefix(BROKER).isdigit())
+
+
 def is_member(host: str) -> bool:
     """Whether a host in a sentence is a member, and no broker or crowd."""
-    return host not in (EVERYBODY, THE_BROKERS) and not host.startswith("broker ")
+    return host not in (EVERYBODY, THE_BROKERS) and not host.startswith(BROKER)
+
+
+def _gaps(step: Step) -> tuple[str, ...]:
+    return forms_of(type(step))[0].gaps
