@@ -6,60 +6,88 @@ loop.run_until_complete(forty_five_seconds())     # at once
 
 import asyncio
 from asyncio import base_events
-from collections.abc import Coroutine
-from typing import Any, Final, Never
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Final, Never, TypeVarTuple
 
 BEGIN_MS: Final = 1_700_000_000_000
 """When every run begins, in epoch milliseconds: a Tuesday in November 2023."""
+
+_Arguments = TypeVarTuple("_Arguments")
 
 
 class EverybodyWaits(RuntimeError):
     """No timer is set and nothing is ready: the run would stand still for ever."""
 
 
-class _NoFiles:
-    """What an event loop asks for the files that are ready. None ever is: instead the clock jumps to the next timer."""
-
-    def __init__(self, loop: "VirtualLoop") -> None:
-        self._loop = loop
-
-    def select(self, timeout: float | None) -> tuple[()]:
-        if timeout is None:
-            raise EverybodyWaits("Everybody waits, and no timer is set.")
-        if timeout > 0:
-            self._loop.jump(timeout)
-        return ()
-
-    def close(self) -> None:
-        pass
-
-
 class VirtualLoop(base_events.BaseEventLoop):
     """Begins at 0 s. Whatever waits must do so by this loop's timers, never in a thread or on a socket.
 
-    It stands on the three methods that asyncio's loops for different systems have to bring along.
+    Timers of the same moment ring in the order in which they were set. It stands on what asyncio's own loops for
+    different systems have in common: `_ready`, and `_run_once` for one turn.
     """
+
+    _ready: deque[asyncio.Handle]
 
     def __init__(self) -> None:
         super().__init__()
         self._now_s = 0.0
-        self._selector = _NoFiles(self)
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._set = count()
 
     def time(self) -> float:
         return self._now_s
 
-    def jump(self, seconds: float) -> None:
-        """Let time pass."""
-        self._now_s += seconds
+    def call_at(
+        self, when: float, callback: Callable[[*_Arguments], object], *args: *_Arguments, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        heappush(self._timers, (when, next(self._set), timer))
+        return timer
 
-    def _process_events(self, event_list: tuple[()]) -> None:
-        """There are none."""
-
-    def _write_to_self(self) -> None:
-        """Nobody waits who would have to be woken."""
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[*_Arguments], object],
+        *args: *_Arguments,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._now_s + delay, callback, *args, context=context)
 
     def call_soon_threadsafe(self, *_: object, **__: object) -> Never:
         raise RuntimeError("A thread may not race the virtual clock: do it inline.")
+
+    def _run_once(self) -> None:
+        """Do what can be done now; if that is nothing, the clock jumps to the next timer."""
+        ready = self._ready
+        if not ready:
+            self._ring()
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle.cancelled():
+                handle._run()
+
+    def _ring(self) -> None:
+        timers = self._timers
+        while timers and timers[0][2].cancelled():
+            heappop(timers)
+        if not timers:
+            raise EverybodyWaits("Everybody waits, and no timer is set.")
+        self._now_s = max(self._now_s, timers[0][0])
+        while timers and timers[0][0] <= self._now_s:
+            self._ready.append(heappop(timers)[2])
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """It stays where it is until its time has come."""
+
+    def _process_events(self, event_list: object) -> None:
+        """There are no files to wait for."""
+
+    def _write_to_self(self) -> None:
+        """There is no other thread that would have to wake this one."""
 
 
 def run_virtually(main: Coroutine[Any, Any, None], loop: VirtualLoop) -> None:
@@ -89,4 +117,5 @@ class HostClock:
         return self._loop.time() + self._ahead_s
 
     def jump(self, milliseconds: float) -> None:
+        """Let the host believe that so much time has passed."""
         self._ahead_s += milliseconds / 1000

@@ -44,7 +44,8 @@ def was_not_served(exchange: Exchange) -> bool:
     """The coordinator did not run when the request came, or stopped before it was answered."""
     if exchange.refusal is None and exchange.coordinator.refusal is None:
         return False
-    blind = exchange.refusal is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and isinstance(exchange.command, c.Heartbeat)
+    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in (exchange.refusal, exchange.coordinator.refusal)
+    blind = loading and isinstance(exchange.command, c.Heartbeat)
     code = code_of(exchange.answer)
     return code in NOT_SERVED or (blind and code == 0)
 

@@ -76,7 +76,7 @@ class StoreOnDisk(EventStore):
         return self._store.trimmed_through
 
     async def append(self, records: Sequence[NewRecord]) -> int:
-        self._disk.check()
+        self._write()
         if self._disk.latency_ms:
             await self._take_time()
             self._disk.check()
