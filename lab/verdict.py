@@ -229,11 +229,6 @@ class Judge:
         """Topics may come back, with offsets from 0."""
         self.members.topic_vanished(topic, at_ms)
 
-    def records_lost(self, partition: TopicPartition, below: int) -> None:
-        """A partition's log has lost what lay below this offset: nobody can read it."""
-        for ledger in self.members.ledgers.values():
-            ledger.excuse(partition, below)
-
     # The end
 
     def finish(self, records: Iterable[Record] | None = None) -> Verdict:

@@ -80,7 +80,7 @@ class WatchedLedger(Ledger):
         return known is not None and offset > max(known.end, self._begun.get(partition, 0))
 
     def excuse(self, partition: TopicPartition, below: int) -> None:
-        """Nobody can read what lies below: the log has lost it, or somebody moved the group's offset by hand."""
+        """Nobody will read what lies below: somebody from outside has moved the group's offset."""
         self._gone[partition] = max(below, self._gone.get(partition, 0))
 
     def forget(self, topic: str) -> None:

@@ -58,6 +58,10 @@ class Application:
         self._ledger.begins(partition, offset)
         self._stands({partition: offset})
 
+    def finds_nothing(self, partition: TopicPartition, first: int, stop: int) -> None:
+        """The log holds no records here."""
+        self._ledger.holds_nothing(partition, first, stop)
+
     def fetched(self, records: Sequence[Fetched]) -> None:
         """Records came."""
         self._buffer.extend(records)

@@ -49,6 +49,9 @@ class Application(Protocol):
     def begins(self, partition: TopicPartition, offset: int) -> None:
         """Reading of a partition begins here."""
 
+    def finds_nothing(self, partition: TopicPartition, first: int, stop: int) -> None:
+        """There are no records from `first` up to `stop`, which is where reading goes on."""
+
     def fetched(self, records: Sequence[Fetched]) -> None:
         """Records came, in order within each partition."""
 
@@ -203,6 +206,8 @@ class Reader:
                     self._leaders.of.pop(partition, None)
                 elif partition in self._to_reset:
                     del self._to_reset[partition]
+                    if self._settings.auto_offset_reset == "earliest":
+                        self._application.finds_nothing(partition, 0, each.offset)
                     self._begin(partition, each.offset)
         return all_well
 
@@ -219,9 +224,21 @@ class Reader:
             return False
         records = [each for each in _records(partition, data.records or b"") if each.offset >= position]
         if records:
+            for first, stop in _holes(position, records):
+                self._application.finds_nothing(partition, first, stop)
             self._positions[partition] = records[-1].offset + 1
             self._application.fetched(records)
         return True
+
+
+def _holes(position: int, records: Sequence[Fetched]) -> Iterator[tuple[int, int]]:
+    """Runs of offsets without records, from where reading stood."""
+    if records[-1].offset - position + 1 == len(records):
+        return
+    for record in records:
+        if record.offset > position:
+            yield position, record.offset
+        position = record.offset + 1
 
 
 def _records(partition: TopicPartition, blob: bytes) -> Iterator[Fetched]:

@@ -72,6 +72,15 @@ class _Partition:
                 return True
         return False
 
+    def pass_over(self, first: int, stop: int) -> None:
+        """There are no records here, so none of them is missing."""
+        if first > self.end:
+            self.gaps.append((self.end, first))
+        before = [(start, min(end, first)) for start, end in self.gaps]
+        behind = [(max(start, stop), end) for start, end in self.gaps]
+        self.gaps = sorted(run for run in before + behind if run[0] < run[1])
+        self.end = max(self.end, stop)
+
     @property
     def skipped(self) -> int:
         """Records that nobody will come back to, since a later offset was committed."""
@@ -101,6 +110,11 @@ class Ledger:
         self._twice += not first_time
         self._late += first_time and now_ms - produced_ms > self._late_after_ms
         return first_time
+
+    def holds_nothing(self, partition: TopicPartition, first: int, stop: int) -> None:
+        """A reader found no records from `first` up to `stop`: markers of transactions, or what a broker has lost."""
+        if partition in self._partitions:
+            self._partitions[partition].pass_over(first, stop)
 
     def committed(self, partition: TopicPartition, offset: int) -> None:
         """The group will read on from here. An offset that goes back counts too: it is read again from there."""

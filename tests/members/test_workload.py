@@ -59,3 +59,27 @@ def test_the_books_agree_with_counting_one_by_one(offsets: list[int], committed:
 def test_a_workload_counts_nothing_below_zero(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"below zero|at least 1"):
         Workload(**wrong)  # type: ignore[arg-type]  # that is the point
+
+
+def test_offsets_without_a_record_are_not_skipped() -> None:
+    ledger = Ledger()
+    ledger.begins(ORDERS_0, 0)
+    for offset in (0, 1, 7, 8):
+        ledger.processed(ORDERS_0, offset, 0, 0)
+    ledger.committed(ORDERS_0, 9)
+    assert ledger.tally.skipped == 5
+
+    ledger.holds_nothing(ORDERS_0, 3, 6)
+    assert ledger.tally.skipped == 2
+
+
+def test_a_hole_that_a_reader_finds_ahead_of_what_is_processed_leaves_what_is_still_to_come() -> None:
+    ledger = Ledger()
+    ledger.begins(ORDERS_0, 0)
+    ledger.processed(ORDERS_0, 0, 0, 0)
+    ledger.holds_nothing(ORDERS_0, 3, 100)
+    ledger.committed(ORDERS_0, 100)
+    assert ledger.tally.skipped == 2
+
+    assert [ledger.processed(ORDERS_0, offset, 0, 0) for offset in (1, 2)] == [True, True]
+    assert ledger.tally.skipped == 0
