@@ -93,7 +93,9 @@ class Judge:
         return self._exchanges
 
     def answered(self, exchange: Exchange) -> None:
-        """An answer leaves."""
+        """An answer leaves. What the dead say is heard by nobody."""
+        if id(exchange.coordinator) in self._dead:
+            return
         if exchange.answers > 1:
             self._look(of.a_request_is_answered_once, exchange)
             return

@@ -326,6 +326,7 @@ class Member:
 
     def _start_anew(self) -> None:
         self._condition = ""
+        self._zombie = None
         self._alarms.begin_anew()
         self._application.clear()
         self._transport.hang_up()
