@@ -74,19 +74,18 @@ class Promises:
             known.since.append((exchange.number, each.offset))
 
     def acknowledged(self, exchange: Exchange, answer: Any) -> None:
-        """The answer to a commit leaves: partition by partition it is a promise, or the end of a hope."""
+        """The answer to a commit leaves: partition by partition it is a promise, or none. Even what was refused since
+        its coordinator died may have reached the disk."""
         command = exchange.command
         assert isinstance(command, c.CommitOffsets)
         promised = self.offsets.setdefault(command.group_id, {})
         codes = {(t.name, row.partition_index): row.error_code for t in answer.topics for row in t.partitions}
         for each in command.offsets:
             place = each.topic, each.partition
-            known = promised.setdefault(place, PromisedOffset())
             if codes[place] == 0:
+                known = promised.setdefault(place, PromisedOffset())
                 known.acknowledged = each.offset
                 known.since = [later for later in known.since if later[0] > exchange.number]
-            else:
-                known.since = [later for later in known.since if later[0] != exchange.number]
 
     def given(self, exchange: Exchange, answer: Any) -> None:
         """A SyncGroup was answered, perhaps with a share."""

@@ -126,6 +126,8 @@ class Members:
         member = self.by_name[name]
         match change:
             case JoinedGroup():
+                if change.member_id != member.member_id:
+                    self.is_gone(name, at_ms)  # another process, or one that has lost everything
                 member.member_id, member.protocol = change.member_id, change.protocol_name or ""
             case PartitionsAssigned(partitions):
                 for partition in partitions:
