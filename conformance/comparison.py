@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from regroup.conformance.chance import API_OF, course
-from regroup.conformance.duel import Outcome
+from regroup.conformance.duel import DuelOutcome
 
 TELLING = ("group.initial.rebalance.delay.ms", "group.max.size")
 """Settings without which nobody could tell what was compared."""
 
 EXPLANATION = """Random courses of 40 moves by four members, static and dynamic, versions mixed; after each move every
 answer that came is compared, and the group as DescribeGroups shows it. Where Kafka leaves a choice open, its choice is
-told to the emulator, and the comparison goes on. Whatever differs is played again, up to five times: what differs in
-every try is a difference, the rest are races of a request against a timeout. To play them:
+told to the emulator, and the comparison goes on. Whatever differs is played again: what differs in every try is a
+difference, the rest are races of a request against a timeout. To play them:
 `regroup conformance --bootstrap HOST:PORT --against emulator --seeds 1-500`.
 """
 
@@ -32,13 +32,17 @@ class Comparison(msgspec.Struct, frozen=True):
     """They parted, and agreed when the course was played again: a race of a request against a timeout, most likely."""
     parted_by_choice: int
     """They differed in every try, but only in a choice that Kafka leaves open."""
+    too_late: int
+    """They differed, and a player was late in every try: the machine was too busy to tell."""
     differ: list[list[str]]
     """Of each course in which they differed in every try: what was played, and where they parted."""
     requests: dict[str, dict[int, int]]
     """How many requests a broker was asked, by API and version."""
 
 
-def comparison(one: str, other: str, date: str, settings: Mapping[str, str], outcomes: Sequence[Outcome]) -> Comparison:
+def comparison(
+    one: str, other: str, date: str, settings: Mapping[str, str], outcomes: Sequence[DuelOutcome]
+) -> Comparison:
     """Count the outcomes."""
     return Comparison(
         one=one,
@@ -49,6 +53,7 @@ def comparison(one: str, other: str, date: str, settings: Mapping[str, str], out
         agreed_at_once=sum(each.agreed and not each.parted for each in outcomes),
         agreed_again=sum(each.agreed and bool(each.parted) for each in outcomes),
         parted_by_choice=sum(each.only_choices for each in outcomes),
+        too_late=sum(each.too_late for each in outcomes),
         differ=[[*each.difference.lines()] for each in outcomes if each.difference],
         requests=_requests(each.seed for each in outcomes),
     )
@@ -74,6 +79,7 @@ def as_text(told: Comparison) -> Iterator[str]:
     yield f"{told.agreed_at_once:>6} agree"
     yield f"{told.agreed_again:>6} agree when they are played again"
     yield f"{told.parted_by_choice:>6} part by a choice that Kafka leaves open, every time"
+    yield f"{told.too_late:>6} say nothing: this machine was too busy to play them in time"
     yield f"{len(told.differ):>6} differ"
 
 
@@ -87,11 +93,12 @@ def section(found: Sequence[Comparison]) -> Iterator[str]:
     yield "## By chance"
     yield ""
     yield EXPLANATION
-    yield "| compared | settings | on | courses | agree at once | agree when played again | part by choice | differ |"
-    yield "|---|---|---|--:|--:|--:|--:|--:|"
+    yield "| compared | settings | on | courses | agree at once | when played again | by choice | too late | differ |"
+    yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
     for each in found:
         settings = ", ".join(f"`{name}={value}`" for name, value in each.settings.items())
-        counts = (each.courses, each.agreed_at_once, each.agreed_again, each.parted_by_choice, len(each.differ))
+        agreed = (each.agreed_at_once, each.agreed_again)
+        counts = (each.courses, *agreed, each.parted_by_choice, each.too_late, len(each.differ))
         yield f"| {each.one} and {each.other} | {settings} | {each.date[:10]} | {' | '.join(map(str, counts))} |"
     yield ""
     yield from _asked(found)

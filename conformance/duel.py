@@ -5,7 +5,8 @@ an emulator that can be told (a `Guide`) hears what the first broker chose, and 
 course is played again when the choices differ; the ids are new then, and with them the choice.
 
 A course is played again, too, when the brokers differ: only what differs in every try is a difference. What differed
-once may have been a race, of a request against a timeout, and is counted.
+once may have been a race, of a request against a timeout, and is counted. A try in which a player was late proves
+nothing unless the brokers agree.
 """
 
 import asyncio
@@ -16,10 +17,13 @@ from regroup.conformance.chance import SLOT_MS, Course, course
 from regroup.conformance.player import LATE_SECONDS, Guide, Player, Slot
 from regroup.conformance.target import Target
 
-TRIES = 5
-"""So often at most is a course played."""
+TRIES = 4
+"""So often at most is a course played in time."""
 
-AT_ONCE = 40
+LATE_TRIES = 8
+"""So often at most is it played too late."""
+
+AT_ONCE = 30
 """Courses side by side: more, and a slow machine answers late."""
 
 
@@ -50,7 +54,7 @@ class Difference:
 
 
 @dataclass
-class Outcome:
+class DuelOutcome:
     """How a duel ended. `parted` holds what differed, a difference for each try but one that found none."""
 
     seed: int
@@ -60,13 +64,27 @@ class Outcome:
     @property
     def difference(self) -> Difference | None:
         """What differed in every try, if it was more than a choice that Kafka leaves open."""
-        real = [each for each in self.parted if not each.is_choice]
+        real = [each for each in self._in_time if not each.is_choice]
         return real[-1] if real and not self.agreed else None
 
     @property
     def only_choices(self) -> bool:
         """The brokers never chose alike, and differed in nothing else."""
-        return not self.agreed and self.difference is None
+        return not self.agreed and bool(self._in_time) and self.difference is None
+
+    @property
+    def too_late(self) -> bool:
+        """The brokers never agreed, and a player was late in every try: this machine is too busy to say more."""
+        return not self.agreed and not self._in_time
+
+    @property
+    def is_over(self) -> bool:
+        """Another try would tell nothing new."""
+        return self.agreed or len(self._in_time) == TRIES or len(self.parted) - len(self._in_time) == LATE_TRIES
+
+    @property
+    def _in_time(self) -> list[Difference]:
+        return [each for each in self.parted if not each.late]
 
 
 def _without_choice(slot: Slot) -> tuple[object, ...]:
@@ -78,18 +96,16 @@ def _without_choice(slot: Slot) -> tuple[object, ...]:
     return answers, slot.group
 
 
-async def duel(
-    one: Target, other: Target, played: Course, label: str, *, guide: Guide | None = None, tries: int = TRIES
-) -> Outcome:
-    """Play a course to both until they agree, or have parted in every try. `guide` steers the other broker."""
-    outcome = Outcome(played.seed)
-    for attempt in range(tries):
-        group = f"duel-{played.seed}-{label}-{attempt}"
+async def duel(one: Target, other: Target, played: Course, label: str, *, guide: Guide | None = None) -> DuelOutcome:
+    """Play a course to both until they agree, or have parted often enough. `guide` steers the other broker."""
+    outcome = DuelOutcome(played.seed)
+    while not outcome.is_over:
+        group = f"duel-{played.seed}-{label}-{len(outcome.parted)}"
         difference = await _played_once(one, other, played, group, guide)
         if difference is None:
             outcome.agreed = True
-            break
-        outcome.parted.append(difference)
+        else:
+            outcome.parted.append(difference)
     return outcome
 
 
@@ -102,11 +118,11 @@ async def _played_once(
     else:
         mine = await first.play(played)
         second = Player(other, f"{group}-other", guide, next_leaders(mine))
-        theirs = await second.play(played)
+        theirs = await second.play(played, before=mine)
     late = max(first.late_seconds, second.late_seconds) > LATE_SECONDS
-    for number, pair in enumerate(zip(mine, theirs, strict=True)):
-        if pair[0] != pair[1]:
-            return Difference(played, number, *pair, late)
+    for number, (this, that) in enumerate(zip(mine, theirs, strict=False)):  # the second may have stopped
+        if this != that:
+            return Difference(played, number, this, that, late)
     return None
 
 
@@ -138,11 +154,11 @@ async def duels(
     *,
     guide: Guide | None = None,
     at_once: int = AT_ONCE,
-) -> list[Outcome]:
+) -> list[DuelOutcome]:
     """A duel for each seed, many side by side, out of step so that not all move in the same moment."""
     slots = asyncio.Semaphore(at_once)
 
-    async def fought(number: int, seed: int) -> Outcome:
+    async def fought(number: int, seed: int) -> DuelOutcome:
         async with slots:
             await asyncio.sleep(number % at_once / at_once * SLOT_MS / 1000)
             return await duel(one, other, course(seed), label, guide=guide)

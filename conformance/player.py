@@ -53,8 +53,8 @@ class Player:
         self.late_seconds = 0.0
         """The worst that happened: of sending a request, or of seeing what came of it."""
 
-    async def play(self, played: Course) -> list[Slot]:
-        """What was to be seen, slot by slot."""
+    async def play(self, played: Course, before: Sequence[Slot] = ()) -> list[Slot]:
+        """What was to be seen, slot by slot. It ends where it no longer is what another player saw `before`."""
         self._members = [self._member(each) for each in played.actors]
         slots: list[Slot] = []
         begun = asyncio.get_running_loop().time()
@@ -66,6 +66,8 @@ class Player:
                 await self._sleep_until(begun + (number + LOOKED_AT) * SLOT_SECONDS)
                 slots.append(await self._look(number, move))
                 self._note_lateness(begun + (number + LOOKED_AT) * SLOT_SECONDS)
+                if before and slots[number] != before[number]:
+                    break
                 self._hint(number + 1)
         finally:
             await self._story.close()

@@ -11,11 +11,13 @@ A request in flight is a `Waiting`: `await` gives its answer, `is_parked()` hold
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Generic
 
 from regroup.conformance.connection import CLIENT_ID, Answer, Connection, ConnectionLost, answer_as, api_name
 from regroup.conformance.expect import Differs, NotObservable, that
-from regroup.conformance.target import BAR, Target, VersionNotSpoken
+from regroup.conformance.routes import Routes
+from regroup.conformance.target import BAR, Address, Target, VersionNotSpoken
 from regroup.protocol.apis import APIS
 from regroup.protocol.consumer_protocol import Subscription, encode_subscription
 from regroup.protocol.exceptions import ProtocolError
@@ -129,7 +131,8 @@ class Story:
         self.first_group = group
         self.exchanges: list[Exchange] = []
         self._pause = pause
-        self._idle: list[Connection] = []
+        self._routes = Routes(target)
+        self._idle: dict[Address, list[Connection]] = {}
         self._open: list[Connection] = []
         self._tasks: list[asyncio.Task[Any]] = []
         self._began = asyncio.get_running_loop().time()
@@ -157,7 +160,8 @@ class Story:
 
     async def _talk(self, exchange: Exchange, client_id: str | None) -> Message:
         try:
-            connection = await self._line()
+            address = await self._routes.find(self.group, exchange.request)
+            connection = await self._line(address)
             answer = await connection.ask(exchange.request, exchange.version, client_id)
         except (OSError, ConnectionLost) as error:
             exchange.failure = str(error)
@@ -166,17 +170,20 @@ class Story:
             exchange.failure = str(error)
             raise
         exchange.answer, exchange.answered_at = answer, self.now()
-        self._idle.append(connection)
+        self._idle.setdefault(address, []).append(connection)
         return answer
 
-    async def _line(self) -> Connection:
-        if self._idle:
-            return self._idle.pop()
-        return await self.raw_connection()
+    async def _line(self, address: Address) -> Connection:
+        if idle := self._idle.get(address):
+            return idle.pop()
+        return await self._open_line(address)
 
     async def raw_connection(self) -> Connection:
-        """For what no codec would write."""
-        connection = await Connection.open(self.target.host, self.target.port)
+        """For what no codec would write: to the coordinator of the story's group."""
+        return await self._open_line(await self._routes.find(self.group))
+
+    async def _open_line(self, address: Address) -> Connection:
+        connection = await Connection.open(*address)
         self._open.append(connection)
         return connection
 
@@ -236,7 +243,8 @@ class Story:
         await asyncio.sleep(seconds)
 
     async def hangs_up(self) -> None:
-        """Every connection of this story is lost; the next request opens a new one."""
+        """Every connection of this story is lost; the next request looks for its coordinator and opens a new one."""
+        self._routes.forget()
         for connection in self._open:
             await connection.close()
         self._idle.clear()
@@ -245,6 +253,15 @@ class Story:
     def turns_to_group(self, name: str) -> None:
         """What follows happens in another group of this story."""
         self.group = f"{self.first_group}-{name}"
+
+    async def turns_to_neighbour(self, name: str) -> None:
+        """Likewise, and the coordinator stays the same; in a cluster a number may follow the name."""
+        home = await self._routes.find(self.group)
+        self.turns_to_group(name)
+        for number in count():
+            if await self._routes.find(self.group) == home:
+                return
+            self.turns_to_group(f"{name}-{number}")
 
     # What the broker is set to
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from regroup.conformance.cases import CASES, area_of
+from regroup.conformance.comparison import Comparison, section
 from regroup.conformance.report import Report
 from regroup.conformance.runner import Outcome, Verdict
 
@@ -12,9 +13,10 @@ LONGEST_REASON = 200
 RANDOM_ID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{32}\b")
 
 
-def page(reports: Sequence[Report], introduction: str) -> str:
+def page(reports: Sequence[Report], comparisons: Sequence[Comparison], introduction: str) -> str:
     """docs/conformance.md."""
     parts = [introduction.strip(), "", *_totals(reports), ""]
+    parts += section(comparisons) if comparisons else ()
     parts += ["## Row by row", "", "`–`: not observable there; the reasons stand at the end.", "", *_rows(reports), ""]
     parts += [*_failures(reports), *_corrections(), *_reasons(reports)]
     return "\n".join(parts).rstrip() + "\n"

@@ -61,6 +61,9 @@ HABITUAL_VERSIONS: Mapping[str, int] = {
 START_WITHIN_SECONDS = 30.0
 RETRIABLE = {E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR, E.CONCURRENT_TRANSACTIONS}
 
+Address = tuple[str, int]
+"""Host and port."""
+
 Restart = Callable[[], Awaitable[None]]
 
 
@@ -82,6 +85,8 @@ class Target:
     settings: dict[str, str] = field(default_factory=dict)
     restart: Restart | None = None
     newest: Mapping[str, int] = field(default_factory=dict)
+    brokers: tuple[Address, ...] = ()
+    """Every broker of the cluster, by the address that it tells."""
 
     @classmethod
     async def learn(
@@ -138,6 +143,7 @@ class Target:
 
     async def _settings(self, connection: Connection) -> dict[str, str]:
         cluster = await self._ask(connection, MetadataRequest(topics=[]), MetadataResponse)
+        self.brokers = tuple((each.host, each.port) for each in cluster.brokers)
         if "DescribeConfigs" not in self.versions or not cluster.brokers:
             return {}
         broker = DescribeConfigsResource(resource_type=BROKER_RESOURCE, resource_name=str(cluster.brokers[0].node_id))
@@ -168,7 +174,9 @@ class Target:
             return False
         request = DescribeGroupsRequest(groups=[f"nobody-{number}" for number in range(500)])
         answer = await self._ask(connection, request, DescribeGroupsResponse)
-        return all(each.error_code not in RETRIABLE for each in answer.groups)
+        # Of a cluster, the other brokers have the rest of the groups.
+        passing = RETRIABLE if len(self.brokers) < 2 else RETRIABLE - {E.NOT_COORDINATOR}
+        return all(each.error_code not in passing for each in answer.groups)
 
     async def _ask(self, connection: Connection, request: Message, kind: type[Answer]) -> Answer:
         return answer_as(kind, await connection.ask(request, self.version_for(request)))

@@ -16,13 +16,13 @@ Row = tuple[str, str, str]
 async def listed(
     tell: Story, *, states: tuple[str, ...] = (), types: tuple[str, ...] = (), version: int | None = None
 ) -> dict[str, Row]:
-    """The groups of this story in the list, by the last part of their names."""
+    """The groups of this story in the list, by what follows its name; all of them have one coordinator."""
     request = ListGroupsRequest(states_filter=[*states], types_filter=[*types])
     answer = await tell.ask(request, ListGroupsResponse, version=version)
     code_is("ListGroupsResponse.error_code", E.NONE, answer.error_code)
     mine = tell.first_group + "-"
     return {
-        each.group_id.removeprefix(mine): (each.protocol_type, each.group_state, each.group_type)
+        each.group_id.removeprefix(mine).split("-")[0]: (each.protocol_type, each.group_state, each.group_type)
         for each in sorted(answer.groups, key=lambda group: group.group_id)
         if each.group_id.startswith(mine)
     }
@@ -31,7 +31,7 @@ async def listed(
 async def three_groups(tell: Story) -> None:
     """One stable, one before its shares, one empty."""
     for name, scene in (("stable", alone), ("completing", awaiting_sync_alone), ("empty", left_behind)):
-        tell.turns_to_group(name)
+        await tell.turns_to_neighbour(name)
         await scene(tell)
 
 

@@ -56,10 +56,11 @@ async def several_groups_at_once(tell: Story) -> None:
     """Since v8 one request asks for several groups, each with its own code."""
     names = []
     for number in (1, 2):
-        tell.turns_to_group(str(number))
+        await tell.turns_to_neighbour(str(number))
         names.append(tell.group)
         await committed_outside(tell, {FOO_0: number})
-    names.append(f"{tell.first_group}-absent")
+    await tell.turns_to_neighbour("absent")
+    names.append(tell.group)
     for version in (8, 9):
         answer = await fetches(tell, [FOO_0], groups=names, version=version)
         found = {

@@ -1,6 +1,6 @@
 """Examine ours, Apache Kafka, kfake and librdkafka's mock, and write the page that puts them side by side.
 
-python tests/conformance/publish.py docs/conformance.md            # ten minutes: one story takes five
+python tests/conformance/publish.py docs/conformance.md            # twelve minutes: one story takes five
 python tests/conformance/publish.py --longest 20 --only kafka --only regroup /tmp/page.md
 """
 
@@ -13,12 +13,17 @@ from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
 
+import msgspec
 from apache_kafka import ApacheKafka, NotAvailable, apache_kafka
-from peers import CROWDED, FORGETFUL, ROOMY, NotHere, Regroup, kfake, librdkafka_mock, librdkafka_version
+from peers import CROWDED, FORGETFUL, NARROW, ROOMY, NotHere, Regroup, kfake, librdkafka_mock, librdkafka_version
 from peers import regroup as our_own
 
 import regroup.conformance.stories  # noqa: F401  # enters the stories
+from regroup.cli.serve import set_up_log
+from regroup.cli.steered import steered_emulator
 from regroup.conformance.cases import CASES, Case
+from regroup.conformance.comparison import Comparison, as_text, comparison
+from regroup.conformance.duel import DuelOutcome, duels
 from regroup.conformance.report import Report, as_json, from_json, merged, with_the_unseen
 from regroup.conformance.runner import Outcome, Plan, Verdict, run
 from regroup.conformance.table import page
@@ -107,6 +112,7 @@ def _alone(case: Case, longest: float) -> Verdict:
     return verdict
 
 
+CHANCE = "chance"
 PEERS = {"regroup": of_regroup, "kafka": of_kafka, "kfake": of_kfake, "mock": of_the_mock}
 
 
@@ -117,23 +123,75 @@ def reported(name: str, longest: float) -> Report | None:
     except (NotAvailable, NotHere, NotThere) as reason:
         print(f"{name}: {reason}", file=sys.stderr)
         return None
-    report = Report(title, datetime.now(UTC).isoformat(timespec="seconds"), with_the_unseen(verdicts))
+    report = Report(title, _now(), with_the_unseen(verdicts))
     print(title, {str(outcome): count for outcome, count in report.totals().items()}, flush=True)
     return report
+
+
+def by_chance(courses: int) -> list[Comparison]:
+    """Random courses of Apache Kafka and of an emulator, under two sets of settings."""
+    found = []
+    for settings in (ROOMY, NARROW):
+        with apache_kafka(settings) as kafka:
+            outcomes = asyncio.run(_played(kafka.address, range(1, courses + 1)))
+            told = comparison(f"Apache Kafka {kafka.version}", "regroup", _now(), settings, outcomes)
+        print(*as_text(told), sep="\n", flush=True)
+        found.append(told)
+    return found
+
+
+async def _played(address: str, seeds: Iterable[int]) -> list[DuelOutcome]:
+    kafka = await Target.learn(address)
+    async with steered_emulator(kafka.settings) as emulator:
+        ours = await Target.learn(emulator.address)
+        return await duels(kafka, ours, seeds, uuid.uuid4().hex[:8], guide=emulator)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def is_equal(found: Mapping[str, Report], comparisons: Iterable[Comparison]) -> bool:
+    """Ours passes whatever Apache Kafka passes, which passes everything, and no random course told them apart."""
+    kafka, ours = found.get("kafka"), found.get("regroup")
+    if kafka and kafka.totals()[Outcome.FAILED]:
+        return False
+    if kafka and ours:
+        verdicts = ours.by_behaviour()
+        passed = [each.behaviour for each in kafka.verdicts if each.outcome is Outcome.PASSED]
+        if any(verdicts[each].outcome is not Outcome.PASSED for each in passed):
+            return False
+    return not any(each.differ for each in comparisons)
 
 
 def main() -> int:
     """Write the page; the reports themselves go beside it when a folder is named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("page", type=Path)
-    parser.add_argument("--only", action="append", choices=PEERS, help="only this one; may be repeated")
+    parser.add_argument("--only", action="append", choices=(*PEERS, CHANCE), help="only this one; may be repeated")
     parser.add_argument("--longest", type=float, default=400, metavar="SECONDS", help="leave out longer stories")
+    parser.add_argument("--courses", type=int, default=60, metavar="N", help="random courses for each set of settings")
     parser.add_argument("--reports", type=Path, metavar="FOLDER", help="keep the reports there, and use those there")
     arguments = parser.parse_args()
+    set_up_log("error", "text")
     found = {name: each for name in PEERS if (each := _asked_or_kept(name, arguments)) is not None}
-    arguments.page.write_text(page([*found.values()], INTRODUCTION), encoding="utf-8")
-    kafka = found.get("kafka")
-    return 1 if kafka and kafka.totals()[Outcome.FAILED] else 0
+    comparisons = _compared_or_kept(arguments)
+    arguments.page.write_text(page([*found.values()], comparisons, INTRODUCTION), encoding="utf-8")
+    return 0 if is_equal(found, comparisons) else 1
+
+
+def _compared_or_kept(arguments: argparse.Namespace) -> list[Comparison]:
+    file: Path | None = arguments.reports and arguments.reports / f"{CHANCE}.json"
+    if arguments.only and CHANCE not in arguments.only:
+        return msgspec.json.decode(file.read_bytes(), type=list[Comparison]) if file and file.exists() else []
+    try:
+        comparisons = by_chance(arguments.courses)
+    except (NotAvailable, NotThere) as reason:
+        print(f"{CHANCE}: {reason}", file=sys.stderr)
+        return []
+    if file:
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(comparisons)) + b"\n")
+    return comparisons
 
 
 def _asked_or_kept(name: str, arguments: argparse.Namespace) -> Report | None:

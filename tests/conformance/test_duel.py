@@ -3,7 +3,7 @@
 from fake_broker import Answer, fake_broker
 
 from regroup.conformance.chance import ENDLESS_MS, SLOT_MS, Kind, Move, course
-from regroup.conformance.duel import Difference, Outcome, duel, next_leaders
+from regroup.conformance.duel import LATE_TRIES, Difference, DuelOutcome, duel, next_leaders
 from regroup.conformance.player import Slot
 from regroup.conformance.target import Target
 from regroup.protocol.errors import ErrorCode as E
@@ -13,12 +13,12 @@ ONE_BEAT = course(0, length=1)
 BEATS = type(ONE_BEAT)(0, ONE_BEAT.actors, (Move(Kind.BEAT, actor=0, version=3),))
 
 
-async def outcome(mine: int, theirs: int) -> Outcome:
+async def outcome(mine: int, theirs: int) -> DuelOutcome:
     def beaten(code: int) -> dict[str, Answer]:
         return {"Heartbeat": lambda request: HeartbeatResponse(error_code=code)}
 
     async with fake_broker(beaten(mine)) as one, fake_broker(beaten(theirs)) as other:
-        return await duel(await Target.learn(one), await Target.learn(other), BEATS, "test", tries=1)
+        return await duel(await Target.learn(one), await Target.learn(other), BEATS, "test")
 
 
 def test_a_seed_is_the_same_course_every_time() -> None:
@@ -37,7 +37,7 @@ def test_timeouts_never_end_together_nor_near_a_move() -> None:
 
 
 async def test_brokers_that_do_the_same_agree() -> None:
-    assert await outcome(E.UNKNOWN_MEMBER_ID, E.UNKNOWN_MEMBER_ID) == Outcome(0, agreed=True)
+    assert await outcome(E.UNKNOWN_MEMBER_ID, E.UNKNOWN_MEMBER_ID) == DuelOutcome(0, agreed=True)
 
 
 async def test_brokers_that_differ_are_told_apart_and_the_course_is_shown() -> None:
@@ -54,8 +54,8 @@ def led_by(leader: str, error: str = "NONE", generation: int = 1) -> Slot:
     return Slot(BEATS.moves[0], {0: {"error_code": error, "generation_id": generation, "leader": leader}})
 
 
-def parted(one: Slot, other: Slot) -> Outcome:
-    return Outcome(0, parted=[Difference(BEATS, 0, one, other)])
+def parted(one: Slot, other: Slot) -> DuelOutcome:
+    return DuelOutcome(0, parted=[Difference(BEATS, 0, one, other)])
 
 
 def test_another_leader_is_a_choice_and_another_code_is_none() -> None:
@@ -64,9 +64,18 @@ def test_another_leader_is_a_choice_and_another_code_is_none() -> None:
 
 
 def test_what_differed_in_one_try_and_not_in_the_next_is_no_difference() -> None:
-    flickering = Outcome(0, agreed=True, parted=parted(led_by("anna"), led_by("anna", "UNKNOWN_MEMBER_ID")).parted)
+    flickering = DuelOutcome(0, agreed=True, parted=parted(led_by("anna"), led_by("anna", "UNKNOWN_MEMBER_ID")).parted)
     assert flickering.difference is None
     assert not flickering.only_choices
+
+
+def test_who_was_late_proves_nothing() -> None:
+    late = Difference(BEATS, 0, led_by("anna"), led_by("anna", "UNKNOWN_MEMBER_ID"), late=True)
+    assert not DuelOutcome(0, parted=[late]).is_over
+    found = DuelOutcome(0, parted=[late] * LATE_TRIES)
+    assert found.is_over
+    assert found.too_late
+    assert found.difference is None
 
 
 def test_the_leader_of_the_next_generation_is_known_in_every_slot_before_it() -> None:

@@ -35,7 +35,7 @@ def test_the_unseen_are_counted_in_their_areas() -> None:
 def test_the_page_puts_reports_side_by_side_with_totals() -> None:
     one = Report("one", "2030-01-01T00:00:00+00:00", [PASSED, FAILED])
     other = Report("other", "2030-01-02T00:00:00+00:00", [PASSED, UNKNOWN])
-    text = page([one, other], "# Conformance")
+    text = page([one, other], [], "# Conformance")
     assert "| one | 1 | 1 | 0 | 2030-01-01 |" in text
     assert "| `heartbeat.stable` | In a stable group there is nothing to tell, in any version. | pass | pass |" in text
     assert "| **fail** |  |" in text

@@ -240,6 +240,18 @@ async def test_when_one_leaves_the_others_last_heartbeats_still_count(desk: Desk
     assert list(desk.coordinator.group("payments").members) == []
 
 
+async def test_the_next_leader_can_be_named_beforehand_and_the_history_stays_whole(
+    desk: Desk, store: SlowStore
+) -> None:
+    await desk.stable("anna", "ben", "carla")
+    desk.coordinator.favours("payments", "carla")
+    desk.coordinator.favours("payments", "a stranger")
+    desk.asks(c.LeaveGroup(group_id="payments", at_ms=desk.now(), members=(c.Leaving("anna"),)))
+    await turns()
+    assert desk.coordinator.group("payments").leader == "carla"
+    assert (await full_fold(store))["payments"] == desk.coordinator.group("payments")
+
+
 async def test_an_expulsion_is_recorded_with_the_silence_that_led_to_it(desk: Desk, store: SlowStore) -> None:
     await desk.stable("anna")
     heard_ms = desk.now()
