@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
+from regroup.lab.sentences import time_text
 from regroup.lab.steps import Step
-from regroup.members.habits import duration_text
 from regroup.members.workload import Workload
 
 
@@ -25,8 +25,8 @@ class When(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __str__(self) -> str:
         if not self.after:
-            return f"at {duration_text(self.delay_ms) if self.delay_ms else '0s'}"
-        return f"{duration_text(self.delay_ms)} after {self.after}" if self.delay_ms else f"after {self.after}"
+            return f"at {time_text(self.delay_ms)}"
+        return f"{time_text(self.delay_ms)} after {self.after}" if self.delay_ms else f"after {self.after}"
 
 
 class Happening(msgspec.Struct, frozen=True):

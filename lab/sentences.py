@@ -46,13 +46,22 @@ def join_names(names: Iterable[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+def time_text(milliseconds: int) -> str:
+    """As `members.habits` reads durations: `300ms`, `20s`, `5m`; and `1.5s`, which people prefer to `1500ms`."""
+    if milliseconds == 0:
+        return "0s"
+    if milliseconds < 1_000 or milliseconds % 1_000 == 0:
+        return duration_text(milliseconds)
+    return f"{milliseconds // 1_000}.{milliseconds % 1_000:03}".rstrip("0") + "s"
+
+
 def _read_jump(text: str) -> int:
     back, _, time = text.rpartition("by ")
     return -parse_duration_ms(time) if back else parse_duration_ms(time)
 
 
 def _write_jump(milliseconds: int) -> str:
-    return f"{'back ' if milliseconds < 0 else ''}by {duration_text(abs(milliseconds))}"
+    return f"{'back ' if milliseconds < 0 else ''}by {time_text(abs(milliseconds))}"
 
 
 NAME_PATTERN: Final = r"(?!(?:nobody|everybody|the|and)\b)[A-Za-z][A-Za-z0-9_-]*"
@@ -67,8 +76,8 @@ HOST: Final = Word(rf"broker \d+|the brokers|everybody|{NAME_PATTERN}", "broker 
 """A member's name, one broker, all of them, or everybody else."""
 KAFKA_NAME: Final = Word(r"[A-Za-z0-9._-]+", "orders")
 """A topic or a group."""
-DURATION: Final = Word(_DURATION_PATTERN, 20_000, parse_duration_ms, duration_text)
-"""Milliseconds, written as `members.habits` writes them."""
+DURATION: Final = Word(_DURATION_PATTERN, 20_000, parse_duration_ms, time_text)
+"""Milliseconds, as `members.habits` reads them."""
 JUMP: Final = Word(rf"(?:back )?by {_DURATION_PATTERN}", 30_000, _read_jump, _write_jump)
 """Milliseconds that may be negative: `by 30s`, `back by 30s`."""
 COUNT: Final = Word(r"\d+", 3, int)

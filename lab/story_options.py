@@ -15,7 +15,7 @@ from typing import Any, Final, get_type_hints
 
 import msgspec
 
-from regroup.members.habits import duration_text
+from regroup.lab.sentences import time_text
 
 NAMES: Final = {"title": "story", "heal_ms": "faults end at", "bound_ms": "well again within"}
 """Fields that read better under another name."""
@@ -80,7 +80,7 @@ def _write(name: str, value: Any) -> Any:
     if isinstance(value, msgspec.Struct) or is_dataclass(value):
         return write_options(value)
     if name.endswith("_ms"):
-        return duration_text(int(value)) if value == int(value) else f"{value!r}ms"
+        return time_text(int(value)) if value == int(value) else f"{value!r}ms"
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, float) and value.is_integer():

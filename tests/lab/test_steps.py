@@ -41,7 +41,7 @@ def test_every_sentence_is_read_as_its_own_kind_of_step_and_written_so_that_it_i
         (SlowNetwork(200, 30_000, 100), "the network takes 200ms, up to 100ms more, for 30s"),
         (SlowNetwork(200, 30_000), "the network takes 200ms for 30s"),
         (ClockJumps(30_000), "the clock jumps by 30s"),
-        (ClockJumps(-1_500), "the clock jumps back by 1500ms"),
+        (ClockJumps(-1_500), "the clock jumps back by 1.5s"),
         (AtMostRebalances(1), "there have been at most 1 rebalance"),
         (AtMostRebalances(3), "there have been at most 3 rebalances"),
         (GroupIsStable(("anna", "ben"), 60_000), "within 1m the group is stable with anna and ben"),
