@@ -20,7 +20,7 @@ async def heal(world: "World") -> None:
     world.disk.latency_ms = world.plan.disk_latency_ms
     for name, member in world.company.members.items():
         habits = [parse_habit(text) for text in world.plan.members[name].habits]
-        if member.view.condition == "zombie" or any(habit.kind.lasts for habit in habits):
+        if member.is_zombie or any(habit.kind.lasts for habit in habits):
             world.company.misbehave(name, Kind.CRASH)
     await world.brokers.heal()
 

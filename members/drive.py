@@ -134,6 +134,11 @@ class Member:
         """It has left, crashed, or failed for good."""
         return self._condition in ("crashed", "left", "failed")
 
+    @property
+    def is_zombie(self) -> bool:
+        """It acts for a generation that may be long over, and no longer takes part."""
+        return self._zombie is not None
+
     # -- its life
 
     def start(self) -> None:
