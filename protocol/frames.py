@@ -51,26 +51,31 @@ class FrameReader:
 
         The chunk is taken in at the call, so it may be reused while the frames are being read.
         """
-        self._held += chunk
-        return self._complete_frames()
+        if self._held or not isinstance(chunk, bytes):
+            self._held += chunk
+            return self._complete_frames(self._held)
+        return self._complete_frames(chunk)  # mostly it ends where a frame ends, and nothing has to be held
 
-    def _complete_frames(self) -> Iterator[bytes]:
-        held, position = self._held, 0
+    def _complete_frames(self, stream: bytes | bytearray) -> Iterator[bytes]:
+        position, end = 0, len(stream)
         try:
-            while len(held) - position >= 4:
-                (length,) = _LENGTH.unpack_from(held, position)
+            while end - position >= 4:
+                (length,) = _LENGTH.unpack_from(stream, position)
                 if not 0 <= length <= self._max_frame_bytes:
                     raise MalformedFrame(
                         f"a frame of {length} bytes; between 0 and {self._max_frame_bytes} are allowed"
                     )
                 stop = position + 4 + length
-                if stop > len(held):
+                if stop > end:
                     return
-                frame = bytes(memoryview(held)[position + 4 : stop])
+                frame = slice(position + 4, stop)
                 position = stop
-                yield frame
+                yield stream[frame] if isinstance(stream, bytes) else bytes(memoryview(stream)[frame])
         finally:
-            del held[:position]
+            if stream is self._held:
+                del self._held[:position]
+            elif position < end:
+                self._held += stream[position:]
 
 
 def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:

@@ -135,9 +135,10 @@ class Connection(asyncio.Protocol):
         self._is_serving = True
         # The transport knows first that the client is gone; whatever else is answered would be shouted after it.
         while self._frames and self._current is None and self._can_write and not self._transport.is_closing():
-            frame = self._frames.popleft()
-            self._waiting_bytes -= len(frame)
-            self._look_at(frame)
+            if self._repetition is None or not self._repeat(self._repetition):
+                frame = self._frames.popleft()
+                self._waiting_bytes -= len(frame)
+                self._look_at(frame)
             if self._gathered_bytes >= GATHERED_BYTES:
                 self._send()
         self._is_serving = False
@@ -146,10 +147,16 @@ class Connection(asyncio.Protocol):
             self._close(self._end_of_sense)
         self._read_or_pause()
 
+    def _repeat(self, repetition: Repetition) -> bool:
+        """Answer the same request as before, as often as it stands at the head of the row."""
+        count, answers = repetition.answers_to(self._frames)
+        for _ in range(count):
+            self._waiting_bytes -= len(self._frames.popleft())
+        if count:
+            self._keep(answers)
+        return count > 0
+
     def _look_at(self, frame: bytes) -> None:
-        if self._repetition is not None and (answer := self._repetition.answer_to(frame)) is not None:
-            self._keep(answer)
-            return
         try:
             header, request = decode_request(frame)
         except UnsupportedVersion as error:

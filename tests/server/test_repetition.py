@@ -126,5 +126,7 @@ def test_only_the_correlation_id_may_differ(changed_at: int) -> None:
     repetition = Repetition.of(frame, b"LLLLcccc answer", lambda: True)
     other = bytearray(frame)
     other[changed_at] ^= 1
-    assert repetition.answer_to(bytes(other)) is None
-    assert repetition.answer_to(frame[:4] + b"1234" + frame[8:]) == b"LLLL1234 answer"
+    assert repetition.answers_to([bytes(other)]) == (0, b"")
+    again = [frame[:4] + number + frame[8:] for number in (b"1234", b"1235")]
+    assert repetition.answers_to(again) == (2, b"LLLL1234 answerLLLL1235 answer")
+    assert repetition.answers_to([*again, bytes(other), *again]) == (2, b"LLLL1234 answerLLLL1235 answer")
