@@ -15,6 +15,8 @@ OfGroup: TypeAlias = Callable[[Group], bool]
 OfStep: TypeAlias = Callable[[Group, Event, Group], bool]
 
 COMMITS: Final = (e.OffsetsCommitted, e.OffsetsWritten, e.TransactionalOffsetsWritten)
+JOIN_PHASES: Final = (e.RebalanceStarted, e.JoinPhaseProlonged)
+NEW_GENERATIONS: Final = (e.GenerationStarted, e.GroupEmptied)
 GOODBYES: Final = (e.MemberLeft, e.MemberExpelled)
 
 
@@ -94,10 +96,28 @@ def a_move_is_legal(before: Group, event: Event, after: Group) -> bool:
 
 
 def generations_grow(before: Group, event: Event, after: Group) -> bool:
-    """Within one life of a group and one reign its generation never goes back, and grows by one at most."""
+    """Within one life of a group and one reign its generation grows by one when a join phase ends, and stays else."""
     if isinstance(event, CoordinatorLoaded) or not before.exists or not after.exists:
         return True
-    return after.generation - before.generation in (0, 1)
+    return after.generation - before.generation == isinstance(event, NEW_GENERATIONS)
+
+
+def a_generation_has_joined(before: Group, event: Event, after: Group) -> bool:
+    """Everybody in a new generation has joined it; only static members may have stayed away."""
+    if not isinstance(event, e.GenerationStarted):
+        return True
+    return all(each.waiting is Waiting.JOIN or each.instance_id is not None for each in before.members.values())
+
+
+def a_phase_lasts_as_long_as_its_members_allow(before: Group, event: Event, after: Group) -> bool:
+    """A join or sync phase lasts for the longest rebalance timeout of its members, or for the initial delay."""
+    if isinstance(event, JOIN_PHASES):
+        is_initial = isinstance(event, e.RebalanceStarted) and event.initial
+        lasts_ms = event.delay_ms if is_initial or event.delay_ms else before.rebalance_timeout_ms
+        return event.deadline_ms - event.at_ms == lasts_ms
+    if isinstance(event, e.GenerationStarted):
+        return event.sync_deadline_ms - event.at_ms == before.rebalance_timeout_ms
+    return True
 
 
 def a_load_brings_back_what_was_stored(before: Group, event: Event, after: Group) -> bool:
@@ -154,6 +174,8 @@ OF_SOUND_ASSIGNORS: Final[tuple[OfGroup, ...]] = (one_owner_per_partition,)
 OF_STEPS: Final[tuple[OfStep, ...]] = (
     a_move_is_legal,
     generations_grow,
+    a_generation_has_joined,
+    a_phase_lasts_as_long_as_its_members_allow,
     a_load_brings_back_what_was_stored,
     a_commit_comes_from_a_member,
     who_is_gone_is_no_member,

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import Group, State
+from regroup.coordinator.group import Group, State, Written
 from regroup.coordinator.settings import Settings
 from regroup.lab.exchanges import Exchange, Outcome
 from regroup.lab.expected_answers import AFTER_THE_WAIT, NOT_SERVED, may_be_parked, row_of, what_is_not_permitted
+from regroup.lab.patience import Patience
 from regroup.lab.promises import Promises, partitions_of
 from regroup.lab.second_state import SecondState
 from regroup.protocol.errors import ErrorCode
@@ -23,11 +24,16 @@ class Known:
     """What the judge knows of a run, beside the exchange that it looks at."""
 
     settings: Settings
+    now_ms: Callable[[], int]
+    """Since the run began, by a clock that never jumps."""
     second: SecondState = field(default_factory=SecondState)
     promises: Promises = field(default_factory=Promises)
+    patience: Patience = field(default_factory=Patience)
     unsound: set[tuple[str, int]] = field(default_factory=set)
     """Groups and generations whose leader deals badly: nothing is said of who owns what there."""
 
+
+WAITS_FOR_THE_LOG: Final = (c.CommitOffsets, c.CommitTransactionalOffsets, c.LeaveGroup, c.DeleteOffsets)
 
 Invariant: TypeAlias = Callable[[Known, Exchange], str | None]
 
@@ -73,6 +79,21 @@ def an_answer_tells_what_is_stored(known: Known, exchange: Exchange) -> str | No
     if code_of(exchange.answer) != 0:
         return None
     return what_the_disk_lacks(exchange, exchange.answer, stored)
+
+
+def kafkas_log_is_waited_for(known: Known, exchange: Exchange) -> str | None:
+    """No answer leaves before Kafka's own log, where that is slow, has committed what it rests on."""
+    command, held, append = exchange.command, exchange.decided.appends, exchange.after.last_append
+    if not held or code_of(exchange.answer) != 0:
+        return None
+    if isinstance(command, c.SyncGroup):
+        behind = [
+            each.what is Written.ASSIGNMENT and each.generation == command.generation_id for each in held.values()
+        ]
+        return "the assignment is written and not committed" if any(behind) else None
+    if isinstance(command, WAITS_FOR_THE_LOG) and append is not None and append in held and not held[append].is_late:
+        return f"event {append} is written and not committed"
+    return None
 
 
 def what_the_disk_lacks(exchange: Exchange, answer: Any, stored: Group) -> str | None:
@@ -168,6 +189,7 @@ def a_partition_has_one_owner(known: Known, exchange: Exchange) -> str | None:
 OF_ANSWERS: Final[tuple[Invariant, ...]] = (
     what_an_answer_rests_on_is_durable,
     an_answer_tells_what_is_stored,
+    kafkas_log_is_waited_for,
     an_answer_stands_in_the_table,
 )
 """Looked at when an answer leaves, unless the coordinator does not serve."""
@@ -201,6 +223,47 @@ def whoever_waits_is_answered(known: Known, exchange: Exchange) -> str | None:
     if not exchange.is_open or exchange.outcome is Outcome.WAITING:
         return None
     return f"its answer was decided at position {exchange.position}, the disk has {known.second.position}"
+
+
+# Of patience that ran out
+
+
+def nobody_is_expelled_who_was_heard(known: Known, exchange: Exchange) -> str | None:
+    """Nobody is expelled for silence who was heard within its session timeout, or whose own request is parked."""
+    command = exchange.command
+    assert isinstance(command, c.DeadlinePassed)
+    member = exchange.before.members.get(command.member)
+    if command.kind is not c.DeadlineKind.SESSION or member is None:
+        return None
+    if member.waiting is not None:
+        return f"{command.member} waits for its {member.waiting}"
+    heard_ms = known.patience.heard.get(command.member)
+    if heard_ms is None or command.at_ms - heard_ms >= member.session_timeout_after(heard_ms):
+        return None
+    return f"{command.member} was heard {command.at_ms - heard_ms} ms ago"
+
+
+def a_join_phase_keeps_static_members(known: Known, exchange: Exchange) -> str | None:
+    """The end of a join phase takes no static member out (KIP-345)."""
+    command = exchange.command
+    assert isinstance(command, c.DeadlinePassed)
+    if command.kind is not c.DeadlineKind.JOIN_PHASE:
+        return None
+    gone = [name for name in exchange.before.static_members.values() if name not in exchange.after.members]
+    return f"{', '.join(gone)} did not come back in time" if gone else None
+
+
+def no_deadline_is_overlooked(known: Known, exchange: Exchange) -> str | None:
+    """Whatever is waited for ends when its time is up."""
+    return next(known.patience.overdrawn(exchange.before, known.now_ms()), None)
+
+
+OF_DEADLINES: Final[tuple[Invariant, ...]] = (
+    nobody_is_expelled_who_was_heard,
+    a_join_phase_keeps_static_members,
+    no_deadline_is_overlooked,
+)
+"""Looked at when a deadline has passed."""
 
 
 # Of loads

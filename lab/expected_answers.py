@@ -4,7 +4,8 @@ Read a row from left to right: this request, made by somebody of whom this is tr
 while the group is Empty, while it prepares a rebalance, while it completes one, and while it is Stable. Of the rows of
 one request the first that fits holds, so their order is the order in which Kafka checks.
 
-`PARKED` means that there is no answer yet: it depends on what other members do. `NEVER` marks what cannot be.
+`PARKED` means that there is no answer yet: it depends on what other members do. `NEVER` marks what cannot be. Where a
+JoinGroup gets OK, it is told of the present generation.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,20 +20,23 @@ from regroup.lab.who_asks import OfPartition, OfTopic
 from regroup.protocol.errors import ErrorCode as E
 
 
-class Wait(Enum):
-    """What may happen to a request instead of an answer."""
+class Turn(Enum):
+    """What may happen to a request instead of an answer with a code, or with one."""
 
     PARKED = "is parked"
+    NEXT_GENERATION = "ends the join phase, and is told of the next generation"
 
 
-Cell: TypeAlias = tuple[E | Wait, ...]
+Cell: TypeAlias = tuple[E | Turn, ...]
 """What is permitted: any of these."""
 Fits: TypeAlias = Callable[[Settings, Group, Any], bool]
 """Whether a row speaks of whoever asks this, with the group as it was before."""
 
-PARKED: Final[Cell] = (Wait.PARKED,)
-ENDS_IT: Final[Cell] = (Wait.PARKED, E.NONE)
-"""Parked; or answered at once, if everybody else was waiting for this one."""
+PARKED: Final[Cell] = (Turn.PARKED,)
+ENDS_IT: Final[Cell] = (Turn.PARKED, Turn.NEXT_GENERATION)
+"""Parked; or answered at once with the next generation, if everybody else was waiting for this one."""
+EITHER: Final[Cell] = (*ENDS_IT, E.NONE)
+"""It depends on the vote whether there is a rebalance."""
 OK: Final[Cell] = (E.NONE,)
 RETURNS: Final[Cell] = (E.MEMBER_ID_REQUIRED,)
 """Given an id, and asked to come back with it."""
@@ -96,7 +100,7 @@ ROWS: Final[tuple[Row, ...]] = (
     always(c.JoinGroup, who.has_a_reserved_id_and_an_instance_id, E.UNKNOWN_SERVER_ERROR),
     Row(c.JoinGroup, who.has_a_reserved_id,                NEVER,      PARKED,     ENDS_IT,    PARKED,     PARKED),
     Row(c.JoinGroup, who.comes_back_unchanged,             NEVER,      NEVER,      ENDS_IT,    ENDS_IT,    OK),
-    Row(c.JoinGroup, who.comes_back_changed,               NEVER,      NEVER,      ENDS_IT,    ENDS_IT,    ENDS_IT),
+    Row(c.JoinGroup, who.comes_back_changed,               NEVER,      NEVER,      ENDS_IT,    ENDS_IT,    EITHER),
     Row(c.JoinGroup, who.is_a_new_static_member,           PARKED,     PARKED,     ENDS_IT,    PARKED,     PARKED),
     Row(c.JoinGroup, who.is_new_since_version_4,           RETURNS,    RETURNS,    RETURNS,    RETURNS,    RETURNS),
     Row(c.JoinGroup, who.is_new,                           PARKED,     PARKED,     ENDS_IT,    PARKED,     PARKED),
@@ -186,7 +190,7 @@ def row_of(settings: Settings, group: Group, asked: Any) -> Row:
 
 
 def may_be_parked(settings: Settings, group: Group, command: c.Command) -> bool:
-    return Wait.PARKED in row_of(settings, group, command).cell(group.state)
+    return Turn.PARKED in row_of(settings, group, command).cell(group.state)
 
 
 def what_is_not_permitted(settings: Settings, group: Group, command: c.Command, answer: Any) -> str | None:
@@ -196,13 +200,16 @@ def what_is_not_permitted(settings: Settings, group: Group, command: c.Command, 
         cell = row.cell(group.state)
         if code not in cell:
             permitted = " or ".join(each.name for each in cell) or "nothing, for this cannot be"
-            return f"{row} in {group.state}: {E.named(code)} was answered, permitted is {permitted}."
+            answered = code.name if isinstance(code, Turn) else E.named(code)
+            return f"{row} in {group.state}: {answered} was answered, permitted is {permitted}."
     return None
 
 
-def parts_of(settings: Settings, group: Group, command: c.Command, answer: Any) -> Iterator[tuple[Any, int]]:
+def parts_of(settings: Settings, group: Group, command: c.Command, answer: Any) -> Iterator[tuple[Any, int | Turn]]:
     """What was asked, each part with its code. The parts count where the whole was accepted."""
     match command:
+        case c.JoinGroup() if answer.error_code == 0 and answer.generation_id != group.generation:
+            yield command, Turn.NEXT_GENERATION
         case c.LeaveGroup():
             yield command, answer.error_code
             yield from those_who_leave(group, command, answer)

@@ -73,7 +73,7 @@ class Judge:
     """
 
     def __init__(self, settings: Settings, now_ms: Callable[[], int]) -> None:
-        self.known = Known(settings)
+        self.known = Known(settings, now_ms)
         self.make_coordinator = partial(WitnessedCoordinator, witness=self)
         self._now_ms = now_ms
         self.members = Members(self.known.promises.out)
@@ -104,6 +104,7 @@ class Judge:
             for invariant in of.OF_ANSWERS_TO.get(kind, of.OF_ANSWERS):
                 if detail := invariant(self.known, exchange):
                     self._broke(invariant, exchange, detail)
+            self.known.patience.answered(exchange, of.code_of(exchange.answer), self._now_ms())
         if kind is c.CommitOffsets:
             self.known.promises.acknowledged(exchange, exchange.answer)
         elif kind is c.SyncGroup:
@@ -113,6 +114,10 @@ class Judge:
         """A command has had its effect."""
         if exchange.refusal is not None:
             return
+        self.known.patience.dealt_with(exchange, self._now_ms())
+        if isinstance(exchange.command, c.DeadlinePassed):
+            for invariant in of.OF_DEADLINES:
+                self._look(invariant, exchange)
         if exchange.after is not exchange.before:
             self._changed(exchange)
         if exchange.outcome is Outcome.OPEN:
@@ -126,6 +131,7 @@ class Judge:
         name, before, after = exchange.group_id, exchange.before, exchange.after
         self._coordinators[name] = exchange.coordinator
         self.known.promises.changed(exchange)
+        self.known.patience.changed(exchange, self._now_ms())
         self._open.releases(exchange)
         if isinstance(exchange.command, c.TakeOver):
             for invariant in of.OF_LOADS:
@@ -240,8 +246,11 @@ class Judge:
             self._look(of.whoever_waits_is_answered, exchange)
         for fault in second.faults_at_the_end():
             self._note(fault.sentence, f"group {fault.group}", fault.position)
-        for name in self._coordinators:
+        for name, coordinator in self._coordinators.items():
             self._compare(name, wholly=True)
+            if coordinator.is_ready and id(coordinator) not in self._dead:
+                for detail in self.known.patience.overdrawn(coordinator.group(name), self._now_ms()):
+                    self._note(sentence(of.no_deadline_is_overlooked), detail)
         for name in second.differs_from(records) if records is not None else ():
             self._note(FULL_FOLD, f"group {name}", second.position)
         for group in self.members.ledgers:

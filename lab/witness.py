@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from regroup.coordinator import commands as c
 from regroup.coordinator.answers import beat
 from regroup.coordinator.awaitable import Because
@@ -82,7 +84,7 @@ class WitnessedCoordinator(GroupCoordinator):
         again = super().repeats(heartbeat)
 
         def seen() -> bool:
-            exchange = self._exchange(heartbeat, None)
+            exchange = self._exchange(replace(heartbeat, at_ms=self._now()), None)
             if not again():
                 return False
             self._note(exchange, beat())

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.answers import committed
+from regroup.coordinator.answers import committed, joined
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision
 from regroup.coordinator.group import Group, Protocol, State
@@ -21,7 +21,7 @@ from regroup.lab.expected_answers import (
     NEVER,
     ROWS,
     Row,
-    Wait,
+    Turn,
     may_be_parked,
     parts_of,
     row_of,
@@ -195,6 +195,17 @@ def test_a_follower_in_the_sync_phase_may_wait_and_the_leader_may_not() -> None:
     assert not may_be_parked(story.settings, story.group, c.SyncGroup(**usual, member_id=anna.id))
 
 
+def test_a_leader_in_stable_that_is_told_of_the_present_generation_is_not_permitted() -> None:
+    story = Story()
+    anna, _ = story.stable("anna", "ben")
+    again = anna.asks_to_join().command
+    present = joined(story.group, anna.id)
+
+    assert what_is_not_permitted(story.settings, replace(story.group, state=State.STABLE), again, present) == (
+        "JoinGroup, the leader in Stable: NONE was answered, permitted is PARKED or NEXT_GENERATION."
+    )
+
+
 def test_each_partition_of_a_commit_has_its_own_code() -> None:
     story = Story()
     [anna] = story.stable("anna")
@@ -209,7 +220,7 @@ def test_each_partition_of_a_commit_has_its_own_code() -> None:
     assert kind in str(what_is_not_permitted(story.settings, story.group, command, committed(command, ErrorCode.NONE)))
 
 
-def test_a_cell_permits_codes_or_a_wait_and_nothing_else() -> None:
+def test_a_cell_permits_codes_and_turns_and_nothing_else() -> None:
     for row in ROWS:
         for state in COLUMN:
-            assert all(isinstance(each, ErrorCode | Wait) for each in row.cell(state))
+            assert all(isinstance(each, ErrorCode | Turn) for each in row.cell(state))
