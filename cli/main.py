@@ -43,6 +43,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "members": Command("simulated consumers, well-behaved or not, against any Kafka", "regroup.cli.members"),
     "watch": Command("show groups live, over MQTT", "regroup.cli.watch"),
     "conformance": Command("tell stories to any Kafka address, and say where it differs", "regroup.cli.conformance"),
+    "chaos": Command("break groups on purpose, in virtual time, from one seed", "regroup.cli.chaos"),
     "assign": Command("deal out partitions as Kafka's assignors do", "regroup.cli.assign"),
 }
 

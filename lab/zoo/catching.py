@@ -1,0 +1,78 @@
+"""Does the lab find a bug? After how many seeds, and how little does it take to show it?"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from regroup.lab.hunt import hunt
+from regroup.lab.plan import Plan
+from regroup.lab.shrink import Fails, shrink
+from regroup.lab.swarm import draw_plan
+from regroup.lab.trial import Finding, fails_with, try_seed
+from regroup.lab.world import play
+
+MOST_SEEDS: Final = 200
+MOST_RUNS: Final = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Catch:
+    """One bug: the first seed that shows it, and the smallest plan that still does. Nothing if it was not found.
+
+    `seeds` were played, and `runs` more to make the plan small.
+    """
+
+    bug: str
+    seeds: int
+    finding: Finding | None = None
+    plan: Plan | None = None
+    runs: int = 0
+
+    @property
+    def size(self) -> str:
+        return "" if self.plan is None else size_of(self.plan)
+
+
+def size_of(plan: Plan) -> str:
+    """In words."""
+    return f"{_count(len(plan.members), 'member')}, {_count(len(plan.happenings), 'happening')}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def draw_small(seed: int) -> Plan:
+    """A swarm of small groups and short runs: most bugs need no more, and such runs are quick."""
+    return draw_plan(seed, most_members=4, for_ms=180_000)
+
+
+def shown_by(seed: int, *, draw: Callable[[int], Plan], bug: str) -> Finding | None:
+    """What a seed finds with the bug, provided that it finds nothing without it."""
+    finding = try_seed(seed, draw=draw, bug=bug)
+    return finding if finding and try_seed(seed, draw=draw) is None else None
+
+
+def shows(bug: str, sentence: str) -> Fails:
+    """Whether a plan breaks this sentence with the bug, and nothing without it."""
+    with_it = fails_with(sentence, bug)
+    return lambda plan: with_it(plan) and not play(plan).failed
+
+
+def catch(bug: str, draw: Callable[[int], Plan], *, most_seeds: int = MOST_SEEDS, most_runs: int = MOST_RUNS) -> Catch:
+    """Hunt a bug through the seeds from 1 on, and shrink the first that shows it. `most_runs=0` does not shrink."""
+    findings = hunt(range(1, most_seeds + 1), 1, partial(shown_by, draw=draw, bug=bug), stop_at_first=True)
+    if not findings.found:
+        return Catch(bug, findings.played)
+    [finding] = findings.found
+    small = shrink(draw(finding.seed), shows(bug, finding.sentence), most_runs=most_runs)
+    return Catch(bug, findings.played, finding, titled(small.plan, finding, bug), small.runs)
+
+
+def titled(plan: Plan, finding: Finding, bug: str = "") -> Plan:
+    """A plan that says what it shows."""
+    because = f", with the bug {bug}" if bug else ""
+    return replace(plan, title=f"What is left of seed {finding.seed}{because}: {finding.sentence}")
