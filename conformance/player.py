@@ -9,7 +9,7 @@ from regroup.conformance.chance import PROTOCOLS, SLOT_MS, Actor, Course, Kind, 
 from regroup.conformance.expect import Differs
 from regroup.conformance.member import Member, leave
 from regroup.conformance.offsets import fetches, forgets
-from regroup.conformance.seen import Names, Seen, given_id
+from regroup.conformance.seen import OF_MOVE, Names, Seen, given_id
 from regroup.conformance.story import Story, Waiting
 from regroup.conformance.target import FOO, PARTITIONS, Target
 from regroup.protocol.messages.describe import DeleteGroupsRequest, DeleteGroupsResponse
@@ -147,7 +147,7 @@ class Player:
         raw = {asked: each.result_or_error() for asked, each in came.items()}
         for asked, answer in raw.items():
             del self._waiting[asked]
-            self._names.give(given_id(answer), f"{came[asked].speaker} of move {asked}")
+            self._names.give(given_id(answer), f"{came[asked].speaker}{OF_MOVE}{asked}")
             # Two answers to one actor may come in either order; the one to the later move counts.
             if isinstance(answer, JoinGroupResponse):
                 self._members[_actor_number(came[asked].speaker)].remembers(answer)
@@ -160,7 +160,7 @@ class Player:
         except Differs as failure:
             return {"failure": str(failure)}
         for each in group.members:
-            self._names.give(each.member_id, f"{self._members[move.actor].name} of move {number}")
+            self._names.give(each.member_id, f"{self._members[move.actor].name}{OF_MOVE}{number}")
         return self._names.group(group)
 
 

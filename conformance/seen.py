@@ -12,6 +12,9 @@ from regroup.protocol.messages.describe import DescribedGroup
 from regroup.protocol.messages.group import JoinGroupResponse
 from regroup.protocol.messages.offsets import OffsetFetchResponse
 
+OF_MOVE = " of move "
+"""Between the actor and the number of the move, in the name of an id."""
+
 Seen = dict[str, object]
 """An answer, or a group, field by field."""
 
@@ -33,8 +36,10 @@ class Names:
             self._ids[name] = member_id
 
     def id_of(self, name: str) -> str:
-        """The id that is called so; empty if none is."""
-        return self._ids.get(name, "")
+        """The id that is called so, or else the last one of the same actor: a static member's may yet be replaced."""
+        actor, _, _ = name.partition(OF_MOVE)
+        own = [each for each in self._ids if each.startswith(actor + OF_MOVE)]
+        return self._ids[name if name in self._ids else own[-1]] if own else ""
 
     def answer(self, answer: Message | BaseException) -> Seen:
         """One answer, or why there is none."""

@@ -44,10 +44,13 @@ def deadlines(group: Group, heard: Mapping[MemberId, int]) -> Iterator[Deadline]
 
 
 def of_member(member: Member, heard_ms: int) -> Deadline | None:
-    """A parked request counts as a sign of life as long as it waits; only a newcomer is not protected by it."""
-    if member.is_newcomer:
+    """A parked request counts as a sign of life as long as it waits; only a newcomer is not protected by it.
+
+    A newcomer has five minutes, until it gives a sign of life beyond its first JoinGroup: then its session counts.
+    """
+    if member.is_newcomer and heard_ms <= member.joined_at_ms:
         at_ms = member.joined_at_ms + NEWCOMER_TIMEOUT_MS
         return Deadline(at_ms, DeadlineKind.NEWCOMER, member.member_id, member.joined_at_ms)
-    if member.waiting:
+    if member.waiting and not member.is_newcomer:
         return None
     return Deadline(heard_ms + member.session_timeout_after(heard_ms), DeadlineKind.SESSION, member.member_id, heard_ms)

@@ -251,6 +251,23 @@ async def newcomer_waits_five_minutes(tell: Story) -> None:
     await tell.is_in("PreparingRebalance", members=1)
 
 
+@case(
+    "timeout.new-member.sign-of-life",
+    3,
+    corrected="The catalogue does not have it (a random course found it): a newcomer that has given a sign of life is "
+    "timed by its session from then on, and its waiting JoinGroup does not protect it.",
+)
+async def newcomer_that_beats_is_timed_by_its_session(tell: Story) -> None:
+    """A newcomer that beats while it waits has its session timeout from then on, and no longer five minutes."""
+    short = tell.short_session_ms
+    await alone(tell)
+    ben = Member(tell, "ben", session_timeout_ms=short)
+    knocking = await ben.knocks()
+    expect(await ben.beats(generation=1), error=E.REBALANCE_IN_PROGRESS)
+    expect(await knocking.within(short / 1000 + 10), error=E.UNKNOWN_MEMBER_ID, member_id="")
+    await tell.is_in("PreparingRebalance", members=1)
+
+
 @case("timeout.new-member.becomes-regular", 1)
 async def newcomer_becomes_a_member(tell: Story) -> None:
     """With its first generation a newcomer is timed by its own session timeout."""

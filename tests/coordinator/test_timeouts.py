@@ -258,6 +258,21 @@ def test_a_newcomer_has_five_minutes_and_its_parked_join_does_not_help() -> None
     assert (story.state, story.members) == (State.PREPARING, ["anna"])
 
 
+def test_a_newcomer_that_gives_a_sign_of_life_is_timed_by_its_session_from_then_on() -> None:
+    story = Story()
+    story.stable("anna", session_timeout_ms=305_000, rebalance_timeout_ms=600_000)
+    ben = story.consumer("ben")
+    request = ben.joins()
+    story.passes(5_000)
+    assert ben.beats(generation_id=1).code is ErrorCode.REBALANCE_IN_PROGRESS
+    assert story.ms_left(DeadlineKind.SESSION, "ben") == 10_000
+    story.passes(9_999)
+    assert request.is_parked
+    story.passes(1)
+    assert (request.code, request.answer.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
+    assert (story.state, story.members) == (State.PREPARING, ["anna"])
+
+
 @behaviour("timeout.new-member.becomes-regular")
 def test_a_newcomer_becomes_a_member_like_any_other_when_the_join_phase_ends() -> None:
     story = Story()

@@ -8,31 +8,28 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
 from regroup.conformance.connection import Connection, ConnectionLost, answer_as
+from regroup.members import requests
+from regroup.members.settings import ConsumerSettings
+from regroup.members.standing import Generation
+from regroup.protocol.consumer_protocol import Subscription, TopicPartition, encode_subscription
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.group import (
-    HeartbeatRequest,
     HeartbeatResponse,
-    JoinGroupRequest,
     JoinGroupRequestProtocol,
     JoinGroupResponse,
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberIdentity,
-    SyncGroupRequest,
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from regroup.protocol.messages.offsets import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
+from regroup.protocol.messages.offsets import OffsetCommitResponse
 
 GROUP = "payments"
 TOPIC = "orders"
 PAUSE_S = 0.02
 ANSWERED_WITHIN_S = 20.0
+RANGE = JoinGroupRequestProtocol(name="range", metadata=encode_subscription(Subscription(1, (TOPIC,))))
 NOT_NOW = (E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR)
 
 
@@ -63,19 +60,29 @@ class Member:
         session_timeout_ms: int = 3_000,
         leaves_after: int | None = None,
     ) -> None:
-        self.name, self.group, self.partition = name, group, partition
-        self.session_timeout_ms = session_timeout_ms
+        self.name, self.group = name, group
+        self.partition = TopicPartition(TOPIC, partition)
+        self.settings = ConsumerSettings(
+            group_id=group,
+            session_timeout_ms=session_timeout_ms,
+            heartbeat_interval_ms=1,
+            max_poll_interval_ms=session_timeout_ms,
+        )
         self.leaves_after = leaves_after
         self.host, _, port = address.rpartition(":")
         self.port = int(port)
-        self.id = ""
-        self.generation = -1
+        self.generation = Generation()
         self.share = b""
         self.committed = 0
         self.acknowledged: list[Acknowledged] = []
         self.codes: list[E] = []
         self.heartbeats = 0
         self.slowest_heartbeat_s = 0.0
+
+    @property
+    def id(self) -> str:
+        """Its member id; empty while it has none."""
+        return self.generation.member_id
 
     @property
     def generations(self) -> list[int]:
@@ -110,40 +117,29 @@ class Member:
         """Code 0 goes on; every other one means to join again, some under a new name."""
         self.codes.append(E(code))
         if code in (E.UNKNOWN_MEMBER_ID, E.FENCED_INSTANCE_ID):
-            self.id = ""
+            self.generation = Generation()
         if code:
             raise JoinAgain
 
     async def _join(self, connection: Connection) -> None:
-        request = JoinGroupRequest(
-            group_id=self.group,
-            session_timeout_ms=self.session_timeout_ms,
-            rebalance_timeout_ms=self.session_timeout_ms,
-            member_id=self.id,
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\0\0\0\0\0")],
-        )
+        request = requests.join_group(self.settings, self.generation, [RANGE], "")
         answer = answer_as(JoinGroupResponse, await self._ask(connection, request, 9))
         if answer.error_code == E.MEMBER_ID_REQUIRED:
-            self.id = answer.member_id
+            self.generation = Generation(member_id=answer.member_id)
             self._note("member-id-given", member=self.id)
         elif answer.error_code in NOT_NOW:
             await asyncio.sleep(PAUSE_S)
         self._go_on(answer.error_code)
-        self.id, self.generation = answer.member_id, answer.generation_id
+        self.generation = Generation(answer.generation_id, answer.member_id, answer.protocol_name)
         self.led = [each.member_id for each in answer.members]
-        self._note("generation-started", generation=self.generation, leader=answer.leader)
+        self._note("generation-started", generation=answer.generation_id, leader=answer.leader)
 
     async def _sync(self, connection: Connection) -> None:
-        shares = {member: f"{member} in {self.generation}".encode() for member in self.led}
-        request = SyncGroupRequest(
-            group_id=self.group,
-            generation_id=self.generation,
-            member_id=self.id,
-            protocol_type="consumer",
-            protocol_name="range",
-            assignments=[SyncGroupRequestAssignment(member_id=who, assignment=share) for who, share in shares.items()],
-        )
+        shares = [
+            SyncGroupRequestAssignment(member_id=each, assignment=f"{each} in {self.generation.number}".encode())
+            for each in self.led
+        ]
+        request = requests.sync_group(self.settings, self.generation, shares)
         answer = answer_as(SyncGroupResponse, await self._ask(connection, request, 5))
         self._go_on(answer.error_code)
         self.share = answer.assignment
@@ -159,7 +155,7 @@ class Member:
         await self._leave(connection)
 
     async def _beat(self, connection: Connection) -> None:
-        request = HeartbeatRequest(group_id=self.group, generation_id=self.generation, member_id=self.id)
+        request = requests.heartbeat(self.settings, self.generation)
         asked_s = time.monotonic()
         answer = answer_as(HeartbeatResponse, await self._ask(connection, request, 4))
         self.slowest_heartbeat_s = max(self.slowest_heartbeat_s, time.monotonic() - asked_s)
@@ -167,17 +163,9 @@ class Member:
         self.heartbeats += 1
 
     async def _commit(self, connection: Connection) -> None:
-        """Each commit is told from every other by its offset and its metadata."""
-        offset, note = self.committed + 1, f"{self.name} #{self.committed + 1}"
-        row = OffsetCommitRequestPartition(
-            partition_index=self.partition, committed_offset=offset, committed_metadata=note
-        )
-        request = OffsetCommitRequest(
-            group_id=self.group,
-            generation_id_or_member_epoch=self.generation,
-            member_id=self.id,
-            topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=[row])],
-        )
+        """Each commit is told from every other by its offset: nobody else commits for this partition."""
+        offset = self.committed + 1
+        request = requests.offset_commit(self.settings, self.generation, {self.partition: offset})
         answer = answer_as(OffsetCommitResponse, await self._ask(connection, request, 9))
         code = E(answer.topics[0].partitions[0].error_code)
         if code in NOT_NOW:
@@ -185,14 +173,14 @@ class Member:
             return
         self._go_on(code)
         self.committed = offset
-        self._note("offsets-committed", offset=(self.partition, offset, note))
+        self._note("offsets-committed", offset=(self.partition.partition, offset))
 
     async def _leave(self, connection: Connection) -> None:
         request = LeaveGroupRequest(group_id=self.group, members=[MemberIdentity(member_id=self.id)])
         answer = answer_as(LeaveGroupResponse, await self._ask(connection, request, 5))
         self._go_on(answer.error_code or answer.members[0].error_code)
         self._note("member-left", member=self.id)
-        self.id = ""
+        self.generation = Generation()
         raise JoinAgain
 
     def _note(self, event: str, **facts: Any) -> None:
@@ -240,7 +228,7 @@ def facts_of(event: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
     if kind == "offsets-committed":
         for rows in event["offsets"].values():
             for partition, row in rows.items():
-                yield kind, "offset", (int(partition), row["offset"], row.get("metadata", ""))
+                yield kind, "offset", (int(partition), row["offset"])
 
 
 def decoded(base64_text: str) -> str:
