@@ -24,8 +24,9 @@ from regroup.lab.counts import Counts, moved_for_nothing, shares_of
 from regroup.lab.exchanges import Exchange, Outcome
 from regroup.lab.still_open import StillOpen
 from regroup.lab.witness import WitnessedCoordinator
-from regroup.lab.world_invariants import Members, Seen, WatchedLedger
+from regroup.lab.world_invariants import MemberLedger, Members, Seen
 from regroup.members.steps import Change, ConsumerError
+from regroup.members.workload import Ledger
 from regroup.protocol.consumer_protocol import TopicPartition
 from regroup.storage.records import NewRecord, Record
 
@@ -220,9 +221,12 @@ class Judge:
         owners."""
         self.members.joins(name, group, behaves=behaves, deals_soundly=deals_soundly)
 
-    def ledger(self, group: str) -> WatchedLedger:
-        """The books to give to every Member of this group."""
-        return self.members.ledger(group)
+    def ledger(self, group: str, name: str | None = None) -> Ledger:
+        """The books of a group; those that a Member is given should know its name."""
+        books = self.members.ledger(group)
+        if name is None:
+            return books
+        return MemberLedger(books, lambda partition: self._saw(self.members.reads(name, partition)))
 
     def changed(self, name: str, change: Change | ConsumerError, at_ms: int) -> None:
         """As a Member's observer hears it; errors break nothing."""

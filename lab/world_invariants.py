@@ -6,7 +6,7 @@ members.changed("anna", PartitionsAssigned(...), at_ms)      # sentences that th
 members.ledger("payments")                                   # to be given to each Member of the group
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -36,6 +36,7 @@ NO_TWO_READERS = (
     "Cooperative members never read a partition that another still owns, unless that one was expelled and has not "
     "heard of it."
 )
+ANEW_MEANS_EMPTY = "A member that comes under a new id has given up what it owned under the former one."
 NEVER_AHEAD = "A committed offset never runs ahead of what was processed."
 NONE_SKIPPED = "No record is skipped."
 
@@ -101,6 +102,28 @@ class WatchedLedger(Ledger):
                 yield first, stop
 
 
+class MemberLedger(Ledger):
+    """What one member writes into the books of its group. `reads` is told of every partition it processes from."""
+
+    def __init__(self, books: WatchedLedger, reads: Callable[[TopicPartition], None]) -> None:
+        super().__init__()
+        self._books = books
+        self._reads = reads
+
+    def begins(self, partition: TopicPartition, offset: int) -> None:
+        self._books.begins(partition, offset)
+
+    def processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
+        self._reads(partition)
+        return self._books.processed(partition, offset, produced_ms, now_ms)
+
+    def holds_nothing(self, partition: TopicPartition, first: int, stop: int) -> None:
+        self._books.holds_nothing(partition, first, stop)
+
+    def committed(self, partition: TopicPartition, offset: int) -> None:
+        self._books.committed(partition, offset)
+
+
 class Members:
     """All members of a run. `out` are the member ids that a coordinator has taken out of their groups."""
 
@@ -127,7 +150,7 @@ class Members:
         match change:
             case JoinedGroup():
                 if change.member_id != member.member_id:
-                    self.is_gone(name, at_ms)  # another process, or one that has lost everything
+                    yield from self._comes_anew(name, member, at_ms)
                 member.member_id, member.protocol = change.member_id, change.protocol_name or ""
             case PartitionsAssigned(partitions):
                 for partition in partitions:
@@ -136,6 +159,20 @@ class Members:
                 self._gives_up(name, member, partitions, at_ms)
             case Closed():
                 self.is_gone(name, at_ms)
+
+    def _comes_anew(self, name: str, member: MemberSeen, at_ms: int) -> Iterator[Seen]:
+        if member.owns and member.behaves:
+            owned = ", ".join(str(each) for each in member.owns)
+            yield Seen(ANEW_MEANS_EMPTY, f"{name} was {member.member_id}, and owned {owned}")
+        self.is_gone(name, at_ms)
+
+    def reads(self, name: str, partition: TopicPartition) -> Iterator[Seen]:
+        """It processes a record of this partition."""
+        member = self.by_name[name]
+        if partition not in member.owns:
+            for other in self._owners.get((member.group, partition), ()):
+                if self._must_not_read_too(member, self.by_name[other]):
+                    yield Seen(NO_TWO_READERS, f"{name} reads {partition}, which {other} owns now")
 
     def is_gone(self, name: str, at_ms: int) -> None:
         """It crashed, or began anew: it reads nothing any more."""
