@@ -235,7 +235,7 @@ def nobody_is_expelled_who_was_heard(known: Known, exchange: Exchange) -> str | 
     member = exchange.before.members.get(command.member)
     if command.kind is not c.DeadlineKind.SESSION or member is None:
         return None
-    if member.waiting is not None:
+    if member.waiting is not None and not member.is_newcomer:
         return f"{command.member} waits for its {member.waiting}"
     heard_ms = known.patience.heard.get(command.member)
     if heard_ms is None or command.at_ms - heard_ms >= member.session_timeout_after(heard_ms):

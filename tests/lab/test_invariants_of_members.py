@@ -2,7 +2,14 @@
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import CommittedOffset
-from regroup.lab.world_invariants import COOPERATIVE, NEVER_AHEAD, NO_TWO_READERS, NONE_SKIPPED, Members
+from regroup.lab.world_invariants import (
+    ANEW_MEANS_EMPTY,
+    COOPERATIVE,
+    NEVER_AHEAD,
+    NO_TWO_READERS,
+    NONE_SKIPPED,
+    Members,
+)
 from regroup.members.steps import (
     Change,
     Closed,
@@ -67,8 +74,39 @@ def test_a_member_that_died_or_closed_reads_nothing_any_more() -> None:
     assert company.tell("ben", PartitionsAssigned((ORDERS_0,))) == []
     company.tell("ben", Closed())
     assert company.tell("anna", PartitionsAssigned((ORDERS_0,))) == []
-    company.tell("anna", JoinedGroup(4, "anna-2", True, COOPERATIVE))
+    company.members.is_gone("anna", 6)
+    assert company.tell("anna", JoinedGroup(4, "anna-2", True, COOPERATIVE)) == []
     assert company.tell("ben", PartitionsAssigned((ORDERS_0,))) == []
+
+
+def test_whoever_comes_under_a_new_id_has_lost_what_it_had() -> None:
+    company = Company()
+    company.tell("anna", PartitionsAssigned((ORDERS_0,)))
+    assert company.tell("anna", JoinedGroup(2, "anna-1", True, COOPERATIVE)) == []
+    assert company.tell("anna", JoinedGroup(4, "anna-2", True, COOPERATIVE)) == [ANEW_MEANS_EMPTY]
+    assert company.tell("ben", PartitionsAssigned((ORDERS_0,))) == []
+
+
+def test_a_record_that_is_processed_after_its_partition_was_given_up_is_seen() -> None:
+    company = Company()
+    company.tell("anna", PartitionsAssigned((ORDERS_0,)))
+    assert list(company.members.reads("anna", ORDERS_0)) == []
+    company.tell("anna", PartitionsRevoked((ORDERS_0,)))
+    assert list(company.members.reads("anna", ORDERS_0)) == []
+    company.tell("ben", PartitionsAssigned((ORDERS_0,)))
+    [seen] = company.members.reads("anna", ORDERS_0)
+    assert seen.sentence == NO_TWO_READERS
+
+
+async def test_a_members_own_ledger_writes_in_the_books_of_its_group() -> None:
+    court = Court()
+    court.judge.joins("anna", GROUP)
+    own, books = court.judge.ledger(GROUP, "anna"), court.judge.ledger(GROUP)
+    own.begins(ORDERS_0, 0)
+    assert [own.processed(ORDERS_0, offset, 0, 0) for offset in (0, 0, 3)] == [True, False, True]
+    own.holds_nothing(ORDERS_0, 1, 3)
+    own.committed(ORDERS_0, 9)
+    assert (books.tally.processed, books.tally.twice, books.tally.skipped) == (3, 1, 0)
 
 
 def test_seconds_without_an_owner_begin_when_the_first_owner_goes() -> None:
