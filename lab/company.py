@@ -54,6 +54,10 @@ class Company:
         """Whether there are records to read at all."""
         return self._plan.workload.records_per_s > 0
 
+    def knows(self, member_id: str, name: str) -> None:
+        """Somebody was admitted under this id, and may never hear of it."""
+        self._names.setdefault(member_id, name)
+
     def name_of(self, member_id: str) -> str | None:
         """Whose member id this is, or was."""
         return self._names.get(member_id)
@@ -91,7 +95,7 @@ class Company:
             Subscribe(planned.topics),
             habits=[parse_habit(text) for text in planned.habits],
             workload=self._plan.workload if self.reads else None,
-            ledger=self._judge.ledger(planned.group) if self._judge else self._ledger,
+            ledger=self._judge.ledger(planned.group, name) if self._judge else self._ledger,
             observe=self._observe,
             dies=self._dies,
             epoch_ms=BEGIN_MS,

@@ -166,12 +166,15 @@ ROWS: Final[tuple[Row, ...]] = (
 )
 # fmt: on
 
+OF_A_REFUSED_ASSIGNMENT: Final = (E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR, E.UNKNOWN_SERVER_ERROR)
+
 AFTER_THE_WAIT: Final[dict[Waiting, Cell]] = {
     Waiting.JOIN: (E.NONE, E.UNKNOWN_MEMBER_ID, E.FENCED_INSTANCE_ID),
-    Waiting.SYNC: (E.NONE, E.REBALANCE_IN_PROGRESS, E.FENCED_INSTANCE_ID),
+    Waiting.SYNC: (E.NONE, E.REBALANCE_IN_PROGRESS, E.FENCED_INSTANCE_ID, *OF_A_REFUSED_ASSIGNMENT),
 }
-"""How a wait can end: the phase is over, the member was taken out or the next rebalance begins, or somebody has taken
-its place. When the member of a parked SyncGroup is taken out there is no answer at all."""
+"""How a wait can end: the phase is over, the member was taken out or the next rebalance begins, somebody has taken its
+place, or Kafka's own log refuses the assignment, which everybody hears of who waits for it. When the member of a parked
+SyncGroup is taken out there is no answer at all."""
 
 NOT_SERVED: Final = (E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR)
 """What everybody gets from a coordinator that does not run, loads, or has let its groups go."""

@@ -32,6 +32,7 @@ OF_MOMENTS = {
 
 class _Named(msgspec.Struct):
     member: str = ""
+    client_id: str = ""
 
 
 _NAMED = msgspec.json.Decoder(_Named)
@@ -81,6 +82,9 @@ class Herald:
                 continue
             if record.type == "generation-started":
                 self.generations += 1
+            elif record.type == "member-joined":
+                joined = _NAMED.decode(record.payload)
+                self._world.company.knows(joined.member, joined.client_id)
             elif record.type == "member-expelled":
                 name = self._world.company.name_of(_NAMED.decode(record.payload).member)
                 if name is not None:

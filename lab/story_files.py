@@ -94,8 +94,22 @@ def _happenings(line: object) -> Iterator[Happening]:
         raise WrongText(line, f"a happening is a moment and what happens, such as 'at 0s: anna joins', not {line!r}")
     ((moment, sentences),) = line.items()
     when = _parsed(parse_when, moment)
-    for sentence in sentences if isinstance(sentences, list) else [sentences]:
-        yield Happening(when, _parsed(parse_step, sentence))
+    together = sentences if isinstance(sentences, list) else [sentences]
+    for number, sentence in enumerate(together):
+        try:
+            yield Happening(when, _parsed(parse_step, sentence))
+        except WrongText as error:
+            raise _cut_in_two(together[:number], error) or error from None
+
+
+def _cut_in_two(before: list[Any], error: WrongText) -> WrongText | None:
+    """YAML cuts what stands in [ ] at each comma, also within a sentence."""
+    whole = ", ".join(str(sentence) for sentence in (*before[-1:], error.about))
+    try:
+        parse_step(whole)
+    except ValueError:
+        return None
+    return WrongText(error.about, f"in [ ] a comma ends a sentence: put {whole!r} in quotes, or in a line of its own")
 
 
 def _parsed(parse: Any, text: object) -> Any:

@@ -222,33 +222,46 @@ class Reader:
         if data.error_code:
             self._leaders.of.pop(partition, None)
             return False
-        records = [each for each in _records(partition, data.records or b"") if each.offset >= position]
+        batches = [batch for batch in _batches(partition, data.records or b"") if batch.stop > position]
+        records = [each for batch in batches for each in batch.records if each.offset >= position]
+        if batches:
+            stop = batches[-1].stop
+            for first, behind in _holes(position, records, stop):
+                self._application.finds_nothing(partition, first, behind)
+            self._positions[partition] = stop
         if records:
-            for first, stop in _holes(position, records):
-                self._application.finds_nothing(partition, first, stop)
-            self._positions[partition] = records[-1].offset + 1
             self._application.fetched(records)
         return True
 
 
-def _holes(position: int, records: Sequence[Fetched]) -> Iterator[tuple[int, int]]:
-    """Runs of offsets without records, from where reading stood."""
-    if records[-1].offset - position + 1 == len(records):
+def _holes(position: int, records: Sequence[Fetched], stop: int) -> Iterator[tuple[int, int]]:
+    """Runs of offsets without records, from where reading stood to where it goes on."""
+    if stop - position == len(records):
         return
     for record in records:
         if record.offset > position:
             yield position, record.offset
         position = record.offset + 1
+    if stop > position:
+        yield position, stop
 
 
-def _records(partition: TopicPartition, blob: bytes) -> Iterator[Fetched]:
+class _Batch(NamedTuple):
+    """What there is to read of a batch: nothing if it is empty or only marks the end of a transaction."""
+
+    records: tuple[Fetched, ...]
+    stop: int
+
+
+def _batches(partition: TopicPartition, blob: bytes) -> Iterator[_Batch]:
     """Offsets and times, read off the headers alone, so that compression does not matter."""
     with suppress(Malformed):  # an old broker may cut the last batch off; the next Fetch brings it whole
         for entry in split_records(blob):
             if entry.magic < 2:
-                yield Fetched(partition, entry.base_offset, 0)
+                yield _Batch((Fetched(partition, entry.base_offset, 0),), entry.base_offset + 1)
                 continue
             header = read_header(entry.data)
-            if not header.is_control:
-                for offset in range(header.base_offset, header.last_offset + 1):
-                    yield Fetched(partition, offset, header.base_timestamp_ms)
+            stop = header.last_offset + 1
+            has_records = header.record_count > 0 and not header.is_control
+            offsets = range(header.base_offset, stop) if has_records else ()
+            yield _Batch(tuple(Fetched(partition, each, header.base_timestamp_ms) for each in offsets), stop)

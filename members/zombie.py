@@ -11,17 +11,16 @@ from regroup.members.settings import ConsumerSettings
 from regroup.members.steps import Lane, Outgoing
 from regroup.members.transport import Transport
 from regroup.protocol.consumer_protocol import TopicPartition
-from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.offsets import OffsetCommitResponse
 
 COMMITS_EVERY_MS: Final = 1_000
 
 
 class Zombie:
-    """Holds the positions of its last life. `told` hears what became of each commit, an empty text if it went well."""
+    """Holds the positions of its last life. `told` hears the error code of each commit, 0 if it went well."""
 
     def __init__(
-        self, consumer: Consumer, settings: ConsumerSettings, transport: Transport, told: Callable[[str], None]
+        self, consumer: Consumer, settings: ConsumerSettings, transport: Transport, told: Callable[[int], None]
     ) -> None:
         self._consumer = consumer
         self._settings = settings
@@ -47,4 +46,4 @@ class Zombie:
         if isinstance(answer, Answered) and isinstance(answer.response, OffsetCommitResponse):
             codes = [each.error_code for topic in answer.response.topics for each in topic.partitions]
             refused = next((code for code in codes if code), 0)
-            self._told(f"commit: {ErrorCode.named(refused)}" if refused else "")
+            self._told(refused)
