@@ -38,21 +38,13 @@ WAITS_FOR_THE_LOG: Final = (c.CommitOffsets, c.CommitTransactionalOffsets, c.Lea
 Invariant: TypeAlias = Callable[[Known, Exchange], str | None]
 
 
-def code_of(answer: Any) -> int:
-    """The first code of an answer: for commits that of the first partition."""
-    code = getattr(answer, "error_code", None)
-    if code is not None:
-        return int(code)
-    return next((row.error_code for topic in answer.topics for row in topic.partitions), 0)
-
-
 def was_not_served(exchange: Exchange) -> bool:
     """The coordinator did not run when the request came, or stopped before it was answered."""
     if exchange.refusal is None and exchange.coordinator.refusal is None:
         return False
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in (exchange.refusal, exchange.coordinator.refusal)
     blind = loading and isinstance(exchange.command, c.Heartbeat)
-    code = code_of(exchange.answer)
+    code = exchange.code
     return code in NOT_SERVED or (blind and code == 0)
 
 
@@ -76,7 +68,7 @@ def an_answer_tells_what_is_stored(known: Known, exchange: Exchange) -> str | No
     stored = known.second.group(exchange.group_id)
     if stored.number < exchange.decided.number:
         return f"it was decided after event {exchange.decided.number}, the disk has {stored.number}"
-    if code_of(exchange.answer) != 0:
+    if exchange.code != 0:
         return None
     return what_the_disk_lacks(exchange, exchange.answer, stored)
 
@@ -84,7 +76,7 @@ def an_answer_tells_what_is_stored(known: Known, exchange: Exchange) -> str | No
 def kafkas_log_is_waited_for(known: Known, exchange: Exchange) -> str | None:
     """No answer leaves before Kafka's own log, where that is slow, has committed what it rests on."""
     command, held, append = exchange.command, exchange.decided.appends, exchange.after.last_append
-    if not held or code_of(exchange.answer) != 0:
+    if not held or exchange.code != 0:
         return None
     if isinstance(command, c.SyncGroup):
         behind = [
@@ -136,7 +128,7 @@ def an_answer_stands_in_the_table(known: Known, exchange: Exchange) -> str | Non
         return None  # Kafka's own log holds something back, and may lose it: another table
     if exchange.place is None:
         return what_is_not_permitted(known.settings, before, exchange.command, exchange.answer)
-    code = code_of(exchange.answer)
+    code = exchange.code
     if code in AFTER_THE_WAIT[exchange.place[0]]:
         return None
     return f"{row_of(known.settings, before, exchange.command)} was parked, and then got {ErrorCode.named(code)}."
@@ -146,7 +138,7 @@ def nobody_commits_who_is_out(known: Known, exchange: Exchange) -> str | None:
     """No commit is accepted from a member that the present reign has expelled or fenced."""
     command = exchange.command
     assert isinstance(command, c.CommitOffsets | c.CommitTransactionalOffsets)
-    if code_of(exchange.answer) != 0 or command.generation_id < 0:
+    if exchange.code != 0 or command.generation_id < 0:
         return None
     if command.member_id and command.member_id not in exchange.before.members:
         return f"{command.member_id} is no member of {list(exchange.before.members)}"
@@ -158,7 +150,7 @@ def nobody_commits_who_is_out(known: Known, exchange: Exchange) -> str | None:
 def a_generation_has_one_leader(known: Known, exchange: Exchange) -> str | None:
     """Within a reign and generation, one member is told that it leads, and the others are told the same."""
     answer: Any = exchange.answer
-    if code_of(answer) != 0:
+    if exchange.code != 0:
         return None
     generation = known.promises.generation(exchange, answer.generation_id)
     told, generation.leader = generation.leader, answer.leader
@@ -172,7 +164,7 @@ def a_partition_has_one_owner(known: Known, exchange: Exchange) -> str | None:
     answer: Any = exchange.answer
     command = exchange.command
     assert isinstance(command, c.SyncGroup)
-    if code_of(answer) != 0:
+    if exchange.code != 0:
         return None
     if answer.protocol_type != "consumer" or (command.group_id, command.generation_id) in known.unsound:
         return None

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -57,6 +57,8 @@ class Exchange:
     place: Place | None = None
     answer: Structure | None = None
     """The first one."""
+    code: int = 0
+    """Of that answer: the first that it holds."""
     answers: int = 0
     answered_ms: int | None = None
     durable_position: int = 0
@@ -88,9 +90,22 @@ class Exchange:
         """The request as it came in, or the deadline that passed; None for what the broker itself asked."""
         return None if self.because is None else msgspec.json.decode(self.because(), type=Cause)
 
+    def take(self, answer: Structure, at_ms: int, durable_position: int) -> None:
+        """The first answer leaves."""
+        self.answer, self.code = answer, code_of(answer)
+        self.answered_ms, self.durable_position = at_ms, durable_position
+
     def __str__(self) -> str:
         told = "no answer" if self.answer is None else f"{type(self.answer).__name__} {self.answer}"
         return (
             f"{type(self.command).__name__} number {self.number} to {self.group_id!r} in {self.before.state}, "
             f"generation {self.before.generation}, reign {self.reign}: {self.command} got {told}"
         )
+
+
+def code_of(answer: Any) -> int:
+    """The first code of an answer: for commits that of the first partition."""
+    code: int | None = getattr(answer, "error_code", None)
+    if code is not None:
+        return code
+    return next((row.error_code for topic in answer.topics for row in topic.partitions), 0)

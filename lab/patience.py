@@ -26,17 +26,19 @@ class Patience:
         self._moved: dict[str, int] = {}
         self._phases: dict[str, tuple[int, int]] = {}
 
-    def answered(self, exchange: Exchange, code: int, now_ms: int) -> None:
+    def answered(self, exchange: Exchange, now_ms: int) -> None:
         """An answer leaves that tells of a member's place."""
         command: Any = exchange.command
-        match command:
-            case c.Heartbeat() if code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
+        kind = type(command)
+        if kind is c.Heartbeat:
+            if exchange.code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
                 self.heard[command.member_id] = exchange.arrived_ms
-            case c.CommitOffsets() if code == 0 and command.member_id in exchange.before.members:
+        elif kind is c.CommitOffsets:
+            if exchange.code == 0 and command.member_id in exchange.before.members:
                 self.heard[command.member_id] = exchange.arrived_ms
-            case c.JoinGroup():
-                answer: Any = exchange.answer
-                self._signs[answer.member_id] = now_ms
+        elif kind is c.JoinGroup:
+            answer: Any = exchange.answer
+            self._signs[answer.member_id] = now_ms
 
     def dealt_with(self, exchange: Exchange, now_ms: int) -> None:
         """Whatever a member asks for is a sign of life to those who ask whether it was waited for too long."""

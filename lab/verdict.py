@@ -105,7 +105,7 @@ class Judge:
             for invariant in of.OF_ANSWERS_TO.get(kind, of.OF_ANSWERS):
                 if detail := invariant(self.known, exchange):
                     self._broke(invariant, exchange, detail)
-            self.known.patience.answered(exchange, of.code_of(exchange.answer), self._now_ms())
+            self.known.patience.answered(exchange, self._now_ms())
         if kind is c.CommitOffsets:
             self.known.promises.acknowledged(exchange, exchange.answer)
         elif kind is c.SyncGroup:

@@ -104,9 +104,7 @@ class WitnessedCoordinator(GroupCoordinator):
     def _note(self, exchange: Exchange, message: Structure) -> None:
         exchange.answers += 1
         if exchange.answers == 1:
-            exchange.answer = message
-            exchange.answered_ms = self._now()
-            exchange.durable_position = self._journal.durable_position
+            exchange.take(message, self._now(), self._journal.durable_position)
             if self._at_work is not None and self._at_work.group_id == exchange.group_id:
                 # It is decided at this moment: what was queued just now counts too.
                 self._seal(self._at_work)
