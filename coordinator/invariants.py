@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
 from regroup.coordinator import events as e
 from regroup.coordinator.events import CoordinatorLoaded, Event
@@ -171,17 +171,24 @@ OF_GROUPS: Final[tuple[OfGroup, ...]] = (
 OF_SOUND_ASSIGNORS: Final[tuple[OfGroup, ...]] = (one_owner_per_partition,)
 """Hold where the leader's assignor is sound: the coordinator only keeps the books."""
 
-OF_STEPS: Final[tuple[OfStep, ...]] = (
-    a_move_is_legal,
-    generations_grow,
-    a_generation_has_joined,
-    a_phase_lasts_as_long_as_its_members_allow,
-    a_load_brings_back_what_was_stored,
-    a_commit_comes_from_a_member,
-    who_is_gone_is_no_member,
-    numbers_have_no_gap,
-)
+OF_EVERY_STEP: Final[tuple[OfStep, ...]] = (a_move_is_legal, generations_grow, numbers_have_no_gap)
 """Hold of every single event, with the group before and after it."""
+
+OF_SOME_STEPS: Final[dict[OfStep, tuple[type[Event], ...]]] = {
+    a_load_brings_back_what_was_stored: (CoordinatorLoaded,),
+    a_generation_has_joined: (e.GenerationStarted,),
+    a_phase_lasts_as_long_as_its_members_allow: (*JOIN_PHASES, e.GenerationStarted),
+    a_commit_comes_from_a_member: COMMITS,
+    who_is_gone_is_no_member: (*GOODBYES, e.StaticMemberReplaced),
+}
+"""The same, with the events of which each speaks."""
+
+OF_STEPS: Final[tuple[OfStep, ...]] = (*OF_EVERY_STEP, *OF_SOME_STEPS)
+
+OF_EVENT: Final[dict[type[Event], tuple[OfStep, ...]]] = {
+    kind: (*OF_EVERY_STEP, *(each for each, kinds in OF_SOME_STEPS.items() if kind in kinds))
+    for kind in get_args(e.AnyEvent)
+}
 
 
 def broken_by_group(group: Group, invariants: Iterable[OfGroup] = OF_GROUPS) -> list[str]:
@@ -191,7 +198,7 @@ def broken_by_group(group: Group, invariants: Iterable[OfGroup] = OF_GROUPS) -> 
 
 def broken_by_step(before: Group, event: Event, after: Group) -> list[str]:
     """The sentences that do not hold of one event."""
-    return [sentence(each) for each in OF_STEPS if not each(before, event, after)]
+    return [sentence(each) for each in OF_EVENT[type(event)] if not each(before, event, after)]
 
 
 def sentence(invariant: Callable[..., object]) -> str:

@@ -115,12 +115,13 @@ class Judge:
         """A command has had its effect."""
         if exchange.refusal is not None:
             return
-        self.known.patience.dealt_with(exchange, self._now_ms())
+        now_ms = self._now_ms()
+        self.known.patience.dealt_with(exchange, now_ms)
         if isinstance(exchange.command, c.DeadlinePassed):
             for invariant in of.OF_DEADLINES:
                 self._look(invariant, exchange)
         if exchange.after is not exchange.before:
-            self._changed(exchange)
+            self._changed(exchange, now_ms)
         if exchange.outcome is Outcome.OPEN:
             self._open.takes(exchange)
             if exchange.place is not None:
@@ -128,11 +129,11 @@ class Judge:
             elif type(exchange.command) is c.CommitOffsets:
                 self.known.promises.handed_in(exchange, exchange.command)
 
-    def _changed(self, exchange: Exchange) -> None:
+    def _changed(self, exchange: Exchange, now_ms: int) -> None:
         name, before, after = exchange.group_id, exchange.before, exchange.after
         self._coordinators[name] = exchange.coordinator
         self.known.promises.changed(exchange)
-        self.known.patience.changed(exchange, self._now_ms())
+        self.known.patience.changed(exchange, now_ms)
         self._open.releases(exchange)
         if isinstance(exchange.command, c.TakeOver):
             for invariant in of.OF_LOADS:

@@ -69,7 +69,8 @@ class WitnessedCoordinator(GroupCoordinator):
     def submit(self, command: c.Command, answering: Answering | None = None, cause: Because | None = None) -> None:
         exchange = self._exchange(command, cause)
         outer = self._at_work
-        self._seal(outer)
+        if outer is not None:
+            self._seal(outer)
         self._at_work, self._mark = exchange, self._journal.last_position
         if answering is None:
             exchange.outcome = Outcome.UNHEARD
@@ -112,10 +113,10 @@ class WitnessedCoordinator(GroupCoordinator):
         self._witness.answered(exchange)
         exchange.outcome = Outcome.ANSWERED
 
-    def _seal(self, exchange: Exchange | None) -> None:
+    def _seal(self, exchange: Exchange) -> None:
         """Note where a command has left its group. An answer may lead to the next command while this one is at work,
         and what comes then is not its doing."""
-        if exchange is not None and not exchange.is_sealed:
+        if not exchange.is_sealed:
             exchange.is_sealed = True
             exchange.after = self.group(exchange.group_id)
             exchange.rests_on(exchange.after, self._last_position(exchange.group_id))
