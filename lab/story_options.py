@@ -45,13 +45,13 @@ def key_of(field: str) -> str:
     return NAMES.get(field) or field.removesuffix("_ms").replace("_", " ")
 
 
-def write_options(value: Any) -> dict[str, Any]:
+def write_options(value: Any, *, all_of_them: bool = False) -> dict[str, Any]:
     """The fields that do not have their defaults, as they are written; structs inside as mappings of their own."""
-    defaults = _defaults(type(value))
+    defaults = {} if all_of_them else _defaults(type(value))
     return {
         key_of(name): _write(name, getattr(value, name))
         for name in get_type_hints(type(value))
-        if getattr(value, name) != defaults[name]
+        if name not in defaults or getattr(value, name) != defaults[name]
     }
 
 

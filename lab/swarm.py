@@ -71,7 +71,7 @@ def draw_plan(
         network=draw_network(chance("network")),
         disk_latency_ms=chance("disk").choice((0, 0, 1, 5, 20)),
         workload=draw_workload(chance("workload")),
-        happenings=_in_order([*_arrivals(draw), *_troubles(draw, kinds_drawn(seed, faults), for_ms)]),
+        happenings=_in_order([*_arrivals(draw, for_ms), *_troubles(draw, kinds_drawn(seed, faults), for_ms)]),
         heal_ms=for_ms,
         bound_ms=_bound_ms(members),
     )
@@ -84,9 +84,9 @@ def kinds_drawn(seed: int, faults: Sequence[str] = tuple(FAULTS)) -> list[str]:
     return [fault for fault in faults if chance.random() < share] or [chance.choice(list(faults))]
 
 
-def _arrivals(draw: Draw) -> Iterator[Happening]:
+def _arrivals(draw: Draw, for_ms: int) -> Iterator[Happening]:
     """All at once, or one after the other."""
-    spread_ms = draw.one([0, 2_000, 20_000, 120_000])
+    spread_ms = min(draw.one([0, 2_000, 20_000, 120_000]), for_ms - 1)
     for member in draw.members:
         yield Happening(When(delay_ms=draw.chance.randint(0, spread_ms) // 100 * 100), Joins(member))
 
@@ -104,7 +104,8 @@ def _troubles(draw: Draw, kinds: Sequence[str], for_ms: int) -> Iterator[Happeni
             when = When(delay_ms=min(begin_ms, for_ms - 1) // 10 * 10)
         yield Happening(when, step)
         if isinstance(step, Crashes | Leaves) and draw.chance.random() < 0.7:
-            yield Happening(When(when.after, when.delay_ms + draw.ms(10, 60_000)), Joins(step.member))
+            again_ms = min(when.delay_ms + draw.ms(10, 60_000), for_ms - 1)
+            yield Happening(When(when.after, again_ms), Joins(step.member))
 
 
 def _point(draw: Draw) -> str:
@@ -126,17 +127,18 @@ def _bound_ms(members: Mapping[str, MemberPlan]) -> int:
 
 
 def describe(plan: Plan) -> str:
-    """Every option of a plan that is not a default, then who takes part, then what happens, a line each."""
-    options = write_options(plan)
-    members, _ = options.pop("members", {}), options.pop("happenings", ())
-    lines = [f"{key}: {_told(value)}" for key, value in options.items()]
-    lines += ["members:", *(f"  {_member_line(name, plan.members[name])}" for name in members)]
+    """Every option of a plan, then who takes part, then what happens, a line each."""
+    options = write_options(plan, all_of_them=True)
+    del options["members"], options["happenings"]
+    lines = [f"{key}: {_told(value) or 'none'}" for key, value in options.items()]
+    lines += ["members, where they differ from Kafka's defaults:"]
+    lines += [f"  {_member_line(name, planned)}" for name, planned in plan.members.items()]
     lines += ["happenings:", *(f"  {happening}" for happening in plan.happenings)]
     return "\n".join(lines)
 
 
 def _member_line(name: str, planned: MemberPlan) -> str:
-    options = _told(write_options(planned)) or "as consumers are by default"
+    options = _told(write_options(planned)) or "not at all"
     return f"{name}: {options}" + ("" if is_sound(planned) else " (not well-behaved)")
 
 
