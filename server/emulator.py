@@ -82,6 +82,7 @@ class Emulator:
         self._moving = asyncio.Lock()
         self._log = structlog.get_logger("emulator")
         self._mending: asyncio.Task[None] | None = None
+        self._is_closing = False
         self._looking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -204,6 +205,7 @@ class Emulator:
 
     async def close(self) -> None:
         """Stop taking requests, make durable what was accepted, leave a snapshot, and close the store."""
+        self._is_closing = True
         for task in (self._looking, self._mending):
             if task:
                 task.cancel()
@@ -250,8 +252,11 @@ class Emulator:
             yield ShownSetting(name, str(value), str(defaults[name]), INT_KIND)
 
     def _mend(self, error: StoreError) -> None:
-        """Once is enough: if the store fails again while it is being mended, the same task tries again."""
-        if self._mending is None or self._mending.done():
+        """Once is enough: if the store fails again while it is being mended, the same task tries again.
+
+        A store that fails while it is being closed stays closed.
+        """
+        if not self._is_closing and (self._mending is None or self._mending.done()):
             self._mending = asyncio.get_running_loop().create_task(self._reopen(), name="reopen the store")
 
     async def _reopen(self) -> None:
