@@ -2,6 +2,7 @@
 
 encode, decode = codec(HeartbeatRequest, 4)
 message, position = decode(buffer, 0)      # Malformed if the bytes lie
+message, position = decode(buffer, 0, 10)  # or if its arrays have more than ten entries, all in all
 encode(message, bytearray())               # Unencodable if the version has no place for a value
 """
 
@@ -21,7 +22,7 @@ class Codec(NamedTuple, Generic[AMessage]):
     """`encode` appends to a bytearray (what a failure leaves there is worthless); `decode` returns where it stopped."""
 
     encode: Callable[[AMessage, bytearray], None]
-    decode: Callable[[bytes, int], tuple[AMessage, int]]
+    decode: Callable[..., tuple[AMessage, int]]
 
 
 def codec(message: type[AMessage], version: int) -> Codec[AMessage]:

@@ -2,7 +2,7 @@
 
 What a made function looks like (HeartbeatRequest v4, shortened):
 
-    def made(b, p):
+    def made(b, p, left=UNLIMITED):          # so many entries may the arrays still have, all in all
         end = len(b)
         try:
             n1 = b[p]
@@ -20,8 +20,9 @@ Every length is compared with what is left before anything is made from it, beca
 """
 
 import struct
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from regroup.protocol.exceptions import Malformed
 from regroup.protocol.fields import Fixed, Sized
@@ -29,6 +30,9 @@ from regroup.protocol.message import Field, ListOf, Message, Structure, WireType
 from regroup.protocol.source import Source, failing_path
 
 FAULTS = (IndexError, ValueError, struct.error)
+UNLIMITED = sys.maxsize
+MOST_TAGGED_FIELDS = 32
+"""Of one structure. Kafka's messages know a handful, and a hundred megabytes of unknown ones would take a minute."""
 
 
 def long_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
@@ -46,6 +50,7 @@ def long_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
 def skip_tagged_fields(buffer: bytes, position: int) -> int:
     """Step over a whole section of tagged fields that this version does not know."""
     count, position = long_uvarint(buffer, position)
+    refuse_many_tagged_fields(count)
     position += 1
     for _ in range(count):
         _, position = long_uvarint(buffer, position)
@@ -56,7 +61,16 @@ def skip_tagged_fields(buffer: bytes, position: int) -> int:
     return position
 
 
-def compile_decoder(message: type[Message], version: int) -> Callable[[bytes, int], tuple[Any, int]]:
+def refuse_many_tagged_fields(count: int) -> None:
+    if count > MOST_TAGGED_FIELDS:
+        raise ValueError(f"{count} tagged fields are too many; {MOST_TAGGED_FIELDS} are allowed in one structure")
+
+
+def refuse_many_entries() -> NoReturn:
+    raise ValueError("its arrays have too many entries")
+
+
+def compile_decoder(message: type[Message], version: int) -> Callable[..., tuple[Any, int]]:
     writer = _DecoderWriter(version, version in message.flexible)
     source = writer.source
     source.line("end = len(b)")
@@ -77,6 +91,9 @@ def compile_decoder(message: type[Message], version: int) -> Callable[[bytes, in
         "malformed": malformed,
         "long_uvarint": long_uvarint,
         "skip_tagged_fields": skip_tagged_fields,
+        "refuse_many_tagged_fields": refuse_many_tagged_fields,
+        "refuse_many_entries": refuse_many_entries,
+        "UNLIMITED": UNLIMITED,
         "unpack_from": struct.unpack_from,
     }
     return source.compile(f"decode {title}", helpers)
@@ -86,7 +103,7 @@ class _DecoderWriter:
     """Writes the body. Neighbours of fixed width wait in `_waiting` and are unpacked in one call."""
 
     def __init__(self, version: int, flexible: bool) -> None:
-        self.source = Source("def made(b, p):")
+        self.source = Source("def made(b, p, left=UNLIMITED):")
         self._version = version
         self._flexible = flexible
         self._waiting: list[tuple[str, str, str]] = []
@@ -184,6 +201,8 @@ class _DecoderWriter:
 
     def _elements(self, element: WireType, target: str, count: str, path: str) -> None:
         line = self.source.line
+        line(f"left -= {count}")
+        line("if left < 0: refuse_many_entries()")
         if isinstance(element, Fixed) and len(element.code) == 1:
             line(f"{target} = list(unpack_from(f'>{{{count}}}{element.code}', b, p))")
             line(f"p += {count} * {_width(element.code)}")
@@ -226,6 +245,7 @@ class _DecoderWriter:
             line(f"{targets[field.name]} = {self._default(field)}")
         count, tag, size, stop = (self.source.fresh(stem) for stem in ("n", "tag", "size", "q"))
         line(f"{count}, p = long_uvarint(b, p)", path + "(tagged fields)")
+        line(f"refuse_many_tagged_fields({count})")
         line("p += 1")
         with self.source.block(f"for _ in range({count}):"):
             line(f"{tag}, p = long_uvarint(b, p)", path + "(tagged fields)")

@@ -17,6 +17,10 @@ from regroup.protocol.message import Message
 DEFAULT_MAX_FRAME_BYTES = 100 * 1024 * 1024
 """Kafka's `socket.request.max.bytes`."""
 
+MOST_ENTRIES = 100_000
+"""All arrays of one request together may have so many entries. Kafka has no such limit: there a request that names ten
+million topics keeps one thread of many busy, here it would keep everybody waiting for minutes."""
+
 _LENGTH = struct.Struct(">i")
 _REQUEST_START = struct.Struct(">hhih")
 _NO_LENGTH_YET = bytes(4)
@@ -124,7 +128,7 @@ def decode_request(frame: bytes) -> tuple[RequestHeader, Message]:
     of all topics in a flexible version (https://github.com/confluentinc/librdkafka/issues/5049).
     """
     header, position = decode_request_header(frame)
-    message, _ = codec(APIS[header.api_key].request, header.api_version).decode(frame, position)
+    message, _ = codec(APIS[header.api_key].request, header.api_version).decode(frame, position, MOST_ENTRIES)
     return header, message
 
 

@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from itertools import pairwise
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from regroup.protocol.exceptions import Malformed, MalformedFrame, Unencodable, UnsupportedApi, UnsupportedVersion
 from regroup.protocol.frames import (
+    MOST_ENTRIES,
     FrameReader,
     RequestHeader,
     decode_request,
@@ -18,7 +20,9 @@ from regroup.protocol.frames import (
     encode_response,
 )
 from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsResponse, MetadataRequest
+from regroup.protocol.messages.describe import DescribeGroupsRequest
 from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse
+from regroup.protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestTopic
 
 HEARTBEAT = HeartbeatRequest(group_id="payments", generation_id=7, member_id="anna-1")
 
@@ -102,6 +106,39 @@ def test_an_unknown_api_or_version_still_tells_who_asked() -> None:
 def test_any_frame_with_a_known_header_is_a_request_or_malformed(body: bytes, version: int) -> None:
     with suppress(Malformed):
         decode_request(b"\0\x0c\0" + bytes([version]) + body)
+
+
+def describe_request(groups: int) -> bytes:
+    header = RequestHeader(15, 5, 1, None)
+    return encode_request(header, DescribeGroupsRequest(groups=[""] * groups))[4:]
+
+
+def test_a_request_may_name_so_many_things_and_no_more() -> None:
+    _, request = decode_request(describe_request(MOST_ENTRIES))
+    assert len(cast("DescribeGroupsRequest", request).groups) == MOST_ENTRIES
+    with pytest.raises(Malformed, match=r"field groups.*too many entries"):
+        decode_request(describe_request(MOST_ENTRIES + 1))
+
+
+def test_entries_count_in_whichever_arrays_of_a_request_they_are() -> None:
+    half = MOST_ENTRIES // 2
+    topics = [OffsetFetchRequestTopic(name=name, partition_indexes=[0] * half) for name in ("orders", "invoices")]
+    frame = encode_request(RequestHeader(9, 7, 1, None), OffsetFetchRequest(group_id="g", topics=topics))[4:]
+    with pytest.raises(Malformed, match=r"partition_indexes.*too many entries"):
+        decode_request(frame)
+
+
+@pytest.mark.parametrize("where", ["header", "body"])
+def test_nobody_sends_dozens_of_tagged_fields(where: str) -> None:
+    fields = bytes([33]) + b"".join(bytes([tag, 0]) for tag in range(60, 93))
+    groups = b"\1\0"
+    content = b"\0\x0f\0\5\0\0\0\1\xff\xff" + (
+        fields + groups + b"\0" if where == "header" else b"\0" + groups + fields
+    )
+    with pytest.raises(Malformed, match="33 tagged fields are too many"):
+        decode_request(content)
+    few = bytes([32]) + fields[1:-2]
+    decode_request(content.replace(fields, few))
 
 
 def test_the_wrong_class_for_an_api_is_refused() -> None:
