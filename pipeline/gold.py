@@ -1,0 +1,53 @@
+"""From bronze to the tables: one fold of every group, then plain Parquet for each table."""
+
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from regroup.pipeline import bronze
+from regroup.pipeline.folding import fold
+from regroup.pipeline.progress import watched
+from regroup.pipeline.tables import TABLES
+from regroup.pipeline.violations import violations
+
+AT_ONCE: Final = 4
+"""Small jobs that run side by side; one alone would leave cores idle."""
+
+NAMES: Final = (*TABLES, "violations")
+
+
+def build(spark: SparkSession, folder: Path, events: DataFrame | None = None) -> None:
+    """Write every table anew, from what has been taken in (or from these events)."""
+    source = bronze.events(spark, folder) if events is None else events
+    rows = folder / "_folded"
+    try:
+        folded = fold(source).write.mode("overwrite").partitionBy("table")
+        watched(spark, "folding", partial(folded.parquet, str(rows)))
+        whole = spark.read.schema(fold(source).schema).parquet(str(rows))
+        jobs: list[Callable[[], None]] = [
+            partial(write, of_table(whole, name), folder / "tables" / name) for name in TABLES
+        ]
+        found = violations(of_table(whole, "steps"), source, of_table(whole, "faults"))
+        jobs.append(partial(write, found, folder / "tables" / "violations"))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(lambda job: job(), jobs))
+    finally:
+        shutil.rmtree(rows, ignore_errors=True)
+
+
+def of_table(rows: DataFrame, name: str) -> DataFrame:
+    return rows.where(rows["table"] == name).select("store", "group", f"{name}.*")
+
+
+def write(table: DataFrame, target: Path) -> None:
+    table.write.mode("overwrite").parquet(str(target))
+
+
+def table(spark: SparkSession, folder: Path, name: str) -> DataFrame:
+    """A table that has been built."""
+    return spark.read.parquet(str(folder / "tables" / name))

@@ -1,0 +1,83 @@
+"""The one place where a Spark session is made, so that every command and every test has the same one.
+
+with session() as spark:                          # this machine, all cores
+with session("spark://host:7077") as spark:       # a cluster
+with session() as spark:                          # under spark-submit: whatever it was told
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from regroup.pipeline.java import java_home
+from regroup.pipeline.source import RegroupSource
+
+LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
+
+ALWAYS: Final[dict[str, str]] = {
+    # Off in PySpark unless asked for, and refused by Spark where a source could do it. See `source` for its use.
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+    # A store named 007 is not number 7.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+}
+ON_ONE_MACHINE: Final[dict[str, str]] = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.driver.memory": "2g",
+}
+
+
+@contextmanager
+def session(
+    master: str | None = None, *, quiet: bool = True, settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A session that knows the format `regroup`, stopped in the end.
+
+    `master` is Spark's: `local[2]`, `spark://…`. Without it the one that spark-submit was given counts, else
+    `local[*]`. `settings` are Spark's own, and have the last word. Raises NoJava.
+    """
+    spark = started(master, quiet=quiet, settings=settings or {})
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def started(master: str | None, *, quiet: bool, settings: Mapping[str, str]) -> SparkSession:
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not submitted:
+        prepare_environment()
+    chosen = master or (None if submitted else "local[*]")
+    builder = SparkSession.builder.appName("regroup")
+    if chosen:
+        builder = builder.master(chosen)
+    for name, value in {**settings_for(chosen, quiet), **settings}.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    if quiet:
+        spark.sparkContext.setLogLevel("ERROR")
+    spark.dataSource.register(RegroupSource)
+    return spark
+
+
+def prepare_environment() -> None:
+    """Workers run this Python, not whichever comes first on PATH; and there is a Java."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["JAVA_HOME"] = str(java_home())
+
+
+def settings_for(master: str | None, quiet: bool) -> dict[str, str]:
+    """A cluster's own settings are left to the cluster."""
+    if master is None or not master.startswith("local"):
+        return ALWAYS
+    spoken = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG_SETTINGS}"} if quiet else {}
+    return {**ALWAYS, **ON_ONE_MACHINE, **spoken}
