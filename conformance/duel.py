@@ -65,17 +65,17 @@ class DuelOutcome:
     def difference(self) -> Difference | None:
         """What differed in every try, if it was more than a choice that Kafka leaves open."""
         real = [each for each in self._in_time if not each.is_choice]
-        return real[-1] if real and not self.agreed else None
+        return real[-1] if real and not self.agreed and not self.too_late else None
 
     @property
     def only_choices(self) -> bool:
         """The brokers never chose alike, and differed in nothing else."""
-        return not self.agreed and bool(self._in_time) and self.difference is None
+        return not self.agreed and not self.too_late and self.difference is None
 
     @property
     def too_late(self) -> bool:
-        """The brokers never agreed, and a player was late in every try: this machine is too busy to say more."""
-        return not self.agreed and not self._in_time
+        """The brokers never agreed, and a player was late in too many tries: this machine is too busy to say more."""
+        return self.is_over and not self.agreed and len(self._in_time) < TRIES
 
     @property
     def is_over(self) -> bool:

@@ -41,11 +41,14 @@ def merged(first: Iterable[Verdict], second: Iterable[Verdict]) -> list[Verdict]
     return [others.get(each.behaviour, each) if each.outcome is Outcome.NOT_OBSERVABLE else each for each in first]
 
 
-def as_text(report: Report, *, every: bool = False) -> Iterator[str]:
-    """Failures with their exchange, then a line an area, then the totals. `every` shows the passed ones too."""
+def as_text(report: Report, *, every: bool = True) -> Iterator[str]:
+    """A line a behaviour, failures with their exchange; then a line an area, and the totals.
+
+    Of behaviours only the failures are shown without `every`.
+    """
     for each in report.verdicts:
         if each.outcome is Outcome.FAILED or every:
-            yield f"{each.outcome:<14} {each.behaviour}{': ' if each.reason else ''}{each.reason}"
+            yield f"{each.outcome:<14} {each.behaviour}: {each.reason or CASES[each.behaviour].summary}"
         if each.outcome is Outcome.FAILED:
             yield f"{'':14} {CASES[each.behaviour].summary}"
             yield from (f"  {line}" for line in each.exchange)

@@ -59,6 +59,8 @@ HABITUAL_VERSIONS: Mapping[str, int] = {
 """What a story speaks unless it says otherwise; less where the broker knows less. The catalogue is written so."""
 
 START_WITHIN_SECONDS = 30.0
+"""A coordinator that is just being set up answers after that."""
+KNOWN_WITHIN_SECONDS = 45.0
 RETRIABLE = {E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR, E.CONCURRENT_TRANSACTIONS}
 
 Address = tuple[str, int]
@@ -112,17 +114,23 @@ class Target:
         except OSError as error:
             raise NotThere(f"nobody listens at {self.host}:{self.port} ({error})") from error
         try:
-            self.versions = {
-                name: range(spoken.start, min(spoken.stop, self.newest.get(name, spoken.stop) + 1))
-                for name, spoken in (await _versions(connection)).items()
-            }
-            self.settings = {**await self._settings(connection), **told}
-            await self._make_topics(connection)
-            await self._wait_for_coordinator(connection)
+            async with asyncio.timeout(KNOWN_WITHIN_SECONDS):
+                await self._ask_everything(connection, told)
+        except TimeoutError as error:
+            raise NotThere(f"{self.host}:{self.port} takes what it is asked and does not answer") from error
         except (ConnectionLost, ProtocolError) as error:
             raise NotThere(f"{self.host}:{self.port} does not answer as Kafka does: {error}") from error
         finally:
             await connection.close()
+
+    async def _ask_everything(self, connection: Connection, told: Mapping[str, str]) -> None:
+        self.versions = {
+            name: range(spoken.start, min(spoken.stop, self.newest.get(name, spoken.stop) + 1))
+            for name, spoken in (await _versions(connection)).items()
+        }
+        self.settings = {**await self._settings(connection), **told}
+        await self._make_topics(connection)
+        await self._wait_for_coordinator(connection)
 
     def version_for(self, request: Message, wanted: int | None = None) -> int:
         """The version in which to ask. VersionNotSpoken when the broker does not have it."""

@@ -198,7 +198,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     written_assignment: dict[MemberId, bytes] | None = None
     """The leader's assignment while the log has written but not committed it."""
     subscribed_topics: tuple[str, ...] | None = ()
-    """Of the last completed join phase; None where a subscription could not be read: then any topic counts."""
+    """Of the last completed join phase; None where a subscription could not be read, or while the first phase runs:
+    then any topic counts."""
     offsets: Offsets = {}
     pending_offsets: dict[int, PendingOffsets] = {}
     """Written in transactions that have not ended yet, by producer id."""

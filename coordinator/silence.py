@@ -7,10 +7,9 @@ from regroup.coordinator.appends import append_over
 from regroup.coordinator.commands import DeadlineKind, DeadlinePassed
 from regroup.coordinator.decision import Decision, Unfolding
 from regroup.coordinator.events import JoinPhaseProlonged, MemberExpelled, MemberIdForgotten
-from regroup.coordinator.group import NEWCOMER_TIMEOUT_MS, Group
+from regroup.coordinator.group import NEWCOMER_TIMEOUT_MS, Group, State
 from regroup.coordinator.phases import (
     complete_join_phase,
-    complete_join_phase_if_everybody_is_here,
     rebalance,
     remove,
 )
@@ -82,7 +81,9 @@ def reserved_id_over(now: Unfolding, settings: Settings, command: DeadlinePassed
     timeout_ms = now.group.reserved_ids[command.member].session_timeout_ms
     reason = f"nobody came back with it within {timeout_ms} ms"
     now.happens(MemberIdForgotten(at_ms=now.at_ms, member=command.member, reason=reason))
-    complete_join_phase_if_everybody_is_here(now)
+    # As in Kafka, here even an initial delay ends early.
+    if now.group.state is State.PREPARING and now.group.everybody_has_joined:
+        complete_join_phase(now)
 
 
 PASSED: Final[dict[DeadlineKind, Callable[[Unfolding, Settings, DeadlinePassed], None]]] = {

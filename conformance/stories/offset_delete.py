@@ -1,6 +1,6 @@
 """OffsetDelete (KIP-496): forgetting single offsets."""
 
-from regroup.conformance.cases import case
+from regroup.conformance.cases import Need, case
 from regroup.conformance.expect import codes_are, expect
 from regroup.conformance.member import Member, share_out
 from regroup.conformance.offsets import Producer, committed_outside, fetches, forgets, stands_at
@@ -28,6 +28,22 @@ async def topic_that_is_read(tell: Story) -> None:
     codes_are(answer, {FOO_0: E.NONE, BAR_0: E.GROUP_SUBSCRIBED_TO_TOPIC})
     await stands_at(tell, FOO_0, -1)
     await stands_at(tell, BAR_0, 2)
+
+
+@case(
+    "offset-delete.first-join-phase",
+    3,
+    needs={"group.initial.rebalance.delay.ms": Need(at_least=1000)},
+    corrected="The catalogue does not have it (a random course found it): until its first generation a group of "
+    "consumers counts as subscribed to every topic.",
+)
+async def nobody_knows_yet_who_reads(tell: Story) -> None:
+    """While the first members gather, the offsets of every topic are kept; what the group reads is not known yet."""
+    await committed_outside(tell, {FOO_0: 1})
+    codes_are(await forgets(tell, (FOO, 1)), {(FOO, 1): E.NONE})
+    await Member(tell, "anna").asks_to_join(version=3).is_parked()
+    codes_are(await forgets(tell, FOO_0), {FOO_0: E.GROUP_SUBSCRIBED_TO_TOPIC})
+    await stands_at(tell, FOO_0, 1)
 
 
 @case("offset-delete.empty-group", 1)

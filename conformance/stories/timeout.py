@@ -80,6 +80,23 @@ async def delay_is_waited_out(tell: Story) -> None:
     took("the first rebalance", waiting.took_seconds, delay, delay)
 
 
+@case(
+    "timeout.initial-delay.cut-short-by-pending-expiry",
+    3,
+    needs={**DELAYED, "group.initial.rebalance.delay.ms": Need(at_least=1500)},
+    corrected="The catalogue does not have it (a random course found it): when a pending id expires, the join phase "
+    "ends for those who have joined, although the initial delay is not over.",
+)
+async def expiry_of_an_id_ends_the_delay(tell: Story) -> None:
+    """When the last pending id expires, the initial delay ends for those who have joined."""
+    short = max(300, tell.setting("group.min.session.timeout.ms"))
+    that(short < tell.initial_delay_ms / 2, f"a session of {short} ms does not end within the initial delay")
+    await Member(tell, "ben", session_timeout_ms=short).gets_an_id()
+    waiting = Member(tell, "anna").asks_to_join(version=3)
+    expect(await waiting.within(short / 1000 + 10), error=E.NONE, generation_id=1)
+    that(waiting.took_seconds < tell.initial_delay_ms / 1000, "the initial delay should have ended with the id")
+
+
 @case("timeout.initial-delay.reapplied-after-empty", 2, needs=DELAYED)
 async def delay_after_everyone_left(tell: Story) -> None:
     """A group that has become empty waits for the initial delay again, and a second newcomer extends it."""

@@ -3,7 +3,7 @@
 from fake_broker import Answer, fake_broker
 
 from regroup.conformance.chance import ENDLESS_MS, SLOT_MS, Kind, Move, course
-from regroup.conformance.duel import LATE_TRIES, Difference, DuelOutcome, duel, next_leaders
+from regroup.conformance.duel import LATE_TRIES, TRIES, Difference, DuelOutcome, duel, next_leaders
 from regroup.conformance.player import Slot
 from regroup.conformance.target import Target
 from regroup.protocol.errors import ErrorCode as E
@@ -55,7 +55,7 @@ def led_by(leader: str, error: str = "NONE", generation: int = 1) -> Slot:
 
 
 def parted(one: Slot, other: Slot) -> DuelOutcome:
-    return DuelOutcome(0, parted=[Difference(BEATS, 0, one, other)])
+    return DuelOutcome(0, parted=[Difference(BEATS, 0, one, other)] * TRIES)
 
 
 def test_another_leader_is_a_choice_and_another_code_is_none() -> None:

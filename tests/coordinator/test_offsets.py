@@ -240,6 +240,16 @@ def test_offsets_of_a_subscribed_topic_cannot_be_deleted() -> None:
     assert story.fetch_everything().offsets == {BAR: 2}
 
 
+def test_until_its_first_generation_a_group_counts_as_subscribed_to_everything() -> None:
+    story = Story()
+    story.commit(("foo", 0, 1))
+    story.consumer("anna", topics=("bar",), version=3).asks_to_join()
+    request = story.delete_offsets(foo=(0,))
+    assert (request.code, request.codes) == (NONE, {FOO: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC})
+    story.passes(3_000)
+    assert story.delete_offsets(foo=(0,)).codes == {FOO: NONE}
+
+
 @behaviour("offset-delete.empty-group")
 def test_an_empty_group_lets_go_of_any_offset_and_stays() -> None:
     story = Story()

@@ -69,6 +69,28 @@ def test_the_initial_delay_is_not_cut_short() -> None:
     assert again.code is ErrorCode.NONE
 
 
+def test_the_initial_delay_ends_when_the_last_reserved_id_expires() -> None:
+    story = Story()
+    story.consumer("ben", session_timeout_ms=6_000).asks_to_join()
+    story.passes(5_000)
+    request = story.consumer("anna", version=3).asks_to_join()
+    story.passes(999)
+    assert request.is_parked
+    story.passes(1)
+    assert request.code is ErrorCode.NONE, "as in Kafka, though the delay is not over"
+    assert (story.state, story.generation, story.members) == (State.COMPLETING, 1, ["anna"])
+
+
+def test_the_initial_delay_goes_on_when_a_reserved_id_expires_and_another_is_out() -> None:
+    story = Story()
+    story.consumer("ben", session_timeout_ms=6_000).asks_to_join()
+    story.consumer("carla", session_timeout_ms=10_000).asks_to_join()
+    story.passes(5_000)
+    request = story.consumer("anna", version=3).asks_to_join()
+    story.passes(1_000)
+    assert request.is_parked
+
+
 @behaviour("timeout.initial-delay.member-leaves")
 def test_the_initial_delay_goes_on_when_somebody_leaves() -> None:
     story = Story()
