@@ -10,7 +10,7 @@ from regroup.coordinator import events as e
 from regroup.coordinator import membership, phases, syncing
 from regroup.coordinator.decide import DECIDE
 from regroup.coordinator.decision import Unfolding
-from regroup.coordinator.group import Group, Member, Protocol, State, Waiting
+from regroup.coordinator.group import Group, JoinPhase, Member, Protocol, State, Waiting
 from regroup.coordinator.invariants import (
     a_generation_has_joined,
     a_phase_lasts_as_long_as_its_members_allow,
@@ -242,6 +242,11 @@ def test_a_generation_that_does_not_grow_at_the_end_of_a_join_phase_is_found() -
 def test_a_phase_that_lasts_too_long_or_too_short_is_found(event: e.Event, is_sound: bool) -> None:
     expected = [] if is_sound else [sentence(a_phase_lasts_as_long_as_its_members_allow)]
     assert broken(preparing(anna=Waiting.JOIN), event) == expected
+
+
+def test_an_initial_delay_of_no_time_is_drawn_out_by_no_time() -> None:
+    before = replace(preparing(anna=Waiting.JOIN), join_phase=JoinPhase(deadline_ms=1, initial=True))
+    assert broken(before, e.JoinPhaseProlonged(at_ms=1, deadline_ms=1)) == []
 
 
 def test_a_sync_phase_that_lasts_too_long_is_found() -> None:

@@ -23,7 +23,7 @@ HUNDRED = [draw_plan(seed) for seed in range(100)]
 
 
 @given(SEEDS)
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_every_plan_can_be_played(seed: int) -> None:
     plan = draw_plan(seed)
     assert list(problems(plan)) == []
@@ -32,7 +32,7 @@ def test_every_plan_can_be_played(seed: int) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 def test_every_plan_is_the_same_after_yaml_and_json(seed: int) -> None:
     plan = draw_plan(seed)
     assert read_plan(write_plan(plan)) == plan
