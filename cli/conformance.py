@@ -15,96 +15,29 @@ import uuid
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from pathlib import Path
 
 import regroup.conformance.stories  # noqa: F401  # enters the stories
+from regroup.cli.conformance_words import OURS, add_arguments
 from regroup.cli.serve import set_up_log
 from regroup.cli.steered import steered_emulator
 from regroup.conformance.cases import CASES, Case
 from regroup.conformance.comparison import as_json as told_as_json
 from regroup.conformance.comparison import as_text as told_as_text
 from regroup.conformance.comparison import comparison
-from regroup.conformance.duel import AT_ONCE as COURSES_AT_ONCE
 from regroup.conformance.duel import duels
 from regroup.conformance.report import Report, as_json, as_text, why_not, with_the_unseen
-from regroup.conformance.runner import AT_ONCE, Outcome, Plan, Verdict
+from regroup.conformance.runner import Outcome, Plan, Verdict
 from regroup.conformance.runner import run as run_cases
 from regroup.conformance.target import NotThere, Restart, Target
 from regroup.conformance.unseen import UNSEEN
 
-OURS = "emulator"
-"""As the one to compare with: an emulator of our own."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `regroup conformance`."""
-    areas = ", ".join(dict.fromkeys(each.area for each in CASES.values()))
-    add = parser.add_argument
-    add("--bootstrap", metavar="HOST:PORT", help="the broker to examine")
-    add("--area", metavar="AREA,...", type=_words, default=(), help=f"only these areas: {areas}")
-    add("--case", metavar="ID", action="append", default=[], help="only this behaviour; may be repeated")
-    add(
-        "--set",
-        metavar="NAME=VALUE",
-        dest="settings",
-        type=_setting,
-        action="append",
-        default=[],
-        help="a setting of the broker that it does not tell itself; may be repeated",
-    )
-    add(
-        "--newest",
-        metavar="API=VERSION",
-        type=_setting,
-        action="append",
-        default=[],
-        help="speak no newer version of this API than that, whatever the broker offers; may be repeated",
-    )
-    add("--restart", metavar="COMMAND", help="restarts the broker and returns when it is back")
-    add(
-        "--longest",
-        metavar="SECONDS",
-        type=float,
-        default=120,
-        help="leave out stories that may take longer; one takes five minutes (default: %(default)s)",
-    )
-    add("--at-once", metavar="N", type=int, default=AT_ONCE, help="stories side by side (default: %(default)s)")
-    add(
-        "--against",
-        metavar="HOST:PORT",
-        help="play random courses to both brokers, and compare what they make of them; the word `emulator` stands for "
-        "one of our own, which is told what the first broker chose where Kafka leaves a choice",
-    )
-    add("--seeds", metavar="FIRST-LAST", type=_seeds, default=range(1, 51), help="which courses (default: 1-50)")
-    add("--courses", metavar="N", type=int, default=COURSES_AT_ONCE, help="so many side by side (default: %(default)s)")
-    add("--json", metavar="FILE", type=Path, help="write the verdicts there too")
-    add("--list", action="store_true", help="show the stories and tell none")
-    add("--verbose", "-v", action="store_true", help="a line for every behaviour, not for failures alone")
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
-def _seeds(text: str) -> range:
-    first, _, last = text.partition("-")
-    try:
-        return range(int(first), int(last or first) + 1)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} should be two numbers, as in 1-100") from None
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} should be NAME=VALUE, as in group.max.size=10 or JoinGroup=5")
-    return name.strip(), value.strip()
+__all__ = ["add_arguments", "run"]
 
 
 def run(args: argparse.Namespace) -> int:
     """0 when nothing failed, 1 when something did, 2 when nobody could be asked."""
     chosen = [*_chosen(args)]
-    if not chosen:
+    if not chosen or set(args.case) - set(CASES):
         return _cannot("no story has this name; `regroup conformance --list` shows them all")
     if args.list:
         print(*_listed(chosen, args.area), sep="\n")
@@ -115,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         if args.against is not None:
             return asyncio.run(_compare(args))
         verdicts = asyncio.run(_examine(args, chosen))
-    except (NotThere, ValueError) as reason:
+    except NotThere as reason:
         return _cannot(str(reason))
     return _tell(args, verdicts)
 
@@ -188,8 +121,8 @@ def _restart(command: str | None) -> Restart | None:
 def _tell(args: argparse.Namespace, verdicts: list[Verdict]) -> int:
     whole = verdicts if args.case else with_the_unseen(verdicts, args.area)
     report = Report(args.bootstrap, _now(), whole)
-    print(*as_text(report, every=args.verbose), sep="\n")
-    if not args.verbose:
+    print(*as_text(report, every=not args.brief), sep="\n")
+    if args.brief:
         print("", "not observable, because:", sep="\n")
         print(*(f"{count:>4}  {reason}" for reason, count in why_not(whole).items()), sep="\n")
     if args.json is not None:

@@ -21,10 +21,16 @@ def test_where_one_run_could_not_see_the_other_counts() -> None:
 
 
 def test_the_text_shows_failures_with_their_exchange_and_totals() -> None:
-    lines = [*as_text(Report("somebody", "", [PASSED, FAILED, UNKNOWN]))]
+    lines = [*as_text(Report("somebody", "", [PASSED, FAILED, UNKNOWN]), every=False)]
     assert lines[0] == "fail           heartbeat.unknown-member: expected 25, came 0"
     assert "  anna: Heartbeat -> 0" in lines
     assert lines[-1].split() == ["all", "1", "1", "1"]
+
+
+def test_the_text_says_behaviour_by_behaviour_what_was_expected() -> None:
+    lines = [*as_text(Report("somebody", "", [PASSED, UNKNOWN]))]
+    assert lines[0] == "pass           heartbeat.stable: In a stable group there is nothing to tell, in any version."
+    assert lines[1] == "not observable limits.static-members: group.max.size is too large"
 
 
 def test_the_unseen_are_counted_in_their_areas() -> None:
