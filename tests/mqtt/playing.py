@@ -39,7 +39,7 @@ async def until(condition: Callable[[], object], seconds: float = PATIENCE_S) ->
 
 
 @asynccontextmanager
-async def emulating(store: EventStore | None = None, **settings: int) -> AsyncIterator[Emulator]:
+async def emulating(store: EventStore | None = None, *, brokers: int = 1, **settings: int) -> AsyncIterator[Emulator]:
     kept = store or MemoryStore()
 
     async def open_store() -> EventStore:
@@ -50,6 +50,7 @@ async def emulating(store: EventStore | None = None, **settings: int) -> AsyncIt
         clock=Clock(started_at_ms=time.time_ns() // 1_000_000, monotonic_s=time.monotonic),
         new_uuid=uuid4,
         settings=Settings(group_initial_rebalance_delay_ms=0, **settings),
+        brokers=brokers,
     )
     await emulator.start()
     try:
