@@ -112,10 +112,11 @@ def a_generation_has_joined(before: Group, event: Event, after: Group) -> bool:
 def a_phase_lasts_as_long_as_its_members_allow(before: Group, event: Event, after: Group) -> bool:
     """A join or sync phase lasts for the longest rebalance timeout of its members, or for the initial delay."""
     if isinstance(event, JOIN_PHASES):
-        of_phase = event if isinstance(event, e.RebalanceStarted) else before.join_phase
-        is_initial = of_phase is not None and of_phase.initial
-        lasts_ms = event.delay_ms if is_initial or event.delay_ms else before.rebalance_timeout_ms
-        return event.deadline_ms - event.at_ms == lasts_ms
+        lasts_ms = event.deadline_ms - event.at_ms
+        was_initial = before.join_phase is not None and before.join_phase.initial
+        is_initial = event.initial if isinstance(event, e.RebalanceStarted) else was_initial
+        may_be_delay = is_initial and lasts_ms == event.delay_ms
+        return may_be_delay or (event.delay_ms == 0 and lasts_ms == before.rebalance_timeout_ms)
     if isinstance(event, e.GenerationStarted):
         return event.sync_deadline_ms - event.at_ms == before.rebalance_timeout_ms
     return True

@@ -49,6 +49,10 @@ class Patience:
     def changed(self, exchange: Exchange, now_ms: int) -> None:
         """A group has changed: phases begin, and a load forgets who was heard."""
         before, after = exchange.before, exchange.after
+        if before.members is not after.members:
+            for name in after.members:
+                if name not in before.members:
+                    self._signs[name] = now_ms
         if before.state is not after.state or before.generation != after.generation:
             self._moved[after.name] = now_ms
         if isinstance(exchange.command, c.TakeOver):

@@ -42,7 +42,7 @@ class StillOpen:
             self._supersede(parked.get(place))
         if has_moved_on(exchange.before, exchange.after):
             for place, waiting in list(parked.items()):
-                if not waiting.is_open or not is_parked(exchange.after, place):
+                if not is_parked(exchange.after, place):
                     del parked[place]
                     self._release(waiting, exchange)
 
@@ -52,21 +52,25 @@ class StillOpen:
         for append, each in waiting:
             if append in appends and not appends[append].is_late:
                 self._behind.setdefault(exchange.group_id, []).append((append, each))
-            elif each.is_open:
-                each.rests_on(exchange.after, exchange.position)
-                self._due.append(each)
+            else:
+                self._decide(each, exchange)
 
     def _release(self, waiting: Exchange, by: Exchange) -> None:
-        if not waiting.is_open:
+        if waiting.place is None or not waiting.is_open:
+            waiting.rests_on(by.after, by.position)
             return
-        assert waiting.place is not None
         answer, name = waiting.place
         if answer is Waiting.SYNC and name not in by.after.members and not was_replaced(waiting, by.after):
             waiting.outcome = Outcome.REMOVED
-            return
-        waiting.outcome = Outcome.OPEN
+        else:
+            self._decide(waiting, by)
+
+    def _decide(self, waiting: Exchange, by: Exchange) -> None:
+        """Its answer is made now, and leaves once it is durable; if somebody is still there to hear it."""
         waiting.rests_on(by.after, by.position)
-        self._due.append(waiting)
+        if waiting.is_open:
+            waiting.outcome = Outcome.OPEN
+            self._due.append(waiting)
 
     def _supersede(self, waiting: Exchange | None) -> None:
         if waiting is not None and waiting.is_open:

@@ -234,7 +234,8 @@ def test_a_generation_that_does_not_grow_at_the_end_of_a_join_phase_is_found() -
         (e.RebalanceStarted(at_ms=1, deadline_ms=90_001), False),
         (e.RebalanceStarted(at_ms=1, deadline_ms=3_001, initial=True, delay_ms=3_000), True),
         (e.RebalanceStarted(at_ms=1, deadline_ms=1, initial=True), True),
-        (e.JoinPhaseProlonged(at_ms=1, deadline_ms=2_001, delay_ms=2_000), True),
+        (e.RebalanceStarted(at_ms=1, deadline_ms=2_001, delay_ms=2_000), False),
+        (e.JoinPhaseProlonged(at_ms=1, deadline_ms=2_001, delay_ms=2_000), False),
         (e.JoinPhaseProlonged(at_ms=1, deadline_ms=60_001), True),
         (e.JoinPhaseProlonged(at_ms=1, deadline_ms=1), False),
     ],
@@ -247,6 +248,12 @@ def test_a_phase_that_lasts_too_long_or_too_short_is_found(event: e.Event, is_so
 def test_an_initial_delay_of_no_time_is_drawn_out_by_no_time() -> None:
     before = replace(preparing(anna=Waiting.JOIN), join_phase=JoinPhase(deadline_ms=1, initial=True))
     assert broken(before, e.JoinPhaseProlonged(at_ms=1, deadline_ms=1)) == []
+
+
+@pytest.mark.parametrize("delay_ms", [0, 2_000])
+def test_an_initial_phase_may_be_drawn_out_by_the_delay_even_if_that_is_0(delay_ms: int) -> None:
+    group = replace(preparing(anna=Waiting.JOIN), join_phase=JoinPhase(0, initial=True, delay_ms=delay_ms))
+    assert broken(group, e.JoinPhaseProlonged(at_ms=1, deadline_ms=1 + delay_ms, delay_ms=delay_ms)) == []
 
 
 def test_a_sync_phase_that_lasts_too_long_is_found() -> None:
