@@ -60,6 +60,13 @@ def _(step: steps.RestartsAsStranger, world: "World") -> None:
     world.company.misbehave(step.member, Kind.RESTART_AS_STRANGER, step.after_ms)
 
 
+@do.register(steps.AsksForRebalance)
+def _(step: steps.AsksForRebalance, world: "World") -> None:
+    member = world.company.members.get(step.member)
+    if member is not None and not member.is_over:
+        member.enforce_rebalance("its application asked for it")
+
+
 @do.register(steps.TurnsZombie)
 def _(step: steps.TurnsZombie, world: "World") -> None:
     world.company.misbehave(step.member, Kind.ZOMBIE)

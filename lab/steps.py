@@ -64,6 +64,13 @@ class RestartsAsStranger(Sentence, frozen=True):
     after_ms: int
 
 
+class AsksForRebalance(Sentence, frozen=True):
+    """Its application asks for a rebalance, whatever the reason (KIP-568)."""
+
+    says = ("{member} asks for a rebalance",)
+    member: str
+
+
 class TurnsZombie(Sentence, frozen=True):
     """It falls silent for twice its session timeout, then reads and commits on with its old generation."""
 
@@ -232,6 +239,7 @@ Happens = (
     | Pauses
     | Restarts
     | RestartsAsStranger
+    | AsksForRebalance
     | TurnsZombie
     | CutOff
     | NoLongerHears
