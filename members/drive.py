@@ -24,6 +24,7 @@ from regroup.members.happenings import (
     Answered,
     Close,
     Consumed,
+    EnforceRebalance,
     Happening,
     Poll,
     PollReturned,
@@ -54,6 +55,8 @@ from regroup.protocol.errors import ErrorCode
 
 POLL_AGAIN_MS: Final = 1_000
 """After an error came out of poll(); an application would log it and go on."""
+
+DEATHS: Final = (Kind.CRASH, Kind.RESTART, Kind.RESTART_AS_STRANGER)
 
 Observer: TypeAlias = Callable[[str, Change | ConsumerError], None]
 
@@ -103,6 +106,7 @@ class Member:
         self.errors_seen: dict[int, None] = {}
         """The codes of every refusal that it was answered with, in the order in which each came first."""
         self._zombie: Zombie | None = None
+        self._sleeps = 0
         self._is_over: asyncio.Future[None] | None = None
         self.consumer = self._new_consumer()
         self._reader = Reader(transport, settings, self._application)
@@ -150,6 +154,10 @@ class Member:
     def _begin_polling(self) -> None:
         self._feed(self._subscription)
         self._feed(Poll())
+
+    def enforce_rebalance(self, reason: str) -> None:
+        """As an application does that knows better (KIP-568)."""
+        self._alarms.when_awake(lambda: self._feed(EnforceRebalance(reason)))
 
     async def close(self) -> None:
         """Leave politely, if that is still possible; returns when the coordinator has answered or time is up."""
@@ -251,9 +259,10 @@ class Member:
     def _hear(self, answer: Answered | Unanswered) -> None:
         if isinstance(answer, Unanswered):
             self._last_error = answer.reason
-        elif (code := getattr(answer.response, "error_code", 0)) not in (0, ErrorCode.MEMBER_ID_REQUIRED):
-            self._last_error = ErrorCode.named(code)
+        elif code := getattr(answer.response, "error_code", 0):
             self.errors_seen[code] = None
+            if code != ErrorCode.MEMBER_ID_REQUIRED:
+                self._last_error = ErrorCode.named(code)
         self._feed(answer)
 
     # -- the application
@@ -290,8 +299,10 @@ class Member:
             self._misbehaving.begin(habit)
             return
         milliseconds = habit.milliseconds or 0
-        if habit.kind in (Kind.CRASH, Kind.RESTART, Kind.RESTART_AS_STRANGER):
+        if habit.kind in DEATHS:
             self._dies(self.name)
+        elif self._condition == "restarting":
+            return  # there is no process that could
         match habit.kind:
             case Kind.CRASH:
                 self._end("crashed")
@@ -310,8 +321,11 @@ class Member:
                 self._sleep(milliseconds, self._start_anew, "restarting")
 
     def _sleep(self, milliseconds: int, then: Callable[[], None], condition: str) -> None:
+        """The last sleep counts: whoever dies in its sleep does not wake from it."""
         self._condition = condition
-        self._alarms.sleep(milliseconds, then)
+        self._sleeps += 1
+        this = self._sleeps
+        self._alarms.sleep(milliseconds, lambda: then() if this == self._sleeps else None)
 
     def _wake(self) -> None:
         if self._alarms.is_asleep:
@@ -326,8 +340,10 @@ class Member:
         if self._zombie is not None:
             self._zombie.commit_on(self._alarms)
 
-    def _zombie_heard(self, text: str) -> None:
-        self._last_error = text
+    def _zombie_heard(self, code: int) -> None:
+        self._last_error = f"commit: {ErrorCode.named(code)}" if code else ""
+        if code:
+            self.errors_seen[code] = None
 
     def _start_anew(self) -> None:
         self._condition = ""
