@@ -11,11 +11,8 @@ from regroup.coordinator import commands as c
 from regroup.coordinator import events as e
 from regroup.coordinator.evolve import EVOLVE
 from regroup.coordinator.group import Group, Protocol, State
-from regroup.coordinator.invariants import a_commit_comes_from_a_member, broken_by_step, who_is_gone_is_no_member
-from regroup.coordinator.verification import Verifier, a_reign_begins_with_a_load
-from regroup.coordinator.written import written
+from regroup.coordinator.invariants import a_commit_comes_from_a_member
 from regroup.lab import coordinator_invariants as of
-from regroup.lab.second_state import as_record
 from regroup.members.steps import JoinedGroup
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupResponse
@@ -261,56 +258,3 @@ async def test_heartbeats_that_the_connection_answers_by_itself_are_seen_too() -
     court.join("ben", protocols=(Protocol("range", SUBSCRIPTION),))
     assert not again()
     assert court.broken() == set()
-
-
-# What the stored rows alone say
-
-
-def joined_group() -> Group:
-    group = EVOLVE[e.GroupCreated](Group(name="g"), e.GroupCreated(at_ms=1, by_join=True))
-    joined = e.MemberJoined(
-        at_ms=1,
-        member="anna",
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=60_000,
-        protocol_type="consumer",
-        protocols=(Protocol("range"),),
-    )
-    return EVOLVE[e.MemberJoined](group, joined)
-
-
-def test_a_commit_in_the_name_of_a_stranger_is_found() -> None:
-    group = replace(joined_group(), state=State.STABLE)
-    commit = e.OffsetsCommitted(at_ms=1, member="zoe", offsets={})
-    after = replace(group, number=group.number + 1)
-    assert broken_by_step(group, commit, after) == [says(a_commit_comes_from_a_member)]
-    assert broken_by_step(group, replace(commit, member="anna"), after) == []
-    assert broken_by_step(replace(group, state=State.EMPTY), commit, replace(after, state=State.EMPTY)) == []
-
-
-def test_an_expelled_member_that_stays_is_found() -> None:
-    group = joined_group()
-    after = replace(group, number=group.number + 1)
-    expelled = e.MemberExpelled(at_ms=1, member="anna")
-    assert broken_by_step(group, expelled, after) == [says(who_is_gone_is_no_member)]
-    assert broken_by_step(group, expelled, replace(after, members={})) == []
-
-
-@pytest.mark.parametrize(("reigns", "is_sound"), [((1, 1), True), ((1, 2), False), ((2, 1), False)])
-def test_another_reign_without_a_load_is_found(reigns: tuple[int, int], is_sound: bool) -> None:
-    created = e.GroupCreated(at_ms=1, by_join=True)
-    given = e.MemberIdGiven(at_ms=2, member="anna", client_id="c", session_timeout_ms=10_000)
-    rows = [written("g", 1, reigns[0], created, None), written("g", 2, reigns[1], given, None)]
-    verifier = Verifier()
-    faults = [
-        fault.sentence for position, row in enumerate(rows, 1) for fault in verifier.faults_of(as_record(row, position))
-    ]
-    assert faults == ([] if is_sound else [says(a_reign_begins_with_a_load)])
-
-
-def test_a_load_begins_a_new_reign() -> None:
-    created = e.GroupCreated(at_ms=1, by_join=True)
-    loaded = e.CoordinatorLoaded(at_ms=2, subscribed_topics=())
-    rows = [written("g", 1, 1, created, None), written("g", 2, 5, loaded, None)]
-    verifier = Verifier()
-    assert [fault for number, row in enumerate(rows, 1) for fault in verifier.faults_of(as_record(row, number))] == []
