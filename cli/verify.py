@@ -14,6 +14,7 @@ from rich.progress import Progress
 
 from regroup.cli.history_arguments import add_store
 from regroup.coordinator.verification import Fault, Verifier
+from regroup.server.verification import CLUSTER, TopicsVerifier
 from regroup.storage.records import Record, Snapshot
 from regroup.storage.sqlite import open_store
 from regroup.storage.store import EventStore
@@ -48,9 +49,12 @@ async def verify(args: argparse.Namespace) -> int:
 
 async def fold(store: EventStore) -> tuple[Verifier, list[Fault]]:
     """The whole history from its first record; a bar on standard error shows how far it is."""
-    verifier = Verifier([snapshot async for snapshot in all_snapshots(store)])
+    snapshots = [snapshot async for snapshot in all_snapshots(store)]
+    verifier, topics = Verifier(snapshots), TopicsVerifier(snapshots)
     if store.trimmed_through:
-        verifier.begin_from((await store.load_snapshots(store.trimmed_through))[1])
+        _, first = await store.load_snapshots(store.trimmed_through)
+        verifier.begin_from(first)
+        topics.begin_from(first)
     faults: list[Fault] = []
     last = store.trimmed_through
     console = Console(stderr=True)
@@ -59,17 +63,19 @@ async def fold(store: EventStore) -> tuple[Verifier, list[Fault]]:
         async for record in store.read(after=store.trimmed_through):
             faults.extend(gap_before(record, last))
             faults.extend(verifier.faults_of(record))
+            faults.extend(topics.faults_of(record))
             last = record.position
             if record.position % 1000 == 0:
                 progress.update(task, completed=record.position - store.trimmed_through)
     faults.extend(verifier.faults_at_the_end())
+    faults.extend(topics.faults_at_the_end())
     return verifier, sorted(faults)
 
 
 def gap_before(record: Record, last: int) -> Iterator[Fault]:
     """Positions follow one another without a gap, whatever they are about."""
     if record.position != last + 1:
-        whose = "(cluster)" if record.group is None else record.group
+        whose = CLUSTER if record.group is None else record.group
         yield Fault(record.position, whose, f"The event before it, at position {record.position - 1}, is missing.")
 
 

@@ -24,6 +24,7 @@ from regroup.server.settings import BrokerSettings
 from regroup.server.topic_configs import topic_config
 from regroup.server.topics import (
     OFFSETS_TOPIC,
+    SNAPSHOT_VERSION,
     Topic,
     Topics,
     evolve,
@@ -41,7 +42,6 @@ OFFSETS_IN_A_BLOCK = 1_000
 PRODUCER_IDS_IN_A_BLOCK = 1_000
 TRANSACTIONS_TOPIC_PARTITIONS = 50
 """Kafka's default. Nobody can see this topic here; it only says which broker coordinates a transactional id."""
-SNAPSHOT_VERSION = 1
 _CLUSTER_ID = "cluster-id"
 
 

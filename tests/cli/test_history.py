@@ -212,9 +212,42 @@ def an_offset_in_the_snapshot_s_past(store: Path) -> int:
     return int(rows_of(store, f"SELECT min(position) FROM snapshots WHERE \"group\" = '{GROUP}'")[0][0])
 
 
+def a_topic_that_was_never_made(store: Path) -> int:
+    position = position_of(store, "offsets-reserved", 0)
+    change(store, "UPDATE events SET payload = json_set(payload, '$.name', 'refunds') WHERE position = ?", position)
+    return position
+
+
+def a_partition_too_many(store: Path) -> int:
+    position = position_of(store, "offsets-reserved", 0)
+    change(store, "UPDATE events SET payload = json_set(payload, '$.partition', 2) WHERE position = ?", position)
+    return position
+
+
+def a_topic_made_twice(store: Path) -> int:
+    position = position_of(store, "topic-created", 1)
+    change(store, "UPDATE events SET payload = json_set(payload, '$.name', 'orders') WHERE position = ?", position)
+    return position
+
+
+def a_false_snapshot_of_the_topics(store: Path) -> int:
+    ((position,),) = rows_of(store, 'SELECT min(position) FROM snapshots WHERE "group" IS NULL')
+    change(
+        store,
+        "UPDATE snapshots SET payload = json_set(payload, '$.producer_ids_before', 7) "
+        'WHERE position = ? AND "group" IS NULL',
+        position,
+    )
+    return int(position)
+
+
 @pytest.mark.parametrize(
     "tamper",
     [
+        a_topic_that_was_never_made,
+        a_partition_too_many,
+        a_topic_made_twice,
+        a_false_snapshot_of_the_topics,
         a_generation_too_far,
         a_leader_from_elsewhere,
         an_event_missing,
