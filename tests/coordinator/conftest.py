@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from regroup.tests.virtual_time import VirtualLoop
+from regroup.lab.clock import VirtualLoop
 
 
 def pytest_asyncio_loop_factories(
