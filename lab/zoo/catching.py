@@ -46,10 +46,18 @@ def _count(number: int, what: str) -> str:
 
 
 def draw_small(seed: int) -> Plan:
-    """A swarm of small groups. Most runs are short; every third is long, and has no records, since those cost most."""
-    if seed % 3:
-        return draw_plan(seed, most_members=4, for_ms=120_000)
-    return replace(draw_plan(seed, most_members=4, for_ms=TEN_MINUTES_MS), workload=QUIET)
+    """A swarm of small groups whose leaders deal soundly, since the others rebalance without end and are judged less.
+
+    Most runs are short; every third is long, and has no records, since those cost most.
+    """
+    is_long = seed % 3 == 0
+    plan = draw_plan(seed, most_members=4, for_ms=TEN_MINUTES_MS if is_long else 120_000)
+    members = {name: replace(each, habits=tuple(filter(is_sound, each.habits))) for name, each in plan.members.items()}
+    return replace(plan, members=members, workload=QUIET if is_long else plan.workload)
+
+
+def is_sound(habit: str) -> bool:
+    return not habit.startswith("assignor-")
 
 
 def shown_by(seed: int, *, draw: Callable[[int], Plan], bug: str) -> Finding | None:
