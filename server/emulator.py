@@ -11,6 +11,7 @@ await emulator.close()
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from itertools import count
 from typing import TypeAlias
 from uuid import UUID
 
@@ -40,7 +41,8 @@ SNAPSHOT_RECORDS = 50_000
 SNAPSHOT_LOOK_S = 5.0
 """How often that is looked at."""
 REOPEN_PAUSE_S = 0.5
-"""Between two tries to open a store that has failed."""
+"""Before a store that has failed is opened again; after each try that fails it is twice as long."""
+LONGEST_REOPEN_PAUSE_S = 5.0
 INT_KIND = 3
 """Kafka's number for a whole number, in DescribeConfigs."""
 
@@ -262,8 +264,9 @@ class Emulator:
     async def _reopen(self) -> None:
         with suppress(StoreError):
             await self.store.close()
-        while True:
-            await asyncio.sleep(REOPEN_PAUSE_S)
+        pause_s = REOPEN_PAUSE_S
+        for tries in count(1):
+            await asyncio.sleep(pause_s)
             try:
                 self.store = await self._open_store()
                 stored = await load(self.store, self._new_uuid)
@@ -275,7 +278,9 @@ class Emulator:
                 if self.journal.failure:
                     raise self.journal.failure
             except StoreError as error:
-                self._log.warning("store-still-fails", error=str(error))
+                pause_s = min(2 * pause_s, LONGEST_REOPEN_PAUSE_S)
+                if tries.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …: the disk may stay full for days
+                    self._log.warning("store-still-fails", tries=tries, error=str(error))
                 self.journal.give_up(error)
                 with suppress(StoreError):
                     await self.store.close()

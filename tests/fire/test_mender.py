@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from regroup.coordinator.settings import Settings
 from regroup.server.clock import Clock
@@ -110,3 +111,16 @@ async def test_a_topic_made_while_groups_are_loaded_fails_the_repair_and_not_the
     await emulator.close()
     made = [each for each in await events_of(disk) if each["type"] == "topic-created"]
     assert [each["name"] for each in made] == ["orders", "invoices"]
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_disk_that_stays_full_is_told_of_less_and_less_often() -> None:
+    disk = Disk()
+    emulator = await started(disk)
+    disk.refusals = [True, *[True] * 9]
+    with capture_logs() as told:
+        with pytest.raises(StoreError):
+            await emulator.ensure_topic("invoices", 2)
+        await until(lambda: any(line["event"] == "store-reopened" for line in told), "the repair")
+    await emulator.close()
+    assert [line["tries"] for line in told if line["event"] == "store-still-fails"] == [1, 2, 4, 8]
