@@ -1,0 +1,99 @@
+"""From the stores of many runs, or of a long one, to tables: on Spark, on this machine or on a cluster.
+
+regroup pipeline ingest 'runs/*.db' out                events to Parquet, each once; again for what is new
+regroup pipeline tables out                            rebalances, ownership, gaps … below out/tables
+regroup pipeline show out gaps --limit 20              look at a table
+regroup pipeline replay out                            every group's final state, as regroup replay tells it
+regroup report out                                     one page to look at
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from regroup.cli.spark_arguments import add_on_error, add_spark, on_spark
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    steps = parser.add_subparsers(dest="step", metavar="STEP", required=True)
+    taking = steps.add_parser("ingest", help="take the events of stores in, as Parquet")
+    taking.add_argument("stores", metavar="STORES", help="files or patterns, with commas between them: 'runs/*.db'")
+    taking.add_argument("folder", metavar="DIR", type=Path)
+    add_on_error(taking)
+    building = steps.add_parser("tables", help="build every table from what has been taken in")
+    showing = steps.add_parser("show", help="look at a table")
+    replaying = steps.add_parser("replay", help="every group's final state, as JSON")
+    for each in (building, showing, replaying):
+        each.add_argument("folder", metavar="DIR", type=Path)
+    showing.add_argument("table", metavar="TABLE", help="see docs/tables.md")
+    showing.add_argument("--limit", metavar="N", type=int, default=20, help="rows (default 20)")
+    for each in (taking, building, showing, replaying):
+        add_spark(each)
+
+
+def run(args: argparse.Namespace) -> int:
+    fault = "" if args.step == "ingest" else not_ready(args)
+    if fault:
+        print(f"regroup pipeline: {fault}", file=sys.stderr)
+        return 2
+    return on_spark(args, STEPS[args.step])
+
+
+def not_ready(args: argparse.Namespace) -> str:
+    """What has to be done first, in words; empty if nothing has."""
+    folder = args.folder
+    if args.step == "tables":
+        there = (folder / "bronze").is_dir() or (folder / "events").is_dir()
+        return "" if there else f"nothing has been taken in at {folder}: regroup pipeline ingest STORES {folder}"
+    if not (folder / "tables").is_dir():
+        return f"there are no tables in {folder}: regroup pipeline tables {folder}"
+    if args.step == "show" and not (folder / "tables" / args.table).is_dir():
+        known = ", ".join(sorted(each.name for each in (folder / "tables").iterdir()))
+        return f"there is no table {args.table!r}; there are {known}"
+    return ""
+
+
+def ingest(spark: Any, args: argparse.Namespace) -> int:
+    from regroup.pipeline.bronze import ingest as take_in  # noqa: PLC0415 - needs Spark
+
+    taken = take_in(spark, args.stores, args.folder, on_error=args.on_error)
+    for each in taken.skipped:
+        print(f"skipped: {each.why}", file=sys.stderr)
+    print(f"{taken.stores} stores, {taken.events:,} new events, {len(taken.skipped)} skipped")
+    return 1 if taken.skipped else 0
+
+
+def tables(spark: Any, args: argparse.Namespace) -> int:
+    from regroup.pipeline.gold import NAMES, build, table  # noqa: PLC0415 - needs Spark
+    from regroup.pipeline.sources_of import events_in  # noqa: PLC0415
+
+    build(spark, args.folder, events_in(spark, args.folder))
+    for name in NAMES:
+        print(f"{table(spark, args.folder, name).count():>12,}  {name}")
+    broken = table(spark, args.folder, "violations").orderBy("store", "position").limit(10).collect()
+    for row in broken:
+        print(f"{row.store}, group {row.group}, position {row.position}: {row.sentence}", file=sys.stderr)
+    return 1 if broken else 0
+
+
+def show(spark: Any, args: argparse.Namespace) -> int:
+    from regroup.pipeline.gold import table  # noqa: PLC0415 - needs Spark
+
+    table(spark, args.folder, args.table).show(args.limit, truncate=40)
+    return 0
+
+
+def replay(spark: Any, args: argparse.Namespace) -> int:
+    from regroup.pipeline.gold import table  # noqa: PLC0415 - needs Spark
+
+    stores: dict[str, dict[str, Any]] = {}
+    for row in table(spark, args.folder, "groups").orderBy("store", "group").collect():
+        stores.setdefault(row.store, {})[row.group] = json.loads(row.json)
+    json.dump(stores, sys.stdout, indent=2, ensure_ascii=False)
+    print()
+    return 0
+
+
+STEPS = {"ingest": ingest, "tables": tables, "show": show, "replay": replay}

@@ -1,0 +1,31 @@
+"""One page about many runs: how long partitions had no owner and why, how long rebalances took, and the worst ten.
+
+regroup report out                                     writes out/report.html, and its numbers as Parquet beside it
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from regroup.cli.spark_arguments import add_spark, on_spark
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", type=Path, help="where `regroup pipeline tables` has been")
+    parser.add_argument("--plan", metavar="PLAN", default="PLAN", help="the campaign's file, for the lines that replay")
+    add_spark(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    if not (args.folder / "tables").is_dir():
+        print(f"regroup report: no tables in {args.folder}: regroup pipeline tables {args.folder}", file=sys.stderr)
+        return 2
+    return on_spark(args, write)
+
+
+def write(spark: Any, args: argparse.Namespace) -> int:
+    from regroup.pipeline.report import write_report  # noqa: PLC0415 - needs Spark
+
+    print(write_report(spark, args.folder, plan=args.plan))
+    return 0

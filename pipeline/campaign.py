@@ -1,0 +1,200 @@
+"""A campaign: the cells of a grid, so many seeds of each, spread over Spark's tasks; every run's events, as Parquet.
+
+    DIR/runs/chunk-000000.parquet      one row a run: its cell, its seed, what the lab judged and counted
+    DIR/events/chunk-000000.parquet    every event of these runs, in the columns of the format `regroup`
+
+A chunk is some runs in a row, simulated by one task. Its files are written under other names and then renamed, runs
+last; so a campaign that was killed goes on with the chunks that have no runs yet.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import msgspec
+import pyarrow as pa  # type: ignore[import-untyped]  # it ships no types
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import yaml
+from pyspark.sql import DataFrame, SparkSession
+
+from regroup.lab.plan import Plan
+from regroup.lab.world import Outcome, play
+from regroup.pipeline.columns import EVENTS
+from regroup.pipeline.progress import watched
+from regroup.pipeline.rows import SCHEMA
+from regroup.pipeline.scenarios import SCENARIOS, options_of
+from regroup.storage.records import Record
+
+RUNS_PER_CHUNK: Final = 20
+
+Play: TypeAlias = Callable[[Plan], Outcome]
+
+WITH_STORE: Final = pa.schema([("store", pa.string()), *((field.name, field.type) for field in SCHEMA)])
+
+
+class BadCampaign(ValueError):
+    """The file does not say what to simulate, or says it wrongly."""
+
+
+class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a campaign's file holds. The grid is every combination of the values; `fixed` is the same in all cells."""
+
+    question: str
+    scenario: str
+    seeds: int
+    """Runs of each cell."""
+    grid: dict[str, list[Any]]
+    fixed: dict[str, Any] = {}
+
+    @property
+    def cells(self) -> list[dict[str, Any]]:
+        """In the order of the file, the last name's values changing fastest."""
+        return [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]
+
+    @property
+    def runs(self) -> list["Run"]:
+        """Every cell with seed 0, every cell with seed 1, …: so that an unfinished campaign has seen all cells."""
+        return [Run(cell, seed) for seed in range(self.seeds) for cell in self.cells]
+
+    def plan(self, run: "Run") -> Plan:
+        """What the lab is to play."""
+        return SCENARIOS[self.scenario](options_of({**self.fixed, **run.cell}), run.seed)
+
+
+class Run(msgspec.Struct, frozen=True):
+    """One simulation of a campaign."""
+
+    cell: dict[str, Any]
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """`assignor=range,seed=7`: enough to find it again."""
+        return ",".join(f"{key}={value}" for key, value in [*self.cell.items(), ("seed", self.seed)])
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What one task simulates."""
+
+    campaign: Campaign
+    first: int
+    last: int
+    folder: str
+
+    def file(self, kind: str) -> Path:
+        return Path(self.folder, kind, f"chunk-{self.first:08}.parquet")
+
+
+def read_campaign(path: Path) -> Campaign:
+    """Raises BadCampaign."""
+    try:
+        campaign = msgspec.convert(yaml.safe_load(path.read_text(encoding="utf-8")), Campaign)
+        if campaign.scenario not in SCENARIOS:
+            raise ValueError(f"there is no scenario {campaign.scenario!r}; there are {', '.join(SCENARIOS)}")
+        if campaign.seeds < 1 or not campaign.cells:
+            raise ValueError("seeds must be at least 1, and every name of the grid needs a value")
+        for cell in campaign.cells:
+            options_of({**campaign.fixed, **cell})
+    except OSError as error:
+        raise BadCampaign(f"{path} cannot be read: {error.strerror}.") from error
+    except (yaml.YAMLError, msgspec.ValidationError, ValueError) as error:
+        raise BadCampaign(f"{path}: {error}.") from error
+    return campaign
+
+
+def run_campaign(spark: SparkSession, campaign: Campaign, folder: Path, *, play_one: Play = play) -> int:
+    """Simulate what has not been simulated yet; how many runs that were. Raises BadCampaign in another's folder."""
+    folder = folder.resolve()
+    claim(campaign, folder)
+    left = [chunk for chunk in chunks_of(campaign, folder) if not chunk.file("runs").exists()]
+    if left:
+        tasks = spark.sparkContext.parallelize(left, len(left))
+        watched(spark, "simulating", lambda: tasks.foreach(partial(simulate, play_one=play_one)))
+    return sum(chunk.last - chunk.first for chunk in left)
+
+
+def claim(campaign: Campaign, folder: Path) -> None:
+    """The folder is this campaign's from now on. More seeds may be added later; anything else is another campaign."""
+    note = folder / "campaign.json"
+    if note.exists():
+        there = msgspec.json.decode(note.read_bytes(), type=Campaign)
+        if msgspec.structs.replace(there, seeds=campaign.seeds, question=campaign.question) != campaign:
+            raise BadCampaign(f"{folder} holds another campaign ({there.question}): choose another folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    note.write_bytes(msgspec.json.encode(campaign))
+
+
+def chunks_of(campaign: Campaign, folder: Path) -> list[Chunk]:
+    """The last may be shorter; when seeds are added it is simulated as before and goes by another name."""
+    total = len(campaign.runs)
+    done = sorted(int(each.stem.removeprefix("chunk-")) for each in (folder / "runs").glob("chunk-*.parquet"))
+    starts = sorted({*range(0, total, RUNS_PER_CHUNK), *done})
+    return [
+        Chunk(campaign, first, min(following, total), str(folder))
+        for first, following in zip(starts, [*starts[1:], total], strict=True)
+        if first < total
+    ]
+
+
+def simulate(chunk: Chunk, play_one: Play = play) -> None:
+    """Play a chunk's runs and write what came of them."""
+    runs, events = [], []
+    for run in chunk.campaign.runs[chunk.first : chunk.last]:
+        outcome = play_one(chunk.campaign.plan(run))
+        runs.append(row_of(run, outcome))
+        events.append(table_of(run.name, outcome.records))
+    write_whole(pa.concat_tables(events), chunk.file("events"))
+    write_whole(pa.Table.from_pylist(runs), chunk.file("runs"))
+
+
+def row_of(run: Run, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "store": run.name,
+        "cell": ",".join(f"{key}={value}" for key, value in run.cell.items()),
+        **{key: str(value) for key, value in run.cell.items()},
+        "seed": run.seed,
+        "ended_ms": outcome.ended_ms,
+        "healed": outcome.healed,
+        "broken": [each.sentence for each in outcome.verdict.broken],
+        "broken_after": [each.position for each in outcome.verdict.broken],
+        **asdict(outcome.verdict.counts),
+    }
+
+
+def table_of(store: str, records: Sequence[Record]) -> pa.Table:
+    columns: dict[str, Any] = {"store": [store] * len(records)}
+    for field in SCHEMA:
+        values = [getattr(record, field.name) for record in records]
+        columns[field.name] = [each.decode() if isinstance(each, bytes) else each for each in values]
+    return pa.table(columns, schema=WITH_STORE)
+
+
+def write_whole(table: pa.Table, target: Path) -> None:
+    """The file is there whole, or not at all."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    pq.write_table(table, unfinished, compression="zstd")
+    unfinished.replace(target)
+
+
+def events(spark: SparkSession, folder: Path) -> DataFrame:
+    """Every event of the runs so far, in the source's columns; `store` is the run's name."""
+    return spark.read.schema(EVENTS).parquet(str(folder / "events"))
+
+
+def runs(spark: SparkSession, folder: Path) -> DataFrame:
+    """One row a run."""
+    return spark.read.parquet(str(folder / "runs"))
+
+
+def find(campaign: Campaign, name: str) -> Run:
+    """The run of this name. Raises BadCampaign."""
+    for run in campaign.runs:
+        if run.name == name:
+            return run
+    raise BadCampaign(f"this campaign has no run {name!r}; one of its runs is {campaign.runs[0].name!r}")

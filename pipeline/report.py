@@ -1,0 +1,120 @@
+"""`regroup report`: the numbers of many runs as Parquet, and one page with plots of them."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from pyspark.sql import Row, SparkSession
+
+from regroup.pipeline.campaign import Campaign
+from regroup.pipeline.numbers import Numbers
+from regroup.pipeline.plots import Spread, boxes, fan, stacks
+
+STYLE: Final = Path(__file__).with_name("report.css")
+MOST_FANS: Final = 12
+
+
+def write_report(spark: SparkSession, folder: Path, *, plan: str = "PLAN") -> Path:
+    """Write DIR/report.html, and below DIR/report every number on it."""
+    numbers = Numbers(spark, folder)
+    rows: dict[str, list[Row]] = {}
+    for name, frame in numbers.frames().items():
+        frame.coalesce(1).write.mode("overwrite").parquet(str(folder / "report" / name))
+        rows[name] = spark.read.parquet(str(folder / "report" / name)).collect()
+    page = folder / "report.html"
+    page.write_text(html(folder, rows, plan, is_campaign=numbers.is_campaign), encoding="utf-8")
+    return page
+
+
+def html(folder: Path, rows: dict[str, list[Row]], plan: str, *, is_campaign: bool) -> str:
+    """The whole page. Nothing on it comes from elsewhere."""
+    title = escape(question_of(folder))
+    runs = sum(row["values"] for row in rows["without_an_owner"])
+    begin = (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{STYLE.read_text(encoding='utf-8')}</style><h1>{title}</h1>"
+        f'<p class="soft">{runs:,} runs. Boxes hold the middle half, whiskers nine tenths, the stroke is the median, '
+        "whose value stands at the end. The numbers are beside this page, as Parquet.</p>"
+    )
+    return begin + "".join(sections(rows, plan, is_campaign=is_campaign))
+
+
+def question_of(folder: Path) -> str:
+    note = folder / "campaign.json"
+    return msgspec.json.decode(note.read_bytes(), type=Campaign).question if note.exists() else f"The runs in {folder}"
+
+
+def sections(rows: dict[str, list[Row]], plan: str, *, is_campaign: bool) -> Iterable[str]:
+    said_by = "as the lab saw it, dead processes included" if is_campaign else "as far as the coordinator knew; see Why"
+    lost = boxes(spreads(rows["without_an_owner"]), "partition-seconds", "Time without an owner in each run")
+    yield section("Time without an owner", f"Summed over the partitions of a run, {said_by}.", lost)
+    causes = stacks(parts(rows["causes"], "why", "mean_s"), "partition-seconds", "Time without an owner, by cause")
+    yield section(
+        "Why",
+        "The mean of a run, from the events. Silence: the owner was not heard any more, and the coordinator waited for "
+        "its session timeout. A static member that comes back in time was never missed, so its absence is not here.",
+        causes,
+    )
+    phases = boxes(spreads(rows["phases"], "phase"), "seconds", "How long rebalances took")
+    yield section("How long rebalances took", "Each completed rebalance but a group's first, by phase.", phases)
+    silent = boxes(spreads(rows["detection"]), "seconds", "How long the dead were waited for")
+    yield section("How long the silent were waited for", "From the last sign of life to the expulsion.", silent)
+    moves = {
+        f"{row.cell} ({row.protocol})": {
+            "moved": row.moved,
+            "given up for nothing": row.given_up_for_nothing,
+            "kept": row.kept,
+            "new": row.new,
+        }
+        for row in rows["moves"]
+    }
+    yield section("Partitions moved", "Of one rebalance, in the mean.", stacks(moves, "partitions", "Partitions moved"))
+    yield section("A fan of runs", "Partitions without an owner while the runs go on.", fans(rows["fan"]))
+    yield section("The worst ten", "Each line plays its run again.", worst(rows["worst"], plan, is_campaign))
+
+
+def section(heading: str, words: str, inside: str) -> str:
+    return f'<h2>{escape(heading)}</h2><p class="soft">{escape(words)}</p>{inside}'
+
+
+def spread_of(row: Row) -> Spread:
+    return Spread(row.p5, row.p25, row.p50, row.p75, row.p95)
+
+
+def spreads(rows: Sequence[Row], part: str = "") -> dict[str, Spread]:
+    return {f"{row.cell}: {row[part]}" if part else row.cell: spread_of(row) for row in rows}
+
+
+def parts(rows: Sequence[Row], part: str, value: str) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        found.setdefault(row.cell, {})[row[part]] = row[value]
+    return found
+
+
+def fans(rows: Sequence[Row]) -> str:
+    cells = list(dict.fromkeys(row.cell for row in rows))
+    drawn = [
+        f"<p>{escape(cell)}</p>"
+        + fan([(row.at_s, spread_of(row)) for row in rows if row.cell == cell], "partitions", "s", f"{cell} over time")
+        for cell in cells[:MOST_FANS]
+    ]
+    left = len(cells) - MOST_FANS
+    return "".join(drawn) + (f'<p class="soft">… and {left} more in the Parquet.</p>' if left > 0 else "")
+
+
+def worst(rows: Sequence[Row], plan: str, is_campaign: bool) -> str:
+    begin = '<table><tr><th class="n">partition-seconds</th><th>again</th></tr>'
+    lines = [
+        f'<tr><td class="n">{row.ownerless_s:,.1f}</td><td><code>'
+        + escape(
+            f"regroup campaign {plan} --only '{row.store}' --store run.db"
+            if is_campaign
+            else f"regroup events {row.store}"
+        )
+        + "</code></td></tr>"
+        for row in rows
+    ]
+    return begin + "".join(lines) + "</table>"

@@ -1,0 +1,12 @@
+"""Where a folder's events are: taken in from stores, or simulated by a campaign."""
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from regroup.pipeline import bronze, campaign
+
+
+def events_in(spark: SparkSession, folder: Path) -> DataFrame:
+    """All of a folder's events, in the columns of the format `regroup`."""
+    return bronze.events(spark, folder) if (folder / "bronze").is_dir() else campaign.events(spark, folder)
