@@ -10,12 +10,12 @@ from regroup.lab.brokers import Brokers
 from regroup.lab.clock import BEGIN_MS
 from regroup.lab.network import Network
 from regroup.lab.plan import MemberPlan, Plan
+from regroup.lab.plan_check import consumer_settings
 from regroup.lab.verdict import Judge
 from regroup.members.drive import Member
 from regroup.members.habits import Habit, Kind, parse_habit
 from regroup.members.happenings import Subscribe
 from regroup.members.producing import Producer
-from regroup.members.settings import ConsumerSettings
 from regroup.members.steps import Change, ConsumerError, JoinedGroup
 from regroup.members.tcp import TcpTransport
 from regroup.members.workload import Ledger
@@ -90,7 +90,7 @@ class Company:
         planned = self._plan.members[name]
         member = Member(
             name,
-            _settings(planned, name),
+            consumer_settings(name, planned),
             self._transport(name),
             Subscribe(planned.topics),
             habits=[parse_habit(text) for text in planned.habits],
@@ -152,21 +152,6 @@ class Company:
         if isinstance(happening, JoinedGroup):
             self._names[happening.member_id] = name
         self._tell(name, happening)
-
-
-def _settings(planned: MemberPlan, name: str) -> ConsumerSettings:
-    return ConsumerSettings(
-        group_id=planned.group,
-        client_id=name,
-        group_instance_id=planned.instance_id,
-        partition_assignment_strategy=planned.assignors,
-        session_timeout_ms=planned.session_timeout_ms,
-        heartbeat_interval_ms=planned.heartbeat_interval_ms,
-        max_poll_interval_ms=planned.max_poll_interval_ms,
-        request_timeout_ms=planned.request_timeout_ms,
-        auto_commit_interval_ms=planned.auto_commit_interval_ms,
-        auto_offset_reset="earliest",
-    )
 
 
 def deals_soundly(planned: MemberPlan) -> bool:

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from regroup.lab.company import is_sound
 from regroup.lab.plan import Happening, MemberPlan, Plan, When
 from regroup.lab.plan_check import problems
 from regroup.lab.points import members_in
 from regroup.lab.steps import TurnsZombie, members_named
 from regroup.lab.story_files import read_plan, write_plan
-from regroup.lab.swarm import FAULTS, describe, draw_plan, is_sound, kinds_drawn
+from regroup.lab.swarm import FAULTS, describe, draw_plan, kinds_drawn
 
 SEEDS = st.integers(0, 2**64 - 1)
 HUNDRED = [draw_plan(seed) for seed in range(100)]
