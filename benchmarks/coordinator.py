@@ -7,6 +7,7 @@ is folded from stored records, JSON and all, as a load does.
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 
 from regroup.coordinator import commands as c
@@ -136,11 +137,11 @@ def main() -> None:
     options = parser.parse_args()
     for members, commits, what in ((4, 50, "mostly commits"), (4, 0, "nothing but rebalances"), (32, 10, "mixed")):
         records = history(members, commits, options.events)
-        rate = per_second(lambda: folded(records), options.runs)  # noqa: B023 - called at once
+        rate = per_second(partial(folded, records), options.runs)
         print(f"fold a history of {members:>2} members, {what + ',':24} events/s {rate:>10,.0f}")
     for members in (4, 500):
         group = Band(members).group
-        rate = per_second(lambda: beaten(group, 100_000), options.runs)  # noqa: B023 - called at once
+        rate = per_second(partial(beaten, group, 100_000), options.runs)
         print(f"decide heartbeats in a group of {members:>3}, {'':26} beats/s {rate:>10,.0f}")
 
 

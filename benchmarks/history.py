@@ -11,6 +11,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -92,7 +93,7 @@ def main() -> None:
     options = parser.parse_args()
     for commits, what in ((0, "nothing but rebalances"), (50, "mostly commits")):
         records = several(history(4, commits, 1_000), 50)
-        fold, verify = (seconds(lambda: work(records), options.runs) for work in (folded, verified))  # noqa: B023
+        fold, verify = (seconds(partial(work, records), options.runs) for work in (folded, verified))
         print(f"{what + ':':24}{len(records) / fold:10,.0f} events/s folded, {len(records) / verify:10,.0f} verified")
     records = several(history(4, 10, options.events // GROUPS), GROUPS)
     with tempfile.TemporaryDirectory() as folder:

@@ -53,6 +53,13 @@ def now_ms() -> int:
 async def gather(coordinator: GroupCoordinator, name: str, size: int) -> None:
     """A group of this size goes from nothing to Stable."""
     joined: list[Structure] = []
+    all_joined = asyncio.Event()
+
+    def answer(message: Structure) -> None:
+        joined.append(message)
+        if len(joined) == size:
+            all_joined.set()
+
     for index in range(size):
         command = c.JoinGroup(
             group_id=name,
@@ -66,9 +73,8 @@ async def gather(coordinator: GroupCoordinator, name: str, size: int) -> None:
             protocols=(Protocol("range", encode_subscription(Subscription(3, (f"topic-of-{name}",)))),),
             can_be_asked_to_return=False,
         )
-        coordinator.submit(command, joined.append)
-    while len(joined) < size:  # noqa: ASYNC110 - the last answer announces itself to nobody
-        await asyncio.sleep(0.001)
+        coordinator.submit(command, answer)
+    await all_joined.wait()
     for member in list(coordinator.group(name).members):
         group = coordinator.group(name)
         shares = {each: bytes(SHARE_BYTES) for each in group.members} if member == group.leader else {}

@@ -10,6 +10,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -128,16 +129,19 @@ def main() -> None:
         def fresh() -> Path:
             return Path(folder, f"{next(counter)}.store")
 
+        def through_the_queue(count: int, batch: int, durability: Durability) -> float:
+            return run(queued(fresh(), count, batch, durability))
+
+        def plainly(count: int, batch: int, durability: Durability) -> float:
+            return plain(fresh(), count, batch, durability)
+
         print(f"{'append, events/s':34}{'queue':>10}{'sqlite3':>10}{'ratio':>8}")
         durabilities: tuple[Durability, ...] = ("disk", "process")
         for durability in durabilities:
             for batch in (1, 16, 64, 512):
                 count = min(options.events, batch * 2000)
-                mine, theirs = rivals(
-                    options.runs,
-                    lambda: run(queued(fresh(), count, batch, durability)),  # noqa: B023 - called at once
-                    lambda: plain(fresh(), count, batch, durability),  # noqa: B023 - called at once
-                )
+                work = (count, batch, durability)
+                mine, theirs = rivals(options.runs, partial(through_the_queue, *work), partial(plainly, *work))
                 name = f"durability={durability}, batch {batch}"
                 print(f"{name:34}{count / mine:10,.0f}{count / theirs:10,.0f}{theirs / mine:8.2f}")
 
