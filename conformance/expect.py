@@ -17,6 +17,10 @@ Partition = tuple[str, int]
 """Topic and number."""
 
 
+TICK_SECONDS = 0.4
+"""Timers of a busy broker are late, never early: what must last a second may last this much longer."""
+
+
 class Differs(Exception):
     """The broker did something else than Kafka does; the text says what was expected and what came."""
 
@@ -41,6 +45,13 @@ def that(fact: bool, what_is_wrong: str) -> None:
     """Differs with these words unless the fact holds."""
     if not fact:
         raise Differs(what_is_wrong)
+
+
+def took(what: str, seconds: float, at_least: float, at_most: float) -> None:
+    """A duration between two bounds, where a busy machine may be late."""
+    that(
+        at_least - 0.05 <= seconds <= at_most + 10 * TICK_SECONDS, f"{what} took {seconds:.2f} s, not {at_least:.2f} s"
+    )
 
 
 def expect(answer: Structure, error: int | None = None, **fields: object) -> None:

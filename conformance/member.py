@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from regroup.conformance.connection import CLIENT_ID
 from regroup.conformance.expect import Partition
-from regroup.conformance.story import REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_MS, TWO_ASSIGNORS, Story, Waiting
+from regroup.conformance.story import REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_MS, TWO_ASSIGNORS, Story
+from regroup.conformance.waiting import Waiting
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.group import (
     HeartbeatRequest,

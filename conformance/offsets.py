@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from regroup.conformance.expect import NO_OFFSET, NotObservable, Offset, Partition, every_partition, offsets_in, same
 from regroup.conformance.member import Member, offset_topics
-from regroup.conformance.story import Story, Waiting
+from regroup.conformance.story import Story
 from regroup.conformance.target import RETRIABLE
+from regroup.conformance.waiting import Waiting
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse
 from regroup.protocol.messages.offsets import (
@@ -165,17 +166,7 @@ class Producer:
             generation_id=generation if generation is not None else member.generation if member else -1,
             member_id=member_id if member_id is not None else member.id if member else "",
             group_instance_id=member.instance if member else None,
-            topics=[
-                TxnOffsetCommitRequestTopic(
-                    name=name,
-                    partitions=[
-                        TxnOffsetCommitRequestPartition(partition_index=number, committed_offset=offset)
-                        for (topic, number), offset in offsets.items()
-                        if topic == name
-                    ],
-                )
-                for name in dict.fromkeys(topic for topic, _ in offsets)
-            ],
+            topics=_txn_topics(offsets),
         )
         return self.story.ask(request, TxnOffsetCommitResponse, version=version, speaker=self.name)
 
@@ -201,6 +192,14 @@ class Producer:
             same("EndTxnResponse.error_code", E.NONE, answer.error_code)
 
         await self.story.until(ended)
+
+
+def _txn_topics(offsets: Mapping[Partition, int]) -> list[TxnOffsetCommitRequestTopic]:
+    topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+    for (topic, number), offset in offsets.items():
+        row = TxnOffsetCommitRequestPartition(partition_index=number, committed_offset=offset)
+        topics.setdefault(topic, []).append(row)
+    return [TxnOffsetCommitRequestTopic(name=name, partitions=rows) for name, rows in topics.items()]
 
 
 def offset(committed: int, leader_epoch: int = -1, metadata: str | None = "", error: int = 0) -> Offset:

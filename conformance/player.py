@@ -10,8 +10,9 @@ from regroup.conformance.expect import Differs
 from regroup.conformance.member import Member, leave
 from regroup.conformance.offsets import fetches, forgets
 from regroup.conformance.seen import OF_MOVE, Names, Seen, given_id
-from regroup.conformance.story import Story, Waiting
+from regroup.conformance.story import Story
 from regroup.conformance.target import FOO, PARTITIONS, Target
+from regroup.conformance.waiting import Waiting
 from regroup.protocol.messages.describe import DeleteGroupsRequest, DeleteGroupsResponse
 from regroup.protocol.messages.group import JoinGroupResponse, MemberIdentity
 

@@ -4,56 +4,43 @@ The generations that are named here are Kafka's. They are checked in stories of 
 a broker that counts otherwise shall fail there, and not everywhere.
 """
 
+from typing import TypedDict, Unpack
+
 from regroup.conformance.expect import expect, same
 from regroup.conformance.member import Member, Protocols, share_out
-from regroup.conformance.story import REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_MS, TWO_ASSIGNORS, Story, Waiting
+from regroup.conformance.story import REBALANCE_TIMEOUT_MS, Story
+from regroup.conformance.waiting import Waiting
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.group import JoinGroupResponse
 
 NAMES = ("anna", "ben", "carla", "dora", "emil", "frida", "gustav", "hanna", "ivo", "jana", "karl", "lena")
 
 
-async def awaiting_sync_alone(
-    tell: Story,
-    *,
-    instance: str | None = None,
-    session_timeout_ms: int = SESSION_TIMEOUT_MS,
-    rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS,
-    protocols: Protocols = TWO_ASSIGNORS,
-    protocol_type: str = "consumer",
-) -> Member:
+class About(TypedDict, total=False):
+    """What a member may have that is not as usual."""
+
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: Protocols
+
+
+class AboutOne(About, total=False):
+    """The same, of one who is alone."""
+
+    instance: str | None
+    protocol_type: str
+
+
+async def awaiting_sync_alone(tell: Story, **about: Unpack[AboutOne]) -> Member:
     """Anna joins a new group and leads generation 1; nobody has sent SyncGroup."""
-    anna = Member(
-        tell,
-        "anna",
-        instance=instance,
-        session_timeout_ms=session_timeout_ms,
-        rebalance_timeout_ms=rebalance_timeout_ms,
-        protocols=protocols,
-        protocol_type=protocol_type,
-    )
+    anna = Member(tell, "anna", **about)
     expect(await anna.joins(), error=E.NONE, leader=anna.id)
     return anna
 
 
-async def alone(
-    tell: Story,
-    *,
-    instance: str | None = None,
-    session_timeout_ms: int = SESSION_TIMEOUT_MS,
-    rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS,
-    protocols: Protocols = TWO_ASSIGNORS,
-    protocol_type: str = "consumer",
-) -> Member:
+async def alone(tell: Story, **about: Unpack[AboutOne]) -> Member:
     """Anna is the only member and the leader of a stable group, generation 1."""
-    anna = await awaiting_sync_alone(
-        tell,
-        instance=instance,
-        session_timeout_ms=session_timeout_ms,
-        rebalance_timeout_ms=rebalance_timeout_ms,
-        protocols=protocols,
-        protocol_type=protocol_type,
-    )
+    anna = await awaiting_sync_alone(tell, **about)
     await share_out(anna)
     return anna
 
@@ -66,34 +53,14 @@ async def left_behind(tell: Story) -> Member:
     return anna
 
 
-async def awaiting_sync(
-    tell: Story,
-    *,
-    size: int = 2,
-    static: bool = False,
-    session_timeout_ms: int = SESSION_TIMEOUT_MS,
-    rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS,
-    protocols: Protocols = TWO_ASSIGNORS,
-) -> list[Member]:
+async def awaiting_sync(tell: Story, *, size: int = 2, static: bool = False, **about: Unpack[About]) -> list[Member]:
     """Members in generation 2, Anna leads; nobody has sent SyncGroup. Instances, if static, are `i-` and the name."""
-    anna = await alone(
-        tell,
-        instance="i-anna" if static else None,
-        session_timeout_ms=session_timeout_ms,
-        rebalance_timeout_ms=rebalance_timeout_ms,
-        protocols=protocols,
-    )
-    others = [
-        Member(
-            tell,
-            name,
-            instance=f"i-{name}" if static else None,
-            session_timeout_ms=session_timeout_ms,
-            rebalance_timeout_ms=rebalance_timeout_ms,
-            protocols=protocols,
-        )
-        for name in NAMES[1:size]
-    ]
+
+    def instance(name: str) -> str | None:
+        return f"i-{name}" if static else None
+
+    anna = await alone(tell, instance=instance("anna"), **about)
+    others = [Member(tell, name, instance=instance(name), **about) for name in NAMES[1:size]]
     waiting = [await each.knocks() for each in others]
     expect(await anna.asks_to_join(), error=E.NONE, leader=anna.id)
     for each in waiting:
@@ -101,24 +68,9 @@ async def awaiting_sync(
     return [anna, *others]
 
 
-async def stable(
-    tell: Story,
-    *,
-    size: int = 2,
-    static: bool = False,
-    session_timeout_ms: int = SESSION_TIMEOUT_MS,
-    rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS,
-    protocols: Protocols = TWO_ASSIGNORS,
-) -> list[Member]:
+async def stable(tell: Story, *, size: int = 2, static: bool = False, **about: Unpack[About]) -> list[Member]:
     """Members in generation 2, Anna leads, everyone has a share."""
-    members = await awaiting_sync(
-        tell,
-        size=size,
-        static=static,
-        session_timeout_ms=session_timeout_ms,
-        rebalance_timeout_ms=rebalance_timeout_ms,
-        protocols=protocols,
-    )
+    members = await awaiting_sync(tell, size=size, static=static, **about)
     await share_out(*members)
     return members
 

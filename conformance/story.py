@@ -9,15 +9,15 @@ A request in flight is a `Waiting`: `await` gives its answer, `is_parked()` hold
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine
 from itertools import count
-from typing import Any, Generic
+from typing import Any
 
-from regroup.conformance.connection import CLIENT_ID, Answer, Connection, ConnectionLost, answer_as, api_name
+from regroup.conformance.connection import CLIENT_ID, Answer, Connection, ConnectionLost
 from regroup.conformance.expect import Differs, NotObservable, that
 from regroup.conformance.routes import Routes
 from regroup.conformance.target import BAR, Address, Target, VersionNotSpoken
+from regroup.conformance.waiting import PATIENCE_SECONDS, Exchange, Waiting
 from regroup.protocol.apis import APIS
 from regroup.protocol.consumer_protocol import Subscription, encode_subscription
 from regroup.protocol.exceptions import ProtocolError
@@ -27,99 +27,7 @@ from regroup.protocol.messages.describe import DescribedGroup, DescribeGroupsReq
 SESSION_TIMEOUT_MS = 10_000
 REBALANCE_TIMEOUT_MS = 60_000
 
-GRACE_SECONDS = 0.15
-"""How long silence must last to count as silence. Too short can only let a fault pass, never invent one."""
-
 POLL_SECONDS = 0.03
-PATIENCE_SECONDS = 20.0
-"""How long a story waits for something that should come by itself."""
-
-
-@dataclass
-class Exchange:
-    """One request and what became of it, for the transcript. Moments are seconds since the story began."""
-
-    speaker: str
-    request: Message
-    version: int
-    at: float
-    answer: Message | None = None
-    answered_at: float | None = None
-    failure: str | None = None
-
-
-class Waiting(Generic[Answer]):
-    """A request on its way."""
-
-    def __init__(self, story: "Story", kind: type[Answer], task: "asyncio.Task[Message]", exchange: Exchange) -> None:
-        self._story = story
-        self._kind = kind
-        self._task = task
-        self._exchange = exchange
-
-    def __await__(self) -> Generator[Any, None, Answer]:
-        return self._answer(PATIENCE_SECONDS).__await__()
-
-    def then(self, remember: Callable[[Answer], None]) -> "Waiting[Answer]":
-        """Let the member take over what the answer tells, as soon as it is read."""
-        self._task.add_done_callback(
-            lambda task: remember(answer_as(self._kind, task.result())) if _well(task) else None
-        )
-        return self
-
-    async def within(self, seconds: float) -> Answer:
-        """The answer, which may take this long."""
-        return await self._answer(seconds)
-
-    async def _answer(self, seconds: float) -> Answer:
-        done, _ = await asyncio.wait([self._task], timeout=seconds)
-        if not done:
-            raise Differs(f"{self} was not answered within {seconds:g} s")
-        try:
-            return answer_as(self._kind, self._task.result())
-        except ConnectionLost as error:
-            raise Differs(f"{self}: {error}") from error
-        except ProtocolError as error:
-            raise Differs(f"{self}: the answer cannot be read: {error}") from error
-
-    async def or_lost(self) -> Answer | None:
-        """The answer, or None where the connection was lost before it came."""
-        await asyncio.wait([self._task], timeout=PATIENCE_SECONDS)
-        that(self._task.done(), f"{self} was neither answered nor was its connection closed")
-        return answer_as(self._kind, self._task.result()) if _well(self._task) else None
-
-    async def is_parked(self) -> None:
-        """The broker holds the answer back; and once this is said, it has taken the request in."""
-        await asyncio.wait([self._task], timeout=GRACE_SECONDS)
-        await self._story.state()
-        that(not self._task.done(), f"{self} should wait, and was answered at once")
-
-    def result_or_error(self) -> Answer | BaseException:
-        """The answer that is there, or what became of it instead."""
-        return self._task.exception() or answer_as(self._kind, self._task.result())
-
-    @property
-    def speaker(self) -> str:
-        """Who asked."""
-        return self._exchange.speaker
-
-    @property
-    def answered(self) -> bool:
-        """Whether the answer is there."""
-        return self._task.done()
-
-    @property
-    def took_seconds(self) -> float:
-        """From the request to its answer."""
-        assert self._exchange.answered_at is not None, "no answer yet"
-        return self._exchange.answered_at - self._exchange.at
-
-    def __str__(self) -> str:
-        return f"{self._exchange.speaker}'s {api_name(self._exchange.request)} v{self._exchange.version}"
-
-
-def _well(task: "asyncio.Task[Message]") -> bool:
-    return not task.cancelled() and task.exception() is None
 
 
 class Story:
@@ -156,7 +64,7 @@ class Story:
         exchange = Exchange(speaker, request, spoken, self.now())
         self.exchanges.append(exchange)
         task = self._begin(self._talk(exchange, client_id))
-        return Waiting(self, kind, task, exchange)
+        return Waiting(kind, task, exchange, self.state)
 
     async def _talk(self, exchange: Exchange, client_id: str | None) -> Message:
         try:

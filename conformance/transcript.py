@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from regroup.conformance.connection import api_name
-from regroup.conformance.story import Exchange
+from regroup.conformance.waiting import Exchange
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.group import JoinGroupResponse

@@ -1,15 +1,18 @@
-"""The stories, one file an area; importing this package enters them all."""
+"""The stories, a file or two an area; importing this package enters them all."""
 
 from importlib import import_module
 
-AREAS = (
+FILES = (
     "join",
+    "join_again",
     "sync",
     "heartbeat",
     "leave",
     "static",
     "leader",
+    "initial_delay",
     "timeout",
+    "session",
     "protocol",
     "limits",
     "describe",
@@ -23,5 +26,5 @@ AREAS = (
     "recovery",
 )
 
-for area in AREAS:
-    import_module(f"regroup.conformance.stories.{area}")
+for file in FILES:
+    import_module(f"regroup.conformance.stories.{file}")

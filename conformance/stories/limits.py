@@ -4,7 +4,8 @@ from regroup.conformance.cases import Need, case
 from regroup.conformance.expect import expect, left_with, same
 from regroup.conformance.member import Member, share_out
 from regroup.conformance.scenes import NAMES, awaiting_sync, stable
-from regroup.conformance.story import Story, Waiting
+from regroup.conformance.story import Story
+from regroup.conformance.waiting import Waiting
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.group import JoinGroupResponse
 
