@@ -92,10 +92,9 @@ def test_a_record_that_is_processed_after_its_partition_was_given_up_is_seen() -
     company.tell("anna", PartitionsAssigned((ORDERS_0,)))
     assert list(company.members.reads("anna", ORDERS_0)) == []
     company.tell("anna", PartitionsRevoked((ORDERS_0,)))
-    assert list(company.members.reads("anna", ORDERS_0)) == []
     company.tell("ben", PartitionsAssigned((ORDERS_0,)))
-    [seen] = company.members.reads("anna", ORDERS_0)
-    assert seen.sentence == NO_TWO_READERS
+    assert NO_TWO_READERS in [seen.sentence for seen in company.members.reads("anna", ORDERS_0)]
+    assert list(company.members.reads("ben", ORDERS_0)) == []
 
 
 async def test_a_members_own_ledger_writes_in_the_books_of_its_group() -> None:
