@@ -38,10 +38,10 @@ format: install  ## let the formatter and the linter mend what they can
 	$(BIN)/ruff check --fix .
 
 test: install  ## the tests a newcomer runs: at most six minutes
-	$(BIN)/pytest -q -n auto -m "not slow"
+	$(BIN)/pytest -q -n auto --dist loadgroup -m "not slow"
 
 test-all: install  ## every test, the slow ones too
-	$(BIN)/pytest -q -n auto
+	$(BIN)/pytest -q -n auto --dist loadgroup
 
 conformance: install  ## tell every story to regroup, Apache Kafka, kfake and librdkafka's mock (needs Java, mvn and go)
 	$(BIN)/python tests/conformance/publish.py docs/conformance.md
