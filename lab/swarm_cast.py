@@ -48,9 +48,9 @@ def draw_network(chance: Random) -> NetworkPlan:
 
 
 def draw_workload(chance: Random) -> Workload:
-    """Every fourth run has records, since fetches cost a run most of its time; a few records can be skipped as well
+    """Every sixth run has records, since fetches cost a run most of its time; a few records can be skipped as well
     as many."""
-    if chance.random() < 0.75:
+    if chance.random() < 5 / 6:
         return QUIET
     return Workload(
         records_per_s=chance.choice((0.2, 0.5, 1, 2)),
