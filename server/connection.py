@@ -176,14 +176,18 @@ class Connection(asyncio.Protocol):
             self._close(f"API {header.api_key} v{header.api_version} is not served here")
             return
         self._frame = frame
-        exchange = self._current = Exchange(self, header, request)
+        self._hand_over(handler, Exchange(self, header, request))
+
+    def _hand_over(self, handler: Handler, exchange: Exchange) -> None:
+        """One request must not take the process with it, whatever was wrong with it or with us."""
+        self._current = exchange
         try:
             handler(exchange)
         except StoreError as error:
             self.abandon(exchange, f"the store takes nothing: {error}")
         except Exception:
-            # One request must not take the process with it, whatever was wrong with it or with us.
-            log.exception("request failed", connection=self.name, client=self.client_host, api=header.api_key)
+            api = exchange.header.api_key
+            log.exception("request failed", connection=self.name, client=self.client_host, api=api)
             self.abandon(exchange, "the request could not be handled")
 
     def _answer_unknown_api_versions(self, header: RequestHeader) -> None:

@@ -1,5 +1,6 @@
 """What ApiVersions advertises is answered, in every version of it."""
 
+from functools import partial
 from typing import Any
 from uuid import UUID
 from zlib import crc32
@@ -19,58 +20,59 @@ TOPIC_ID = UUID(int=1 << 64 | 2).bytes  # in the first reign the first id is the
 
 def request_of(api_key: int, version: int, batch: bytes) -> Message:
     """A request that the topic `orders` with one partition can serve."""
+    name = APIS[api_key].name
+    makers = (partial(records_request, batch=batch), topics_request, transactions_request, cluster_request)
+    found = [request for make in makers if (request := make(name, version))]
+    assert len(found) == 1, f"no request is known here for API {api_key}"
+    return found[0]
+
+
+def records_request(name: str, version: int, batch: bytes) -> Message | None:
+    """A request for the records of the partition."""
     by_id = {"topic_id": TOPIC_ID}
-    match APIS[api_key].name:
+    match name:
         case "Produce":
-            name: dict[str, Any] = {"name": "orders"} if version < 13 else by_id
+            which: dict[str, Any] = {"name": "orders"} if version < 13 else by_id
             partition = r.PartitionProduceData(index=0, records=batch if version >= 3 else old_message())
             return r.ProduceRequest(
-                acks=1, timeout_ms=100, topic_data=[r.TopicProduceData(**name, partition_data=[partition])]
+                acks=1, timeout_ms=100, topic_data=[r.TopicProduceData(**which, partition_data=[partition])]
             )
         case "Fetch":
-            name = {"topic": "orders"} if version < 13 else by_id
+            which = {"topic": "orders"} if version < 13 else by_id
             wanted = r.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
-            topics = [r.FetchTopic(**name, partitions=[wanted])]
+            topics = [r.FetchTopic(**which, partitions=[wanted])]
             return r.FetchRequest(max_wait_ms=0, min_bytes=1, topics=topics)
         case "ListOffsets":
             wanted = r.ListOffsetsPartition(partition_index=0, timestamp=-1)
             return r.ListOffsetsRequest(topics=[r.ListOffsetsTopic(name="orders", partitions=[wanted])])
-        case "Metadata":
-            return c.MetadataRequest(topics=[c.MetadataRequestTopic(name="orders")])
-        case "FindCoordinator":
-            keys: dict[str, Any] = {"coordinator_keys": ["g"]} if version >= 4 else {"key": "g"}
-            return c.FindCoordinatorRequest(**keys)
-        case "ApiVersions":
-            names = {"client_software_name": "test", "client_software_version": "1.0"}
-            return c.ApiVersionsRequest(**names)
-        case "CreateTopics":
-            topic = t.CreatableTopic(name=f"new-{version}", num_partitions=2, replication_factor=1)
-            return t.CreateTopicsRequest(topics=[topic])
-        case "DeleteTopics":
-            return t.DeleteTopicsRequest(
-                topics=[t.DeleteTopicState(name="orders")] if version >= 6 else [],
-                topic_names=["orders"] if version < 6 else [],
-                timeout_ms=100,
-            )
-        case "DeleteRecords":
-            partition = t.DeleteRecordsPartition(partition_index=0, offset=-1)
-            return t.DeleteRecordsRequest(
-                topics=[t.DeleteRecordsTopic(name="orders", partitions=[partition])], timeout_ms=1
-            )
-        case "InitProducerId":
-            return x.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
         case "OffsetForLeaderEpoch":
             wanted = r.OffsetForLeaderPartition(partition=0, leader_epoch=0)
             return r.OffsetForLeaderEpochRequest(
                 replica_id=-1 if version >= 3 else -2,
                 topics=[r.OffsetForLeaderTopic(topic="orders", partitions=[wanted])],
             )
-        case "AddPartitionsToTxn":
-            return add_partitions_request(version)
-        case "AddOffsetsToTxn":
-            return x.AddOffsetsToTxnRequest(transactional_id="t", producer_id=0, producer_epoch=0, group_id="g")
-        case "EndTxn":
-            return x.EndTxnRequest(transactional_id="t", producer_id=0, producer_epoch=0, committed=False)
+        case "DeleteRecords":
+            partition = t.DeleteRecordsPartition(partition_index=0, offset=-1)
+            return t.DeleteRecordsRequest(
+                topics=[t.DeleteRecordsTopic(name="orders", partitions=[partition])], timeout_ms=1
+            )
+    return None
+
+
+def topics_request(name: str, version: int) -> Message | None:
+    """A request about the topic itself, or its settings."""
+    match name:
+        case "CreateTopics":
+            topic = t.CreatableTopic(name=f"new-{version}", num_partitions=2, replication_factor=1)
+            return t.CreateTopicsRequest(topics=[topic])
+        case "CreatePartitions":
+            return t.CreatePartitionsRequest(topics=[t.CreatePartitionsTopic(name="orders", count=3)], timeout_ms=1)
+        case "DeleteTopics":
+            return t.DeleteTopicsRequest(
+                topics=[t.DeleteTopicState(name="orders")] if version >= 6 else [],
+                topic_names=["orders"] if version < 6 else [],
+                timeout_ms=100,
+            )
         case "DescribeConfigs":
             asked = [t.DescribeConfigsResource(resource_type=kind, resource_name=name) for kind, name in BOTH]
             return t.DescribeConfigsRequest(resources=asked, include_synonyms=version >= 1)
@@ -82,11 +84,37 @@ def request_of(api_key: int, version: int, batch: bytes) -> Message:
             change = t.IncrementalAlterConfigsEntry(name="retention.ms", config_operation=0, value="1")
             changes = t.IncrementalAlterConfigsResource(resource_type=2, resource_name="orders", configs=[change])
             return t.IncrementalAlterConfigsRequest(resources=[changes])
-        case "CreatePartitions":
-            return t.CreatePartitionsRequest(topics=[t.CreatePartitionsTopic(name="orders", count=3)], timeout_ms=1)
+    return None
+
+
+def transactions_request(name: str, version: int) -> Message | None:
+    """A request of a producer that has a transaction."""
+    match name:
+        case "InitProducerId":
+            return x.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+        case "AddPartitionsToTxn":
+            return add_partitions_request(version)
+        case "AddOffsetsToTxn":
+            return x.AddOffsetsToTxnRequest(transactional_id="t", producer_id=0, producer_epoch=0, group_id="g")
+        case "EndTxn":
+            return x.EndTxnRequest(transactional_id="t", producer_id=0, producer_epoch=0, committed=False)
+    return None
+
+
+def cluster_request(name: str, version: int) -> Message | None:
+    """A request about the brokers."""
+    match name:
+        case "Metadata":
+            return c.MetadataRequest(topics=[c.MetadataRequestTopic(name="orders")])
+        case "FindCoordinator":
+            keys: dict[str, Any] = {"coordinator_keys": ["g"]} if version >= 4 else {"key": "g"}
+            return c.FindCoordinatorRequest(**keys)
+        case "ApiVersions":
+            names = {"client_software_name": "test", "client_software_version": "1.0"}
+            return c.ApiVersionsRequest(**names)
         case "DescribeCluster":
             return c.DescribeClusterRequest(include_cluster_authorized_operations=True)
-    raise AssertionError(f"no request is known here for API {api_key}")
+    return None
 
 
 BOTH = [(2, "orders"), (4, "0")]
