@@ -26,7 +26,16 @@ LINE = "{:<20}{:<10}{:<8}{:>10}{:>12}{:>8}"
 def java(shapes: list[str]) -> list[tuple[str, str, str, float]]:
     """Assignor, shape, phase and microseconds of each."""
     with tempfile.TemporaryDirectory() as jars:
-        fetch = ["mvn", "-q", "-B", "-Dstyle.color=never", "-f", POM, "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
+        fetch = [
+            "mvn",
+            "-q",
+            "-B",
+            "-Dstyle.color=never",
+            "-f",
+            POM,
+            "dependency:copy-dependencies",
+            f"-DoutputDirectory={jars}",
+        ]
         subprocess.run(fetch, check=True, stdout=subprocess.DEVNULL)
         command = ["java", "-cp", f"{jars}/*", HERE / "WarmAssignors.java", *shapes]
         printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
