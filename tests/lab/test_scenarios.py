@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from regroup.lab.checks import is_expectation
+from regroup.lab.expectations import AtLeastRebalances
+from regroup.lab.plan import Happening
 from regroup.lab.scenario_list import find_plan, scenario, scenario_names, scenario_text
 from regroup.lab.story_files import UnreadableStory, read_plan, write_plan
 from regroup.lab.world import play
@@ -28,6 +31,18 @@ def test_a_scenario_explains_itself_and_expects_something(name: str) -> None:
     assert plan.title
     assert any(is_expectation(happening.step) for happening in plan.happenings)
     assert read_plan(write_plan(plan)) == plan
+
+
+def waiting() -> list[str]:
+    return [name for name in scenario_names() if any(each.when.after for each in scenario(name).happenings)]
+
+
+@pytest.mark.parametrize("name", waiting())
+def test_whatever_a_scenario_waits_for_comes_true(name: str) -> None:
+    plan = scenario(name)
+    always_true = AtLeastRebalances(0)
+    reached = [Happening(each.when, always_true) for each in plan.happenings if each.when.after]
+    assert not play(replace(plan, happenings=(*plan.happenings, *reached)), judge=False).failed
 
 
 def test_eager_members_pause_for_longer_than_cooperative_ones() -> None:
