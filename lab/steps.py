@@ -232,37 +232,14 @@ class TopicVanishes(Sentence, frozen=True):
     topic: str
 
 
-Happens = (
-    Joins
-    | Leaves
-    | Crashes
-    | Pauses
-    | Restarts
-    | RestartsAsStranger
-    | AsksForRebalance
-    | TurnsZombie
-    | CutOff
-    | NoLongerHears
-    | SlowNetwork
-    | ConnectionsReset
-    | RequestLost
-    | AnswerLost
-    | BrokerStops
-    | BrokersCrash
-    | PowerFails
-    | ClockJumps
-    | DiskFull
-    | DiskFails
-    | SlowDisk
-    | SlowLog
-    | LogRefuses
-    | TopicAppears
-    | TopicGrows
-    | TopicVanishes
-)
-Step = Happens | Expectation
+OfMembers = Joins | Leaves | Crashes | Pauses | Restarts | RestartsAsStranger | TurnsZombie
+OfTheNetwork = CutOff | NoLongerHears | SlowNetwork | ConnectionsReset | RequestLost | AnswerLost
+OfBrokers = BrokerStops | BrokersCrash | PowerFails | ClockJumps
+OfTheDisk = DiskFull | DiskFails | SlowDisk | SlowLog | LogRefuses
+OfTopics = TopicAppears | TopicGrows | TopicVanishes
+Step = OfMembers | OfTheNetwork | OfBrokers | OfTheDisk | OfTopics | Expectation
 
-KINDS: Final[tuple[type[Sentence], ...]] = get_args(Step)
+KINDS: Final[tuple[type[Step], ...]] = get_args(Step)
 """Every kind of step, in the order of this file."""
 
 
@@ -273,8 +250,7 @@ def parse_step(text: str) -> Step:
         for form in forms_of(kind):
             values = form.read(sentence)
             if values is not None:
-                step: Step = kind(**values)  # type: ignore[assignment]  # KINDS are the members of the union
-                return step
+                return kind(**values)
     known = [form for kind in KINDS for form in forms_of(kind)]
     raise ValueError(f"there is no such sentence: {text!r}; did you mean for example {nearest(sentence, known)!r}?")
 

@@ -128,9 +128,12 @@ class Story:
     def network(self, *, latency: str, jitter: str = "0ms") -> None:
         self._set(network=NetworkPlan(parse_duration_ms(latency), parse_duration_ms(jitter)))
 
-    def workload(self, **options: float) -> None:
-        """Records flow from the start, by the fields of `Workload`."""
-        self._set(workload=Workload(**options))  # type: ignore[arg-type]  # each field has a number of its own kind
+    def workload(
+        self, *, records_per_s: float, keys: int = 0, process_ms: float = 0.0, max_poll_records: int = 500
+    ) -> None:
+        """Records flow from the start; the fields are those of `Workload`."""
+        workload = Workload(records_per_s, keys, process_ms=process_ms, max_poll_records=max_poll_records)
+        self._set(workload=workload)
 
     def ends(self, *, faults_at: str, well_within: str | None = None) -> None:
         """When faults end, and how long the groups then have until they are well again."""

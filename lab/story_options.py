@@ -49,7 +49,7 @@ def write_options(value: Any, *, all_of_them: bool = False) -> dict[str, Any]:
     """The fields that do not have their defaults, as they are written; structs inside as mappings of their own."""
     defaults = {} if all_of_them else _defaults(type(value))
     return {
-        key_of(name): _write(name, getattr(value, name))
+        key_of(name): _write(name, getattr(value, name), all_of_them)
         for name in get_type_hints(type(value))
         if name not in defaults or getattr(value, name) != defaults[name]
     }
@@ -76,9 +76,9 @@ def unknown(kind: str, word: object, known: list[str]) -> str:
     return f"there is no {kind} {word!r}; {hint}"
 
 
-def _write(name: str, value: Any) -> Any:
+def _write(name: str, value: Any, all_of_them: bool) -> Any:
     if isinstance(value, msgspec.Struct) or is_dataclass(value):
-        return write_options(value)
+        return write_options(value, all_of_them=all_of_them)
     if name.endswith("_ms"):
         return time_text(int(value)) if value == int(value) else f"{value!r}ms"
     if isinstance(value, Mapping):

@@ -98,6 +98,7 @@ def test_the_description_names_every_option_and_every_happening() -> None:
         assert all(f"  {name}: " in told for name in plan.members)
         assert all(setting in told for setting in plan.settings)
         assert all(topic in told for topic in plan.topics)
+        assert all(f"{option} " in told for option in ("latency", "jitter", "records per s", "process"))
 
 
 def test_whoever_spoils_an_assignment_is_not_well_behaved_and_is_said_to_be() -> None:
