@@ -25,7 +25,7 @@ class Timers:
         self._next_deadline = next_deadline
         self._passed = passed
         self._now = now
-        self._set: dict[str, tuple[int, asyncio.TimerHandle]] = {}
+        self._set: dict[str, asyncio.TimerHandle] = {}
         self._changed: dict[str, None] = {}
         self._looking: asyncio.Handle | None = None
 
@@ -37,7 +37,7 @@ class Timers:
 
     def stop(self) -> None:
         """Forget every timer."""
-        for _, handle in self._set.values():
+        for handle in self._set.values():
             handle.cancel()
         self._set.clear()
         self._changed.clear()
@@ -49,15 +49,17 @@ class Timers:
             self._arm(name)
 
     def _arm(self, name: str) -> None:
+        """A timer that rings in time stays. When it rings is asked of the loop, since the clock may have jumped."""
         deadline = self._next_deadline(name)
-        present = self._set.get(name)
-        if deadline is None or (present and present[0] <= deadline.at_ms):
+        if deadline is None:
+            return
+        loop, present = asyncio.get_running_loop(), self._set.get(name)
+        due_s = loop.time() + max(deadline.at_ms - self._now(), TICK_MS) / 1000
+        if present and present.when() <= due_s + TICK_MS / 1000:
             return
         if present:
-            present[1].cancel()
-        delay_ms = max(deadline.at_ms - self._now(), TICK_MS)
-        handle = asyncio.get_running_loop().call_later(delay_ms / 1000, self._fire, name)
-        self._set[name] = (deadline.at_ms, handle)
+            present.cancel()
+        self._set[name] = loop.call_at(due_s, self._fire, name)
 
     def _fire(self, name: str) -> None:
         self._set.pop(name, None)

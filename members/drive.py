@@ -282,9 +282,13 @@ class Member:
             return
         if self._zombie is None:
             self._step(PollReturned())
-        self._alarms.after(self._workload.process_ms * len(batch), lambda: self._worked(batch))
+        reader = self._reader
+        self._alarms.after(self._workload.process_ms * len(batch), lambda: self._worked(batch, reader))
 
-    def _worked(self, batch: Sequence[Fetched]) -> None:
+    def _worked(self, batch: Sequence[Fetched], reader: Reader) -> None:
+        """What a process that has died since was working on is nobody's work."""
+        if reader is not self._reader:
+            return
         self._application.worked(batch, self._alarms.now_ms() + self._epoch_ms)
         self._poll()
         if self._zombie is not None:

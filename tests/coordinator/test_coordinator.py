@@ -216,6 +216,23 @@ async def test_without_an_initial_delay_the_answer_still_comes_by_the_timer() ->
     desk.coordinator.stop()
 
 
+async def test_a_clock_that_jumps_ahead_does_not_delay_what_begins_afterwards(desk: Desk) -> None:
+    ahead_ms = 0
+    now = desk.now
+    desk.now = lambda: now() + ahead_ms
+    desk.coordinator = GroupCoordinator(desk.journal, settings=SETTINGS, now=desk.now)
+    await desk.coordinator.start()
+    desk.asks(desk.join("ben", can_be_asked_to_return=True))
+    await turns()
+    ahead_ms = 9_000
+    answer = desk.asks(desk.join("anna"))
+    await asyncio.sleep(3.1)
+    assert desk.coordinator.group("payments").reserved_ids == {}
+    await asyncio.sleep(3.1)
+    assert answer.message.generation_id == 1
+    desk.coordinator.stop()
+
+
 async def test_heartbeats_hold_the_expulsion_back(desk: Desk) -> None:
     await desk.stable("anna")
     for _ in range(20):

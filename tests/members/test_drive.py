@@ -226,6 +226,23 @@ def test_a_static_member_that_restarts_in_time_finds_its_partitions_and_a_strang
     under_virtual_clock(story)
 
 
+def test_what_a_process_was_working_on_dies_with_it() -> None:
+    async def story() -> None:
+        async with company(partitions=1) as gathered:
+            workload = Workload(records_per_s=10, process_ms=5_000, max_poll_records=1)
+            producer = Producer(gathered.transport("producer"), "orders", workload, draw=0, now_ms=now_ms)
+            producer.start()
+            anna = gathered.add("anna", "restart:1s@20s", workload=workload)
+            await asyncio.sleep(20)
+            before = anna.view.processed
+            await asyncio.sleep(10)
+            assert anna.view.phase is Phase.PREPARING
+            assert anna.view.processed == before
+            producer.close()
+
+    under_virtual_clock(story)
+
+
 def test_a_zombie_is_told_that_its_time_is_over() -> None:
     async def story() -> None:
         async with company() as gathered:
