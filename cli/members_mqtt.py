@@ -14,7 +14,7 @@ from regroup.members.drive import Member
 from regroup.members.habits import Habit, Kind
 from regroup.members.mqtt import MqttTransport
 from regroup.members.mqtt_control import Command, RemoteControl, Word
-from regroup.members.mqtt_link import MqttLink
+from regroup.members.mqtt_link import MqttLink, cancelled
 from regroup.members.mqtt_topics import Topics
 
 
@@ -79,8 +79,7 @@ class OverMqtt:
 
     async def close(self) -> None:
         if self._control is not None:
-            self._control.cancel()
-            await asyncio.gather(self._control, return_exceptions=True)
+            await cancelled(self._control)
 
 
 def _new() -> str:

@@ -18,7 +18,7 @@ from typing import Final
 import aiomqtt
 
 from regroup.members.mqtt_address import MqttAccess, MqttAddress
-from regroup.members.mqtt_link import MqttLink, Outbox, together
+from regroup.members.mqtt_link import MqttLink, Outbox, cancelled, together
 from regroup.members.mqtt_topics import Topics
 from regroup.members.steps import Address
 from regroup.members.tcp import TcpTransport
@@ -70,9 +70,7 @@ class MqttTransport(TcpTransport):
             with suppress(aiomqtt.MqttError, TimeoutError):
                 async with asyncio.timeout(GOODBYE_S):
                     await self._client.publish(self._presence_topic, self._presence("left"), qos=1)
-        self._running.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._running
+        await cancelled(self._running)
 
     def crash(self) -> None:
         """Break the connection without a goodbye, as the death of the process would: the last will follows.
@@ -124,7 +122,7 @@ class MqttTransport(TcpTransport):
             state = json.loads(payload).get("state")
         except (ValueError, AttributeError):
             return
-        self._hang_up_all("the coordinator is gone")
+        self._hang_up_all("the coordinator was started again" if state == "here" else "the coordinator is gone")
         if state == "here":
             self._ready.set()
         else:

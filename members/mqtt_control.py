@@ -2,7 +2,7 @@
 
     crash       falls silent for ever, and its connection breaks
     pause 20s   falls silent for so long (20 s unless told), then goes on
-    slow 5s     from now on it is so late (5 s unless told) when a rebalance asks for it; slow 0s ends that
+    slow 5s     from now on it is so late (5 s unless told) when a rebalance asks for it; slow 1ms ends that
     leave       leaves politely
     rejoin      comes back, after it crashed or left
 
@@ -63,8 +63,8 @@ def parse_command(payload: bytes) -> Command:
             raise ValueError(f"{word} takes no time; known are {KNOWN}")
         return Command(word)
     milliseconds = parse_duration_ms(match[2].replace(" ", "")) if match[2] else USUAL_MS[word]
-    if word is Word.PAUSE and milliseconds == 0:
-        raise ValueError("a pause takes some time, for example pause 20s")
+    if milliseconds == 0:
+        raise ValueError(f"{word} takes some time, for example {word} 20s")
     return Command(word, milliseconds)
 
 

@@ -32,6 +32,7 @@ IN_FLIGHT: Final = 32
 MOST_INCOMING: Final = 20_000
 """Messages that may wait to be looked at; what comes beyond them is lost, as with a broker whose queue is full."""
 SAY_GOODBYE_S: Final = 1.0
+CANCEL_AGAIN_S: Final = 1.5
 
 Session: TypeAlias = Callable[[aiomqtt.Client], Awaitable[object]]
 
@@ -158,6 +159,19 @@ async def _leave(client: aiomqtt.Client) -> None:
             pass
 
 
+async def cancelled(*tasks: "asyncio.Future[Any]") -> None:
+    """Cancel tasks, and wait until they have ended; what they raise is not told."""
+    waiting = set(tasks)
+    while waiting:
+        for task in waiting:
+            task.cancel()
+        # Before Python 3.12 a wait_for may swallow a cancellation, so once is not always enough.
+        done, waiting = await asyncio.wait(waiting, timeout=CANCEL_AGAIN_S)
+        for task in done:
+            if not task.cancelled():
+                task.exception()
+
+
 async def together(*parts: Coroutine[Any, Any, object]) -> None:
     """Run them side by side until the first ends; the others are cancelled, and what it raised is raised."""
     tasks = [asyncio.ensure_future(part) for part in parts]
@@ -166,9 +180,7 @@ async def together(*parts: Coroutine[Any, Any, object]) -> None:
         for task in done:
             task.result()
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancelled(*tasks)
 
 
 async def publish_all(client: aiomqtt.Client, messages: Iterable[Outgoing]) -> None:

@@ -16,7 +16,7 @@ import structlog
 
 from regroup.coordinator.group import Group
 from regroup.members.mqtt_address import MqttAccess, MqttAddress
-from regroup.members.mqtt_link import MqttLink, Outbox, together
+from regroup.members.mqtt_link import MqttLink, Outbox, cancelled, together
 from regroup.members.mqtt_topics import Topics, decode_level
 from regroup.server.emulator import Emulator
 from regroup.server.mqtt.deaths import Deaths
@@ -86,9 +86,7 @@ class MqttService:
         with suppress(aiomqtt.MqttError, TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
                 await self._say_goodbye()
-        self._running.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._running
+        await cancelled(self._running)
         self._running = None
         with suppress(StoreError):
             await self.feed.keep()

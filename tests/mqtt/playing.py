@@ -13,7 +13,7 @@ import msgspec
 from regroup.coordinator import commands as c
 from regroup.coordinator.settings import Settings
 from regroup.members.mqtt_address import MqttAccess, MqttAddress
-from regroup.members.mqtt_link import MqttLink, together
+from regroup.members.mqtt_link import MqttLink, cancelled, together
 from regroup.members.mqtt_topics import Topics
 from regroup.server.clock import Clock
 from regroup.server.emulator import Emulator
@@ -101,8 +101,7 @@ class Reader:
         try:
             yield self
         finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+            await cancelled(running)
 
     async def _session(self, client: aiomqtt.Client) -> None:
         groups = self._topics.all_groups

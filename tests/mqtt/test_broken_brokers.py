@@ -121,6 +121,7 @@ async def test_two_coordinators_of_one_name_are_told_so(address: MqttAddress) ->
                 await until(lambda: [line for line in lines if "another coordinator" in str(line.get("reason"))])
 
 
+@pytest.mark.slow
 async def test_a_thousand_groups(address: MqttAddress) -> None:
     names = [f"group-{n}" for n in range(1_000)]
     async with Reader(address).listening() as reader, emulating() as emulator, served(emulator, address):
