@@ -14,6 +14,7 @@ from regroup.lab.steps import (
     EVERYBODY,
     THE_BROKERS,
     AnswerLost,
+    AsksForRebalance,
     BrokersCrash,
     BrokerStops,
     ClockJumps,
@@ -120,5 +121,6 @@ FAULTS: Final[dict[str, Callable[[Draw], Step]]] = {
     "a topic appears": lambda draw: TopicAppears(draw.topic(), draw.chance.randint(1, 8)),
     "a topic grows": lambda draw: TopicGrows(draw.topic(), draw.chance.randint(2, 16)),
     "a topic vanishes": lambda draw: TopicVanishes(draw.topic()),
+    "a member asks for a rebalance": lambda draw: AsksForRebalance(draw.member()),
 }
 """By what one would say of a run in which it may happen."""

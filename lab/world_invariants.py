@@ -37,6 +37,7 @@ NO_TWO_READERS = (
     "heard of it."
 )
 ANEW_MEANS_EMPTY = "A member that comes under a new id has given up what it owned under the former one."
+ONLY_ITS_OWN = "A member processes records of partitions that it owns."
 NEVER_AHEAD = "A committed offset never runs ahead of what was processed."
 NONE_SKIPPED = "No record is skipped."
 
@@ -169,10 +170,13 @@ class Members:
     def reads(self, name: str, partition: TopicPartition) -> Iterator[Seen]:
         """It processes a record of this partition."""
         member = self.by_name[name]
-        if partition not in member.owns:
-            for other in self._owners.get((member.group, partition), ()):
-                if self._must_not_read_too(member, self.by_name[other]):
-                    yield Seen(NO_TWO_READERS, f"{name} reads {partition}, which {other} owns now")
+        if partition in member.owns:
+            return
+        if member.behaves:
+            yield Seen(ONLY_ITS_OWN, f"{name} reads {partition}")
+        for other in self._owners.get((member.group, partition), ()):
+            if self._must_not_read_too(member, self.by_name[other]):
+                yield Seen(NO_TWO_READERS, f"{name} reads {partition}, which {other} owns now")
 
     def is_gone(self, name: str, at_ms: int) -> None:
         """It crashed, or began anew: it reads nothing any more."""

@@ -16,6 +16,7 @@ from regroup.lab.world import play
 
 MOST_SEEDS: Final = 200
 MOST_RUNS: Final = 150
+PATIENT: Final = {"session_timeout_ms": 60_000, "heartbeat_interval_ms": 3_000, "max_poll_interval_ms": 10_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,14 @@ def _count(number: int, what: str) -> str:
 def draw_small(seed: int) -> Plan:
     """A swarm of small groups whose leaders deal soundly, since the others rebalance without end and are judged less.
 
-    Most runs are short; every third is long, and has no records, since those cost most.
+    Most runs are short. Every third is long, and has no records, since those cost most. In every fifth, sessions
+    outlast rebalances: then a group goes on without members that it still has.
     """
     is_long = seed % 3 == 0
     plan = draw_plan(seed, most_members=4, for_ms=TEN_MINUTES_MS if is_long else 120_000)
     members = {name: replace(each, habits=tuple(filter(is_sound, each.habits))) for name, each in plan.members.items()}
+    if seed % 5 == 0:
+        members = {name: replace(each, **PATIENT) for name, each in members.items()}
     return replace(plan, members=members, workload=QUIET if is_long else plan.workload)
 
 

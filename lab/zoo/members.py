@@ -30,11 +30,11 @@ def member_commits_what_it_fetched() -> Planted:
 
 
 @bug
-def member_begins_at_the_end() -> Planted:
-    """A member reads new partitions from their end, not from where the group stands."""
+def member_begins_one_too_far() -> Planted:
+    """A member takes the committed offset for that of the last record, and reads on behind it."""
 
     def read_from(reader: Reader, offsets: Mapping[TopicPartition, int | None]) -> None:
-        right(reader, dict.fromkeys(offsets))
+        right(reader, {each: None if offset is None else offset + 1 for each, offset in offsets.items()})
 
     right = Reader.read_from
     return instead_of(Reader, "read_from", read_from)

@@ -34,18 +34,6 @@ def former_generation_may_commit() -> Planted:
 
 
 @bug
-def commit_is_taken_while_syncing() -> Planted:
-    """In the sync phase, when the shares are not known, a commit is accepted."""
-
-    def refuse_commit(group: Group, command: CommitOffsets) -> ErrorCode | None:
-        refused = right(group, command)
-        return None if refused is ErrorCode.REBALANCE_IN_PROGRESS else refused
-
-    right = offsets.refuse_commit
-    return instead_of(offsets, "refuse_commit", refuse_commit)
-
-
-@bug
 def commit_keeps_one_partition() -> Planted:
     """Of the partitions of one commit only the last is kept; all are acknowledged."""
 

@@ -39,7 +39,7 @@ def a_partition_is_given_up() -> Any:
     return list(reader._positions)
 
 
-@scene(members.member_begins_at_the_end, right={FIRST: 10}, wrong={})
+@scene(members.member_begins_one_too_far, right={FIRST: 10}, wrong={FIRST: 11})
 def a_partition_is_new() -> Any:
     reader = Reader(Silence(), ConsumerSettings(group_id="payments"), application())
     reader._retry = object()  # nobody is waiting: there is no loop

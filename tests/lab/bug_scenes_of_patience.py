@@ -144,12 +144,6 @@ def somebody_commits_for_an_older_generation() -> Any:
     return ben.commits(generation_id=1).codes["foo", 0]
 
 
-@scene(offsets.commit_is_taken_while_syncing, right=E.REBALANCE_IN_PROGRESS, wrong=E.NONE)
-def somebody_commits_in_the_sync_phase() -> Any:
-    _, ben = Story().completing("anna", "ben")
-    return ben.commits().codes["foo", 0]
-
-
 @scene(offsets.commit_keeps_one_partition, right=[100, 200], wrong=[None, 200])
 def two_partitions_are_committed() -> Any:
     story = Story()

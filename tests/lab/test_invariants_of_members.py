@@ -8,6 +8,7 @@ from regroup.lab.world_invariants import (
     NEVER_AHEAD,
     NO_TWO_READERS,
     NONE_SKIPPED,
+    ONLY_ITS_OWN,
     Members,
 )
 from regroup.members.steps import (
@@ -95,6 +96,15 @@ def test_a_record_that_is_processed_after_its_partition_was_given_up_is_seen() -
     company.tell("ben", PartitionsAssigned((ORDERS_0,)))
     assert NO_TWO_READERS in [seen.sentence for seen in company.members.reads("anna", ORDERS_0)]
     assert list(company.members.reads("ben", ORDERS_0)) == []
+
+
+def test_a_well_behaved_member_of_whatever_protocol_processes_only_what_it_owns() -> None:
+    company = Company("range")
+    company.tell("anna", PartitionsAssigned((ORDERS_0,)))
+    company.members.by_name["ben"].behaves = False
+    assert list(company.members.reads("anna", ORDERS_0)) == list(company.members.reads("ben", ORDERS_0)) == []
+    company.tell("anna", PartitionsLost((ORDERS_0,)))
+    assert [seen.sentence for seen in company.members.reads("anna", ORDERS_0)] == [ONLY_ITS_OWN]
 
 
 async def test_a_members_own_ledger_writes_in_the_books_of_its_group() -> None:

@@ -1,6 +1,6 @@
 """Does the lab find anything? Each bug of the zoo is planted, hunted through a bounded number of seeds, and shrunk.
 
-    pytest tests/lab/test_zoo.py -s        after how many seeds each was found, and how small its scenario is
+pytest tests/lab/test_zoo.py -s        after how many seeds each was found, and how small its scenario is
 """
 
 import pytest
