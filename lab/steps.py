@@ -232,7 +232,7 @@ class TopicVanishes(Sentence, frozen=True):
     topic: str
 
 
-OfMembers = Joins | Leaves | Crashes | Pauses | Restarts | RestartsAsStranger | TurnsZombie
+OfMembers = Joins | Leaves | AsksForRebalance | Crashes | Pauses | Restarts | RestartsAsStranger | TurnsZombie
 OfTheNetwork = CutOff | NoLongerHears | SlowNetwork | ConnectionsReset | RequestLost | AnswerLost
 OfBrokers = BrokerStops | BrokersCrash | PowerFails | ClockJumps
 OfTheDisk = DiskFull | DiskFails | SlowDisk | SlowLog | LogRefuses

@@ -26,6 +26,9 @@ class MemberSubject(_Subject):
     def leaves(self) -> None:
         self._happens(s.Leaves(self._name))
 
+    def asks_for_a_rebalance(self) -> None:
+        self._happens(s.AsksForRebalance(self._name))
+
     def crashes(self) -> None:
         self._happens(s.Crashes(self._name))
 

@@ -69,7 +69,14 @@ def everything_that_can_be_said() -> Story:
     tell = Story()
     now = tell.at("1s")
     anna = now.member("anna")
-    for say in (anna.joins, anna.leaves, anna.crashes, anna.turns_into_a_zombie, anna.loses_connections):
+    for say in (
+        anna.joins,
+        anna.leaves,
+        anna.crashes,
+        anna.turns_into_a_zombie,
+        anna.loses_connections,
+        anna.asks_for_a_rebalance,
+    ):
         say()
     anna.pauses("1s")
     anna.restarts("1s")
