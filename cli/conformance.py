@@ -91,9 +91,14 @@ async def _compare(args: argparse.Namespace) -> int:
         if args.against == OURS:
             set_up_log("error", "text")
             steered = await stack.enter_async_context(steered_emulator(one.settings))
-        address = steered.address if steered else args.against
         outcomes = await duels(
-            one, await Target.learn(address), args.seeds, uuid.uuid4().hex[:8], guide=steered, at_once=args.courses
+            one,
+            await Target.learn(steered.address if steered else args.against),
+            args.seeds,
+            uuid.uuid4().hex[:8],
+            guide=steered,
+            at_once=args.courses,
+            slot_ms=args.slot,
         )
     told = comparison(args.bootstrap, args.against, _now(), one.settings, outcomes)
     print(*told_as_text(told), sep="\n")

@@ -6,6 +6,7 @@ from pathlib import Path
 import regroup.conformance.stories  # noqa: F401  # enters the stories
 from regroup.cli.serve import address
 from regroup.conformance.cases import CASES
+from regroup.conformance.chance import SLOT_MS
 from regroup.conformance.duel import AT_ONCE as COURSES_AT_ONCE
 from regroup.conformance.runner import AT_ONCE
 
@@ -77,6 +78,13 @@ def _add_comparison(group: "argparse._ArgumentGroup") -> None:
         type=_count,
         default=COURSES_AT_ONCE,
         help="so many side by side (default: %(default)s)",
+    )
+    add(
+        "--slot",
+        metavar="MS",
+        type=_count,
+        default=SLOT_MS,
+        help="milliseconds from move to move; more where the machine is busy (default: %(default)s)",
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from regroup.conformance.chance import SLOT_MS, Course, course
-from regroup.conformance.player import LATE_SECONDS, Guide, Player, Slot
+from regroup.conformance.player import Guide, Player, Slot
 from regroup.conformance.target import Target
 
 TRIES = 4
@@ -119,7 +119,7 @@ async def _played_once(
         mine = await first.play(played)
         second = Player(other, f"{group}-other", guide, next_leaders(mine))
         theirs = await second.play(played, before=mine)
-    late = max(first.late_seconds, second.late_seconds) > LATE_SECONDS
+    late = first.is_late or second.is_late
     for number, (this, that) in enumerate(zip(mine, theirs, strict=False)):  # the second may have stopped
         if this != that:
             return Difference(played, number, this, that, late)
@@ -154,13 +154,14 @@ async def duels(
     *,
     guide: Guide | None = None,
     at_once: int = AT_ONCE,
+    slot_ms: int = SLOT_MS,
 ) -> list[DuelOutcome]:
     """A duel for each seed, many side by side, out of step so that not all move in the same moment."""
     slots = asyncio.Semaphore(at_once)
 
     async def fought(number: int, seed: int) -> DuelOutcome:
         async with slots:
-            await asyncio.sleep(number % at_once / at_once * SLOT_MS / 1000)
-            return await duel(one, other, course(seed), label, guide=guide)
+            await asyncio.sleep(number % at_once / at_once * slot_ms / 1000)
+            return await duel(one, other, course(seed, slot_ms), label, guide=guide)
 
     return await asyncio.gather(*(fought(number, seed) for number, seed in enumerate(seeds)))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from regroup.conformance.chance import PROTOCOLS, SLOT_MS, Actor, Course, Kind, Move
+from regroup.conformance.chance import PROTOCOLS, Actor, Course, Kind, Move
 from regroup.conformance.expect import Differs
 from regroup.conformance.member import Member, leave
 from regroup.conformance.offsets import fetches, forgets
@@ -16,13 +16,11 @@ from regroup.conformance.waiting import Waiting
 from regroup.protocol.messages.describe import DeleteGroupsRequest, DeleteGroupsResponse
 from regroup.protocol.messages.group import JoinGroupResponse, MemberIdentity
 
-SLOT_SECONDS = SLOT_MS / 1000
-
 LOOKED_AT = 0.45
 """This far into a slot its answers are there, and no timeout has ended yet."""
 
-LATE_SECONDS = 0.06
-"""Who is later than this with a move or with an answer may be on the wrong side of a timeout."""
+LATE = 0.2
+"""Who is later with a move or an answer than this part of a slot may be on the wrong side of a timeout."""
 
 
 class Guide(Protocol):
@@ -51,25 +49,27 @@ class Player:
         self._names = Names(group)
         self._waiting: dict[int, Waiting[Any]] = {}
         self._members: list[Member] = []
-        self.late_seconds = 0.0
-        """The worst that happened: of sending a request, or of seeing what came of it."""
+        self.is_late = False
+        """Some request was sent late, or what came of it was seen late."""
 
     async def play(self, played: Course, before: Sequence[Slot] = ()) -> list[Slot]:
         """What was to be seen, slot by slot. It ends where it no longer is what another player saw `before`."""
         self._members = [self._member(each) for each in played.actors]
         slots: list[Slot] = []
-        begun = asyncio.get_running_loop().time()
+        slot = played.slot_ms / 1000
+        starts = asyncio.get_running_loop().time()
         try:
             for number, move in enumerate(played.moves):
-                await self._sleep_until(begun + number * SLOT_SECONDS)
+                await self._sleep_until(starts, slot)
                 if (asked := self._asked(number, move)) is not None:
                     self._waiting[number] = asked
-                await self._sleep_until(begun + (number + LOOKED_AT) * SLOT_SECONDS)
+                await self._sleep_until(starts + LOOKED_AT * slot, slot)
                 slots.append(await self._look(number, move))
-                self._note_lateness(begun + (number + LOOKED_AT) * SLOT_SECONDS)
+                self._note_lateness(starts + LOOKED_AT * slot, slot)
                 if before and slots[number] != before[number]:
                     break
                 self._hint(number + 1)
+                starts += slot
         finally:
             await self._story.close()
         return slots
@@ -83,12 +83,12 @@ class Player:
             rebalance_timeout_ms=actor.rebalance_timeout_ms,
         )
 
-    async def _sleep_until(self, moment: float) -> None:
+    async def _sleep_until(self, moment: float, slot: float) -> None:
         await asyncio.sleep(moment - asyncio.get_running_loop().time())
-        self._note_lateness(moment)
+        self._note_lateness(moment, slot)
 
-    def _note_lateness(self, moment: float) -> None:
-        self.late_seconds = max(self.late_seconds, asyncio.get_running_loop().time() - moment)
+    def _note_lateness(self, moment: float, slot: float) -> None:
+        self.is_late |= asyncio.get_running_loop().time() - moment > LATE * slot
 
     def _hint(self, slot: int) -> None:
         """Whoever shall lead next is known by name before it is needed: it has joined in an earlier slot."""

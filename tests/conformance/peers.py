@@ -36,11 +36,11 @@ FORGETFUL = {
 """Groups and offsets go soon; it would take the groups of other stories too."""
 
 NARROW = {
-    "group.initial.rebalance.delay.ms": "1450",
+    "group.initial.rebalance.delay.ms": "2415",
     "group.min.session.timeout.ms": "100",
     "group.max.size": "3",
 }
-"""For random courses: one member too many, and a first rebalance that waits, to end late in a slot."""
+"""For random courses: one member too many, and a first rebalance that waits, to end late in a slot of half a second."""
 
 KFAKE = "github.com/twmb/franz-go/pkg/kfake@latest"
 # The newest kfake may need a newer franz-go than it says.

@@ -35,6 +35,9 @@ MOCK_NEWEST = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "LeaveGroup": 3}
 # Its own: nothing can be set from outside.
 MOCK_TOLD = {"group.initial.rebalance.delay.ms": "3000", "group.min.session.timeout.ms": "6000"}
 
+SLOT_MS = 500
+"""From move to move of a random course: three Java processes and a test run may be going on beside it."""
+
 Broker = ApacheKafka | Regroup
 
 INTRODUCTION = """
@@ -42,7 +45,8 @@ INTRODUCTION = """
 
 What Apache Kafka's coordinator of classic groups does, behaviour by behaviour, and who else does it. Each row is a
 short exchange over the wire, told by `regroup conformance --bootstrap HOST:PORT` to any address that speaks Kafka;
-`regroup conformance --list` shows what each one needs. This page is written by `make conformance`.
+`regroup conformance --list` shows what each one needs. In a cluster the stories go to the coordinators of their groups.
+This page is written by `make conformance`.
 """
 
 
@@ -144,7 +148,7 @@ async def _played(address: str, seeds: Iterable[int]) -> list[DuelOutcome]:
     kafka = await Target.learn(address)
     async with steered_emulator(kafka.settings) as emulator:
         ours = await Target.learn(emulator.address)
-        return await duels(kafka, ours, seeds, uuid.uuid4().hex[:8], guide=emulator)
+        return await duels(kafka, ours, seeds, uuid.uuid4().hex[:8], guide=emulator, slot_ms=SLOT_MS)
 
 
 def _now() -> str:

@@ -1,7 +1,5 @@
 """A course is played as it is written, and what is seen has names in place of ids."""
 
-import pytest
-
 from regroup.cli.steered import steered_emulator
 from regroup.conformance.chance import ENDLESS_MS, Actor, Course, Kind, Move
 from regroup.conformance.duel import next_leaders
@@ -17,7 +15,7 @@ CAST = tuple(Actor(f"actor {number}", None, ENDLESS_MS, ENDLESS_MS) for number i
 TURNS = [(Kind.JOIN, 0), (Kind.SYNC, 0), (Kind.JOIN, 1), (Kind.JOIN, 2), (Kind.JOIN, 0), (Kind.LEAVE, 0)]
 FIRST_LEAVES = Course(0, CAST, tuple(Move(kind, actor, version=3) for kind, actor in TURNS))
 """Three gather; then the leader leaves, and one of the others must follow it."""
-GATHER = Course(0, CAST, FIRST_LEAVES.moves[:4])
+GATHER = Course(0, CAST, FIRST_LEAVES.moves[:4], slot_ms=600)
 COME_BACK = Course(0, CAST, (*FIRST_LEAVES.moves, Move(Kind.JOIN, 1, 3), Move(Kind.JOIN, 2, 3)))
 
 
@@ -31,8 +29,7 @@ async def test_a_broker_that_is_told_who_shall_lead_does_so() -> None:
     assert next_leaders(steered)[5] == "actor 2 of move 3"
 
 
-async def test_who_plays_after_another_stops_where_they_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regroup.conformance.player.SLOT_SECONDS", 0.6)  # nobody is late, even on a busy machine
+async def test_who_plays_after_another_stops_where_they_part() -> None:
     async with steered_emulator(UNDELAYED) as emulator:
         target = await Target.learn(emulator.address)
         before = await Player(target, "before").play(GATHER)
