@@ -66,10 +66,7 @@ def encode_cooperative_sticky_user_data(generation: int) -> bytes:
 
 def decode_cooperative_sticky_user_data(data: bytes) -> int:
     """The generation, or -1 if the bytes cannot be read."""
-    try:
-        return Reader(data, "user data of cooperative-sticky").int32()
-    except MalformedConsumerProtocol:
-        return NO_GENERATION
+    return int.from_bytes(data[:4], "big", signed=True) if len(data) >= 4 else NO_GENERATION
 
 
 class StickyUserDataReader:
