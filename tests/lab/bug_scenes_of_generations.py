@@ -36,7 +36,7 @@ def one_of_two_does_not_offer_range() -> Any:
     return story.group.protocol_name
 
 
-@scene(joining.leader_cannot_ask_for_a_rebalance, right=State.PREPARING, wrong=State.STABLE)
+@scene(joining.stable_group_takes_no_rejoin, right=State.PREPARING, wrong=State.STABLE)
 def a_leader_joins_again() -> Any:
     story = Story()
     anna, _ = story.stable("anna", "ben")
