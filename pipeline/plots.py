@@ -54,7 +54,7 @@ def svg(height: float, inside: str, title: str) -> str:
 
 
 def boxes(rows: Mapping[str, Spread], unit: str, title: str) -> str:
-    """One line each: whiskers from the 5th to the 95th hundredth, a box over the middle half, a stroke at the median."""
+    """One line each: whiskers from the 5th to the 95th hundredth, a box over the middle half, a median."""
     height = ROW * len(rows)
     pixels, marks = scale(max((spread.p95 for spread in rows.values()), default=1.0))
     drawn = [axis(pixels, marks, height, unit)]

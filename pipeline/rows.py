@@ -66,8 +66,9 @@ class AdbcConnection:
         self._error: type[Exception] = Error
         self._plain = PlainConnection(path, address, pragmas)
         self._connection: Any = dbapi.connect(address, autocommit=True)
-        for pragma in pragmas:
-            self._cursor().execute(pragma)
+        with self._cursor() as cursor:
+            for pragma in pragmas:
+                cursor.execute(pragma)
 
     def table(self, statement: str, parameters: Sequence[object], columns: Sequence[Column]) -> pa.Table:
         with self._cursor() as cursor:

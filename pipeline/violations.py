@@ -12,6 +12,7 @@ from pyspark.sql.window import Window
 
 from regroup.coordinator import invariants as i
 from regroup.coordinator.moves import MOVES
+from regroup.pipeline.chronicle import SNAPSHOT
 
 LEGAL: Final = ", ".join(f"'{before} {after}'" for before, targets in MOVES.items() for after in sorted(targets))
 MEMBER_IDS: Final = "transform(members, each -> each.member)"
@@ -72,8 +73,9 @@ def of_numbers(events: DataFrame) -> DataFrame:
     """Numbers within a group, and where they leave one out."""
     in_order = Window.partitionBy("store", "group").orderBy("position")
     numbered = events.where(F.col("group").isNotNull()).select(
-        "store", "group", "position", "number", F.lag("number", 1, 0).over(in_order).alias("last")
+        "store", "group", "position", "type", "number", F.lag("number", 1, 0).over(in_order).alias("last")
     )
-    return numbered.where("number <> last + 1").select(
+    # What stands for a trimmed past may have any number; the next event goes on from there.
+    return numbered.where(f"type <> '{SNAPSHOT}' AND number <> last + 1").select(
         "store", "group", "position", F.lit(i.sentence(i.numbers_have_no_gap)).alias("sentence")
     )

@@ -1,0 +1,42 @@
+"""One Spark session for every test that needs one, on two cores; and histories for it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from regroup.pipeline.session import session
+from regroup.tests.pipeline.histories import crashes_of, write_store
+
+FROM_SPARK = (
+    "ignore:unclosed:ResourceWarning",  # py4j's sockets, which it leaves to the end of the process
+    "ignore:subprocess .* is still running:ResourceWarning",  # the Java process
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with Spark go to one process, and the first has to wait for Java."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.timeout(300))
+            for warning in FROM_SPARK:
+                item.add_marker(pytest.mark.filterwarnings(warning))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    small = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": str(warehouse)}
+    with session("local[2]", settings=small) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two closed stores: crashes among eager members, and among cooperative ones."""
+    folder = tmp_path_factory.mktemp("stores")
+    for seed, assignor in enumerate(("range", "cooperative-sticky")):
+        write_store(folder / f"{assignor}.db", crashes_of(assignor, seed))
+    return folder

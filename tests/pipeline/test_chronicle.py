@@ -1,0 +1,97 @@
+"""One group's history becomes rows: no Spark is needed to see whether they are right."""
+
+from collections import defaultdict
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from regroup.coordinator.evolve import evolve
+from regroup.coordinator.group import Group
+from regroup.coordinator.written import read
+from regroup.pipeline.steps import state_as_json
+from regroup.pipeline.tables import TABLES
+from regroup.storage.records import Record
+from regroup.tests.pipeline.histories import GROUP, crashes_of, rows_of, table
+
+ASSIGNORS = ("range", "cooperative-sticky")
+
+
+def rows(records: tuple[Record, ...], name: str) -> list[dict[str, Any]]:
+    return table(rows_of(records), name)
+
+
+@pytest.mark.parametrize("assignor", ASSIGNORS)
+def test_the_last_state_is_what_the_events_add_up_to(assignor: str) -> None:
+    records = crashes_of(assignor, 1)
+    group = Group(name=GROUP)
+    for record in records:
+        if record.group == GROUP:
+            group = evolve(group, read(record))
+    [told] = rows(records, "groups")
+    assert told["json"] == state_as_json(group)
+    assert told["is_whole"]
+
+
+@pytest.mark.parametrize("assignor", ASSIGNORS)
+def test_at_every_moment_a_partition_has_one_owner_or_a_gap(assignor: str) -> None:
+    told = rows_of(crashes_of(assignor, 2))
+    covered: dict[tuple[Any, Any], list[tuple[int, int]]] = defaultdict(list)
+    for row in [*table(told, "ownership"), *[gap for gap in table(told, "gaps") if gap["why"] != "silence"]]:
+        end: Any = row["to_ms"] or 2**62
+        covered[row["topic"], row["partition"]].append((row["from_ms"], end))  # type: ignore[arg-type]  # both are numbers
+    assert len(covered) == 6
+    for stretches in covered.values():
+        stretches = sorted(each for each in stretches if each[0] < each[1])
+        assert [end for _, end in stretches[:-1]] == [begin for begin, _ in stretches[1:]]
+        assert stretches[-1][1] == 2**62
+
+
+def test_a_crash_is_silence_first_and_then_a_join_phase() -> None:
+    told = rows_of(crashes_of("range", 3, crashes=1))
+    gaps = [row for row in table(told, "gaps") if row["trigger"] == "expelled"]
+    assert {row["why"] for row in gaps} >= {"silence", "join"}
+    [rebalance] = [row for row in table(told, "rebalances") if row["trigger"] == "expelled"]
+    assert rebalance["silence_ms"] == 10_000
+    [life] = [row for row in table(told, "member_lives") if row["end"] == "expelled"]
+    silent = [row for row in gaps if row["why"] == "silence"]
+    assert {(row["from_ms"], row["to_ms"]) for row in silent} == {(life["last_heard_ms"], life["to_ms"])}
+
+
+def test_eager_members_give_up_what_they_get_back_and_cooperative_ones_keep_it() -> None:
+    eager, cooperative = [
+        [
+            row
+            for row in rows(crashes_of(assignor, 4), "rebalances")
+            if row["outcome"] == "completed" and not row["initial"]
+        ]
+        for assignor in ASSIGNORS
+    ]
+    assert all(row["kept"] == 0 for row in eager)
+    assert any(row["given_up_for_nothing"] for row in eager)
+    assert any(row["kept"] for row in cooperative)
+    assert all(row["given_up_for_nothing"] == 0 for row in cooperative)
+
+
+def test_who_came_and_went_adds_up_from_rebalance_to_rebalance() -> None:
+    told = [row for row in rows(crashes_of("range", 5), "rebalances") if row["outcome"] == "completed"]
+    members = 0
+    for row in told:
+        members += row["joined"] - row["left"] - row["expelled"]
+        assert row["members_after"] == members
+
+
+def test_every_row_has_the_columns_of_its_table_and_no_others() -> None:
+    for name, row in rows_of(crashes_of("range", 6)):
+        assert set(row) <= {field.name for field in TABLES[name].fields}, name
+
+
+def test_an_event_that_cannot_be_folded_is_told_and_ends_its_group() -> None:
+    records = list(crashes_of("range", 7))
+    place = next(n for n, record in enumerate(records) if record.type == "generation-started")
+    records[place] = replace(records[place], payload=b'{"at_ms": "soon"}')
+    told = rows_of(records)
+    [fault] = table(told, "faults")
+    assert fault["position"] == records[place].position
+    assert not table(told, "groups")[0]["is_whole"]
+    assert all(row["generation"] == 0 for row in table(told, "steps"))

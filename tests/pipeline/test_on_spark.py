@@ -1,0 +1,245 @@
+"""Stores, streams, tables and campaigns with a real Spark session."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from regroup.coordinator.history import load_groups
+from regroup.coordinator.invariants import numbers_have_no_gap, sentence
+from regroup.coordinator.verification import Verifier
+from regroup.coordinator.written import as_json
+from regroup.lab.world import play
+from regroup.pipeline import bronze, campaign, gold
+from regroup.pipeline.columns import EVENTS
+from regroup.pipeline.report import write_report
+from regroup.storage.inline import open_inline_store
+from regroup.storage.records import Record
+from regroup.tests.pipeline.histories import crashes_of, trim_store, write_store
+
+
+def positions(frame: DataFrame) -> list[tuple[str, int]]:
+    return sorted((Path(row.store).name, row.position) for row in frame.select("store", "position").collect())
+
+
+def wanted(path: Path, *, types: tuple[str, ...] = (), after: int = 0) -> list[tuple[str, int]]:
+    async def read() -> list[tuple[str, int]]:
+        async with await open_inline_store(path, read_only=True) as store:
+            return [(path.name, each.position) async for each in store.read(after=after, types=types or None)]
+
+    return asyncio.run(read())
+
+
+def load(spark: SparkSession, path: object, **options: object) -> DataFrame:
+    reader = spark.read.format("regroup")
+    for name, value in options.items():
+        reader = reader.option(name, str(value))
+    return reader.load(str(path))
+
+
+def test_many_stores_are_one_table(spark: SparkSession, stores: Path) -> None:
+    every = [row for path in sorted(stores.glob("*.db")) for row in wanted(path)]
+    assert positions(load(spark, f"{stores}/*.db", rows_per_split=25)) == sorted(every)
+
+
+def test_filters_as_options_and_pushed_down_leave_the_same(spark: SparkSession, stores: Path) -> None:
+    path = stores / "range.db"
+    types = ("generation-started", "member-expelled")
+    expected = wanted(path, types=types, after=20)
+    assert positions(load(spark, path, type=",".join(types), after=20, group="lab")) == expected
+    pushed = (
+        load(spark, path, pushdown="true")
+        .where("position > 20")
+        .where("type IN ('generation-started', 'member-expelled')")
+    )
+    assert positions(pushed) == expected
+    assert "Filter (" not in pushed._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]  # py4j
+
+
+def test_one_load_may_serve_two_filters_at_once(spark: SparkSession, stores: Path) -> None:
+    """Spark mixes pushed filters up between queries; so nothing is pushed unless it is asked for."""
+    frame = load(spark, stores / "range.db")
+    kinds = ("generation-started", "rebalance-started")
+    first, second = (frame.where(frame.type == kind) for kind in kinds)
+    assert {row.type for row in first.union(second).select("type").distinct().collect()} == set(kinds)
+
+
+def test_a_foreign_file_among_stores_fails_the_job_or_is_skipped(
+    spark: SparkSession, stores: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(stores, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "foreign.db").write_text("not a store, but long enough to have a header if it were one " * 3)
+    with pytest.raises(PySparkException, match=r"foreign\.db is not a store"):
+        load(spark, f"{tmp_path}/*.db").count()
+    assert load(spark, f"{tmp_path}/*.db", on_error="skip").count() == load(spark, f"{stores}/*.db").count()
+
+
+def test_a_stream_goes_on_after_a_restart_without_loss_or_repetition(spark: SparkSession, tmp_path: Path) -> None:
+    records, path = crashes_of("range", 9), tmp_path / "live.db"
+    for count in (40, len(records)):
+        done = len(wanted(path)) if path.exists() else 0
+        append(path, records[done:count])
+        stream = spark.readStream.format("regroup").option("rows_per_batch", 30).load(str(path))
+        query = (
+            stream.writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / "out"))
+        )
+        query.awaitTermination()
+        assert positions(spark.read.parquet(str(tmp_path / "out"))) == wanted(path)
+
+
+def append(path: Path, records: tuple[Record, ...]) -> None:
+    write_store(path, records)
+
+
+@pytest.fixture(scope="module")
+def built(spark: SparkSession, stores: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both stores taken in, one of them trimmed before, and every table."""
+    folder = tmp_path_factory.mktemp("built")
+    shutil.copytree(stores, folder / "runs")
+    trim_store(folder / "runs" / "range.db", before=30)
+    bronze.ingest(spark, f"{folder}/runs/*.db", folder / "out")
+    gold.build(spark, folder / "out")
+    return folder
+
+
+def test_every_group_ends_as_regroup_replay_says(spark: SparkSession, built: Path) -> None:
+    told = {
+        (row.store, row.group): json.loads(row.json) for row in gold.table(spark, built / "out", "groups").collect()
+    }
+
+    async def replayed(path: Path) -> Iterator[tuple[tuple[str, str], object]]:
+        async with await open_inline_store(path, read_only=True) as store:
+            groups = await load_groups(store)
+        return iter([((bronze.name_of(str(path)), name), as_json(group)) for name, group in groups.items()])
+
+    expected = {
+        key: json.loads(json.dumps(state))
+        for path in built.glob("runs/*.db")
+        for key, state in asyncio.run(replayed(path))
+    }
+    assert told == expected
+    assert len(told) == 2
+
+
+def test_sound_histories_violate_nothing(spark: SparkSession, built: Path) -> None:
+    assert gold.table(spark, built / "out", "violations").count() == 0
+
+
+def test_taking_the_same_stores_in_twice_changes_nothing_and_growth_is_added(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    records, out = crashes_of("range", 11), tmp_path / "out"
+    append(tmp_path / "a.db", records[:50])
+    assert bronze.ingest(spark, f"{tmp_path}/*.db", out).events == 50
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+    assert bronze.ingest(spark, f"{tmp_path}/*.db", out).events == 0
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()} == before
+    append(tmp_path / "a.db", records[50:])
+    assert bronze.ingest(spark, f"{tmp_path}/*.db", out).events == len(records) - 50
+    assert [position for _, position in positions(bronze.events(spark, out))] == list(range(1, len(records) + 1))
+    (tmp_path / "a.db").unlink()
+    append(tmp_path / "a.db", crashes_of("range", 12))
+    with pytest.raises(bronze.StoreReplaced, match="Give it another name"):
+        bronze.ingest(spark, f"{tmp_path}/*.db", out)
+
+
+def test_the_invariants_in_sql_say_what_the_verifier_says(spark: SparkSession, tmp_path: Path) -> None:
+    runs = {f"run-{number}": tampered(crashes_of("range", 20), number) for number in range(6)}
+    rows = [
+        (name, *(text(getattr(record, column)) for column in spark.createDataFrame([], EVENTS).columns[1:]))
+        for name, records in runs.items()
+        for record in records
+    ]
+    gold.build(spark, tmp_path, spark.createDataFrame(rows, EVENTS))
+    told = {(row.store, row.position, row.sentence) for row in gold.table(spark, tmp_path, "violations").collect()}
+    expected = {(name, *fault) for name, records in runs.items() for fault in first_faults(records)}
+    assert told == expected
+    assert len({sentence for _, _, sentence in told}) >= 4
+
+
+def text(value: object) -> object:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+SPOILT = (
+    "generation-started",
+    "leader-elected",
+    "assignment-committed",
+    "member-joined",
+    "group-stored",
+    "member-left",
+)
+
+
+def tampered(records: tuple[Record, ...], number: int) -> list[Record]:
+    """Six ways to change a history, one for each number: another generation, no payload, or an event is missing."""
+    places = [place for place, each in enumerate(records) if each.type == SPOILT[number]]
+    changed, place = list(records), places[-1] if places else len(records) - 5
+    if number == 0:
+        payload = json.loads(changed[place].payload) | {"generation": 99, "leader": "nobody"}
+        changed[place] = replace(changed[place], payload=json.dumps(payload).encode())
+    elif number == 3:
+        changed[place] = replace(changed[place], payload=b"{}")
+    else:
+        del changed[place]
+    return changed
+
+
+def first_faults(records: list[Record]) -> Iterator[tuple[int, str]]:
+    """What the coordinator's own verifier finds, up to the first event that cannot be folded.
+
+    It says of every event behind a gap that its number is wrong; in SQL the gap is told once.
+    """
+    verifier, gap_was_told = Verifier(), False
+    for record in records:
+        for fault in verifier.faults_of(record):
+            if fault.sentence.startswith("The event is number"):
+                if not gap_was_told:
+                    yield record.position, sentence(numbers_have_no_gap)
+                gap_was_told = True
+                continue
+            yield fault.position, fault.sentence
+            if fault.sentence.startswith("The event cannot be folded"):
+                return
+    for fault in verifier.faults_at_the_end():
+        yield fault.position, fault.sentence
+
+
+def test_a_campaign_goes_on_where_it_stopped_and_its_report_stands_alone(spark: SparkSession, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "question: Does it end?\nscenario: crashes\nseeds: 11\ngrid: {assignor: [range, cooperative-sticky]}\n"
+        "fixed: {members: 2, partitions: 3, crashes: 1, session_timeout_ms: 6000}\n"
+    )
+    asked, out = campaign.read_campaign(plan), tmp_path / "out"
+    assert campaign.run_campaign(spark, asked, out) == 22
+    first = (out / "events" / "chunk-00000000.parquet").read_bytes()
+    (out / "runs" / "chunk-00000000.parquet").unlink()
+    assert campaign.run_campaign(spark, asked, out) == campaign.RUNS_PER_CHUNK
+    assert (out / "events" / "chunk-00000000.parquet").read_bytes() == first
+    assert campaign.run_campaign(spark, asked, out) == 0
+    gold.build(spark, out, campaign.events(spark, out))
+    judged = {row.store: len(row.broken) for row in campaign.runs(spark, out).collect()}
+    assert len(judged) == 22
+    assert gold.table(spark, out, "violations").count() == sum(judged.values()) == 0
+    page = write_report(spark, out, plan="plan.yaml").read_text()
+    assert page.count("<svg") >= 6
+    assert "http" not in page
+    assert f"--only &#x27;{asked.runs[0].name.rpartition(',')[0]}" in page
+
+
+def test_a_run_of_a_campaign_is_found_and_played_again_by_its_name(tmp_path: Path) -> None:
+    asked = campaign.Campaign("?", "crashes", 3, {"members": [2], "crashes": [1]}, {"partitions": 2})
+    run = campaign.find(asked, "members=2,crashes=1,seed=2")
+    assert play(asked.plan(run)).records == play(asked.plan(run)).records
+    with pytest.raises(campaign.BadCampaign, match="no run"):
+        campaign.find(asked, "members=3,crashes=1,seed=2")
