@@ -159,7 +159,7 @@ async def lag(folder: Path, address: MqttAddress, seconds: float) -> list[float]
             durable_ns[position] = time.time_ns()
             await asyncio.sleep(1 / LAG_RATE)
         received_ns: dict[int, int] = {}
-        while not (line := (await lines.readline()).split())[0] == b"done":
+        while (line := (await lines.readline()).split())[0] != b"done":
             received_ns.update(dict.fromkeys(map(int, line[1:]), int(line[0])))
         await service.stop()
     return [(received_ns[position] - at_ns) / 1e6 for position, at_ns in durable_ns.items() if position in received_ns]

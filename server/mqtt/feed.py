@@ -27,7 +27,12 @@ KEEP_EVERY_S: Final = 1.0
 """How old the kept position may be: so much is told twice after the coordinator's sudden death."""
 STORE_PAUSE_S: Final = 0.5
 """Between two tries to read a store that has failed."""
-LONGEST_REST_S: Final = 0.05
+STATES_EVERY_S: Final = 0.2
+"""Summaries come no more often than that, whatever happens to a group."""
+FEW: Final = 20
+"""Where no more events than these came while some were published, the coordinator has time to spare."""
+REST: Final = 3
+LONGEST_REST_S: Final = 0.25
 KEPT_AS: Final = "mqtt-feed"
 
 
@@ -45,7 +50,7 @@ class Feed:
         self._progress = asyncio.Event()
         self._awaited = 0
         self._kept = 0
-        self._kept_at_s = float("-inf")
+        self._kept_at_s = self._stated_at_s = float("-inf")
         self.position = 0
         """The last that the broker has acknowledged."""
         self.again = Again(topics, self._news.set, refuse)
@@ -68,7 +73,7 @@ class Feed:
     async def run(self, client: aiomqtt.Client) -> None:
         """Until the connection is lost."""
         while True:
-            began_s = asyncio.get_running_loop().time()
+            began_s, began_at = asyncio.get_running_loop().time(), self._journal.last_position
             self._news.clear()
             try:
                 is_idle = await self._round(client)
@@ -78,9 +83,10 @@ class Feed:
             except StoreError:
                 await asyncio.sleep(STORE_PAUSE_S)
             else:
-                # As much rest as work: the coordinator shares this thread, and what comes meanwhile goes together.
-                worked_s = asyncio.get_running_loop().time() - began_s
-                await asyncio.sleep(min(worked_s, LONGEST_REST_S))
+                if self._journal.last_position - began_at > FEW:
+                    # The coordinator is at work in this thread, and what comes meanwhile will go together.
+                    worked_s = asyncio.get_running_loop().time() - began_s
+                    await asyncio.sleep(min(worked_s * REST, LONGEST_REST_S))
                 if is_idle:
                     await self._wait()
 
@@ -92,10 +98,9 @@ class Feed:
             self.position = records[-1].position
             self._progress.set()
         is_behind = len(records) == MOST_AT_ONCE
-        is_time = self._is_time_to_keep()
-        if is_time or not is_behind:
+        if self._is_time(self._stated_at_s, STATES_EVERY_S):
             await self._publish_states(client)
-        if is_time:
+        if self.position != self._kept and self._is_time(self._kept_at_s, KEEP_EVERY_S):
             await self.keep()
         if self.again.is_wanted:
             await publish_all(client, await self.again.portion(self._journal.store, self.position))
@@ -115,6 +120,8 @@ class Feed:
 
     async def _publish_states(self, client: aiomqtt.Client) -> None:
         states = self._summaries.due(self.position)
+        if states:
+            self._stated_at_s = asyncio.get_running_loop().time()
         try:
             topics = ((self._topics.group(group, "state"), payload) for group, payload in states.items())
             await publish_all(client, (Outgoing(topic, payload, retain=True) for topic, payload in topics))
@@ -122,8 +129,8 @@ class Feed:
             self._summaries.changed(states)
             raise
 
-    def _is_time_to_keep(self) -> bool:
-        return self.position != self._kept and asyncio.get_running_loop().time() - self._kept_at_s >= KEEP_EVERY_S
+    def _is_time(self, last_s: float, every_s: float) -> bool:
+        return asyncio.get_running_loop().time() - last_s >= every_s
 
     async def keep(self) -> None:
         """Remember what was acknowledged. StoreError."""
@@ -134,12 +141,13 @@ class Feed:
             self._kept = position
 
     async def _wait(self) -> None:
-        """For the next durable event, for a request, or until the position has to be kept."""
+        """For the next durable event, for a request, or until a summary is due or the position has to be kept."""
         if self._awaited <= self.position:
             self._awaited = self.position + 1
             self._journal.when_durable(self._awaited, self._news.set, self._lost)
         with suppress(TimeoutError):
-            async with asyncio.timeout(None if self.position == self._kept else KEEP_EVERY_S):
+            is_later = KEEP_EVERY_S if self.position != self._kept else None
+            async with asyncio.timeout(STATES_EVERY_S if self._summaries.are_pending else is_later):
                 await self._news.wait()
 
     def _lost(self) -> None:

@@ -67,6 +67,11 @@ class Summaries:
         self._changed.update(dict.fromkeys(self._held))
         self._held = {}
 
+    @property
+    def are_pending(self) -> bool:
+        """Something is to be said, now or later."""
+        return bool(self._changed or self._held)
+
     def due(self, position: int) -> dict[str, bytes]:
         """Payloads by group, now that the feed has told everything up to `position`. Empty for one that is gone."""
         shown: dict[str, Group] = {}
