@@ -26,6 +26,8 @@ from regroup.server.mqtt.routing import broker_for, row_of
 from regroup.server.mqtt.visitor import Visitor
 
 MOST_VISITORS: Final = 10_000
+LONGEST_NAME: Final = 249
+"""Characters of a client's name, and of an incarnation: both end up in the group's events."""
 MOST_FRAME_BYTES: Final = 4 * 1024 * 1024
 """Of one message from afar. MQTT itself would take 256 MB."""
 MOST_WAITING_BYTES: Final = 64 * 1024 * 1024
@@ -107,6 +109,9 @@ class Gateway:
         if current is not None and current.incarnation == incarnation:
             return current
         if incarnation in self._ended.get(name, ()):
+            return None
+        if not 0 < len(name) <= LONGEST_NAME or not 0 < len(incarnation) <= LONGEST_NAME:
+            self._refuse(f"a member's name and incarnation have 1 to {LONGEST_NAME} characters")
             return None
         if current is not None:
             self._dismiss(current)

@@ -178,3 +178,10 @@ async def test_a_storm_of_incarnations_leaves_little_behind(door: Door) -> None:
         door.ask(ApiVersionsRequest(), 0, incarnation=str(number))
     assert len(door.gateway._visitors) == 1
     assert len(door.gateway._ended["anna"]) == ENDED_INCARNATIONS
+
+
+@pytest.mark.parametrize(("name", "incarnation"), [("", "1"), ("anna", ""), ("a" * 250, "1"), ("anna", "1" * 250)])
+async def test_a_name_that_is_none_or_too_long_is_refused(door: Door, name: str, incarnation: str) -> None:
+    door.ask(ApiVersionsRequest(), 0, name=name, incarnation=incarnation)
+    assert not door.outbox.sent
+    assert len(door.refusals) == 1
