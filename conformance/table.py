@@ -61,6 +61,11 @@ def _failures(reports: Sequence[Report]) -> Iterator[str]:
         yield from (f"- `{each.behaviour}`: {_plain(each.reason)}" for each in failed)
         if not failed:
             yield "Nothing."
+        again = [each for each in report.verdicts if each.outcome is Outcome.PASSED and each.reason]
+        if again:
+            names = ", ".join(f"`{each.behaviour}`" for each in again)
+            yield ""
+            yield f"Passed only when they were told again, beside fewer others: {names}"
     yield ""
 
 

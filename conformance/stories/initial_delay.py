@@ -79,7 +79,7 @@ async def delay_is_waited_out(tell: Story) -> None:
 )
 async def expiry_of_an_id_ends_the_delay(tell: Story) -> None:
     """When the last pending id expires, the initial delay ends for those who have joined."""
-    short = max(300, tell.setting("group.min.session.timeout.ms"))
+    short = max(600, tell.setting("group.min.session.timeout.ms"))
     that(short < tell.initial_delay_ms / 2, f"a session of {short} ms does not end within the initial delay")
     await Member(tell, "ben", session_timeout_ms=short).gets_an_id()
     waiting = Member(tell, "anna").asks_to_join(version=3)

@@ -140,6 +140,30 @@ async def test_all_stories_that_need_a_restart_share_one() -> None:
     assert restarts == [1]
 
 
+async def test_a_story_that_failed_is_told_again_and_says_what_was_wrong_at_first() -> None:
+    tellings = []
+
+    async def late_at_first(tell: Story) -> None:
+        tellings.append(tell.group)
+        if len(tellings) == 1:
+            raise Differs("the session was over too soon")
+
+    came = await verdict({}, story_about(late_at_first))
+    assert (came.outcome, came.reason) == (Outcome.PASSED, "when told again; at first the session was over too soon")
+    assert tellings == ["test.story-test", "test.story-test-again"]
+
+
+async def test_a_story_that_fails_again_shows_its_first_exchange() -> None:
+    tellings = []
+
+    async def never(tell: Story) -> None:
+        tellings.append(tell.group)
+        raise Differs(f"wrong for the {len(tellings)}. time")
+
+    assert (await verdict({}, story_about(never))).reason == "wrong for the 1. time"
+    assert len(tellings) == 2
+
+
 async def test_without_a_way_to_restart_such_a_story_is_not_observable() -> None:
     came = await verdict({}, story_about(lambda tell: tell.coordinator_restarts(), restarts=True))
     assert came.outcome is Outcome.NOT_OBSERVABLE
