@@ -13,10 +13,12 @@ from regroup.lab.shrink import Fails, shrink
 from regroup.lab.swarm import TEN_MINUTES_MS, draw_plan
 from regroup.lab.trial import Finding, fails_with, try_seed
 from regroup.lab.world import play
+from regroup.members.workload import Workload
 
 MOST_SEEDS: Final = 200
 MOST_RUNS: Final = 150
 PATIENT: Final = {"session_timeout_ms": 60_000, "heartbeat_interval_ms": 3_000, "max_poll_interval_ms": 10_000}
+FEW_RECORDS: Final = Workload(records_per_s=0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +52,19 @@ def draw_small(seed: int) -> Plan:
     """A swarm of small groups whose leaders deal soundly, since the others rebalance without end and are judged less.
 
     Most runs are short. Every third is long, and has no records, since those cost most. In every fifth, sessions
-    outlast rebalances: then a group goes on without members that it still has.
+    outlast rebalances, so that a group goes on without members that it still has; in half of these everybody is
+    static, and there are records to commit.
     """
     is_long = seed % 3 == 0
     plan = draw_plan(seed, most_members=4, for_ms=TEN_MINUTES_MS if is_long else 120_000)
     members = {name: replace(each, habits=tuple(filter(is_sound, each.habits))) for name, each in plan.members.items()}
+    workload = QUIET if is_long else plan.workload
     if seed % 5 == 0:
         members = {name: replace(each, **PATIENT) for name, each in members.items()}
-    return replace(plan, members=members, workload=QUIET if is_long else plan.workload)
+    if seed % 10 == 5:
+        members = {name: replace(each, instance_id=f"{name}-1") for name, each in members.items()}
+        workload = FEW_RECORDS
+    return replace(plan, members=members, workload=workload)
 
 
 def is_sound(habit: str) -> bool:
