@@ -24,7 +24,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Final
 
 from rich.console import Console
@@ -33,20 +32,16 @@ from rich.live import Live
 from regroup.assignors.interface import AssignorError
 from regroup.assignors.registry import assignor_named
 from regroup.cli import members_mqtt
+from regroup.cli.members_company import Company, Plan
 from regroup.cli.members_mqtt import OverMqtt
-from regroup.cli.members_table import line_about, table
-from regroup.members.drive import Member
+from regroup.cli.members_table import table
 from regroup.members.habits import Habit, parse_duration_ms, parse_habit
 from regroup.members.happenings import Subscribe
-from regroup.members.mqtt import MqttTransport
-from regroup.members.producing import Producer
 from regroup.members.settings import ConsumerSettings
-from regroup.members.steps import Change, ConsumerError, JoinedGroup
-from regroup.members.tcp import TcpTransport, parse_bootstrap
-from regroup.members.workload import Ledger, Workload
+from regroup.members.tcp import parse_bootstrap
+from regroup.members.workload import Workload
 
 REFRESH_S: Final = 0.25
-CLOSE_PATIENCE_S: Final = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -135,17 +130,6 @@ def _numbered_habit(text: str) -> tuple[int | None, Habit]:
     return (None if number == "all" else int(number)), parse_habit(habit)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What was asked for, checked."""
-
-    args: argparse.Namespace
-    settings: tuple[ConsumerSettings, ...]
-    habits: tuple[tuple[Habit, ...], ...]
-    subscription: Subscribe
-    workload: Workload
-
-
 def plan_of(args: argparse.Namespace) -> Plan:
     """Check what was typed; ValueError for what does not fit together."""
     for number, habit in args.habits:
@@ -178,91 +162,6 @@ def plan_of(args: argparse.Namespace) -> Plan:
     return Plan(args, settings, habits, Subscribe(tuple(args.topic), args.topic_pattern), workload)
 
 
-@dataclass(slots=True)
-class _Company:
-    """All members of one run, with what they need."""
-
-    plan: Plan
-    console: Console
-    epoch_ms: int
-    mqtt: OverMqtt | None = None
-    members: list[Member] = field(default_factory=list)
-    transports: list[TcpTransport] = field(default_factory=list)
-    producers: list[Producer] = field(default_factory=list)
-    somebody_joined: bool = False
-    ledger: Ledger = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.ledger = Ledger(self.plan.workload.late_after_ms)
-        for place, (settings, habits) in enumerate(zip(self.plan.settings, self.plan.habits, strict=True)):
-            self.transports.append(self._transport(settings.client_id, place))
-            self.members.append(self._member(place, habits))
-        if self.plan.workload.records_per_s:
-            for draw, topic in enumerate(self.plan.subscription.topics):
-                transport = self._transport("regroup-producer")
-                self.transports.append(transport)
-                self.producers.append(Producer(transport, topic, self.plan.workload, draw=draw, now_ms=self.now_ms))
-
-    def _member(self, place: int, habits: tuple[Habit, ...] = ()) -> Member:
-        transport = self.transports[place]
-        return Member(
-            str(place + 1),
-            self.plan.settings[place],
-            transport,
-            self.plan.subscription,
-            habits=habits,
-            workload=self.plan.workload,
-            ledger=self.ledger,
-            observe=self._observe,
-            dies=lambda name: transport.crash() if isinstance(transport, MqttTransport) else None,
-            epoch_ms=self.epoch_ms,
-        )
-
-    def begin_anew(self, place: int) -> None:
-        """A new member in place of one that is gone."""
-        self.members[place] = self._member(place)
-        self.members[place].start()
-
-    def now_ms(self) -> int:
-        return int(asyncio.get_running_loop().time() * 1000) + self.epoch_ms
-
-    def _transport(self, client_id: str, place: int | None = None) -> TcpTransport:
-        """That of a member has its place; a producer has none."""
-        if self.mqtt is not None:
-            return self.mqtt.transport(client_id, place)
-        return TcpTransport(self.plan.args.bootstrap, client_id=client_id)
-
-    def _observe(self, name: str, happening: Change | ConsumerError) -> None:
-        self.somebody_joined |= isinstance(happening, JoinedGroup)
-        line = line_about(happening)
-        if line and not self.console.is_terminal:
-            self.console.print(f"{time.strftime('%H:%M:%S')} member {name} {line}", soft_wrap=True, highlight=False)
-
-    def start(self) -> None:
-        loop = asyncio.get_running_loop()
-        for place, member in enumerate(self.members):
-            loop.call_later(place * self.plan.args.every / 1000, member.start)
-        for producer in self.producers:
-            producer.start()
-        if self.mqtt is not None:
-            self.mqtt.open_control(self)
-
-    async def close(self) -> None:
-        for producer in self.producers:
-            producer.close()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_PATIENCE_S):
-                await asyncio.gather(*(member.close() for member in self.members))
-        await asyncio.gather(*(transport.close() for transport in self.transports))
-        if self.mqtt is not None:
-            await self.mqtt.close()
-
-    @property
-    def is_over(self) -> bool:
-        """Members under remote control may be called back, so that is never the end."""
-        return all(member.is_over for member in self.members) and not self.plan.args.mqtt_control
-
-
 async def _until_signal(plan: Plan, mqtt: OverMqtt | None) -> int:
     stop = asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
@@ -288,7 +187,7 @@ async def run_members(plan: Plan, stop: asyncio.Event, mqtt: OverMqtt | None = N
     """Run until `stop`, the end of the time, or of the last member; the exit code is returned."""
     loop = asyncio.get_running_loop()
     console = _Console(stop)
-    company = _Company(plan, console, int(time.time() * 1000 - loop.time() * 1000), mqtt)
+    company = Company(plan, console, int(time.time() * 1000 - loop.time() * 1000), mqtt)
     if plan.args.for_ms is not None:
         loop.call_later(plan.args.for_ms / 1000, stop.set)
     company.start()
@@ -302,7 +201,7 @@ async def run_members(plan: Plan, stop: asyncio.Event, mqtt: OverMqtt | None = N
     return 1 if any(view.condition == "failed" for view in views) else 0
 
 
-async def _watch(company: _Company, stop: asyncio.Event) -> None:
+async def _watch(company: Company, stop: asyncio.Event) -> None:
     """Redraw the table on a terminal; elsewhere the members' lines say everything."""
     if not company.console.is_terminal:
         while not stop.is_set() and not company.is_over:
@@ -321,7 +220,7 @@ async def _pause(stop: asyncio.Event) -> None:
             await stop.wait()
 
 
-def _print_summary(console: Console, company: _Company) -> None:
+def _print_summary(console: Console, company: Company) -> None:
     tally = company.ledger.tally
     written = sum(producer.written for producer in company.producers)
     refused = sum(producer.refused for producer in company.producers)
@@ -334,7 +233,7 @@ def _print_summary(console: Console, company: _Company) -> None:
         )
 
 
-def _why_nobody_joined(company: _Company) -> str:
+def _why_nobody_joined(company: Company) -> str:
     reasons = dict.fromkeys(
         reason
         for reason in (
