@@ -85,7 +85,7 @@ class MqttLink:
                     self._well()
                     await session(client)
                     self._badly("the connection to the MQTT broker has ended")
-            except (aiomqtt.MqttError, OSError, ValueError) as error:
+            except Exception as error:  # noqa: BLE001  # whatever a message has led to, the link goes on
                 self._badly(explained(error))
             failures = 1 if loop.time() - began_s >= LASTING_S else failures + 1
             pause_s = min(FIRST_PAUSE_S * 2 ** min(failures - 1, 20), LONGEST_PAUSE_S)
@@ -128,7 +128,9 @@ def explained(error: Exception) -> str:
         return f"the broker refuses us ({error}): look at REGROUP_MQTT_USERNAME and REGROUP_MQTT_PASSWORD"
     if isinstance(error, aiomqtt.MqttCodeError) or str(error).startswith("Disconnected"):
         return "the connection was lost"
-    return str(error) or type(error).__name__
+    if isinstance(error, aiomqtt.MqttError | OSError):
+        return str(error) or type(error).__name__
+    return f"{type(error).__name__}: {error}"
 
 
 @asynccontextmanager

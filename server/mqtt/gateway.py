@@ -116,10 +116,18 @@ class Gateway:
         if current is not None:
             self._dismiss(current)
         if len(self._visitors) >= MOST_VISITORS:
+            self._dismiss_somebody_idle()
+        if len(self._visitors) >= MOST_VISITORS:
             self._refuse(f"there are {MOST_VISITORS} members from afar already; {name[:80]!r} is not heard")
             return None
         visitor = self._visitors[name] = Visitor(name, incarnation)
         return visitor
+
+    def _dismiss_somebody_idle(self) -> None:
+        """Not everybody says goodbye."""
+        idle = next((visitor for visitor in self._visitors.values() if not visitor.pipes), None)
+        if idle is not None:
+            self._dismiss(idle)
 
     def _dismiss(self, visitor: Visitor) -> None:
         visitor.cut()
@@ -164,7 +172,7 @@ class Gateway:
         pipe = Pipe(
             f"mqtt:{visitor.name}",
             lambda data: self._answer(visitor, topic, data),
-            lambda pipe: self._hang_up(visitor),
+            lambda pipe, was_idle: visitor.forget(pipe) if was_idle else self._hang_up(visitor),
         )
         visitor.pipes[place] = pipe
         desk = visitor.desk(self._emulator.brokers[place[0]], self._deaths)

@@ -12,9 +12,13 @@ MOST_HELD_BYTES: Final = 1024 * 1024
 
 
 class Pipe(asyncio.Transport):
-    """`send` takes what the connection writes; `closed` is told when the connection itself has closed the pipe."""
+    """`send` takes what the connection writes. `closed` is told when the connection itself has closed the pipe, and
+    whether that was for idleness: then nobody waits for an answer.
+    """
 
-    def __init__(self, client_host: str, send: Callable[[bytes], object], closed: Callable[["Pipe"], object]) -> None:
+    def __init__(
+        self, client_host: str, send: Callable[[bytes], object], closed: Callable[["Pipe", bool], object]
+    ) -> None:
         super().__init__({"peername": (client_host, 0)})
         self._send = send
         self._closed = closed
@@ -22,7 +26,7 @@ class Pipe(asyncio.Transport):
         self._held: deque[bytes] = deque()
         self._held_bytes = 0
         self._is_paused = False
-        self._is_closing = False
+        self._is_closing = self._was_idle = False
 
     def join(self, connection: Connection) -> None:
         """The other end."""
@@ -39,11 +43,11 @@ class Pipe(asyncio.Transport):
         self._held.append(data)
         self._held_bytes += len(data)
         if self._held_bytes > MOST_HELD_BYTES:
-            self.abort()
+            self.close()
 
     def cut(self) -> None:
         """The client is gone: nothing is sent any more."""
-        self._send, self._closed = _nowhere, _nowhere
+        self._send = self._closed = _nowhere
         self.abort()
 
     # -- what a connection asks of its transport
@@ -69,13 +73,15 @@ class Pipe(asyncio.Transport):
             asyncio.get_running_loop().call_soon(self._end)
 
     def abort(self) -> None:
+        """A connection does so when nothing has moved on it for long."""
+        self._was_idle = not self._is_closing
         self.close()
 
     def _end(self) -> None:
         if self._connection is not None:
             self._connection.connection_lost(None)
-        self._closed(self)
+        self._closed(self, self._was_idle)
 
 
-def _nowhere(what: Any) -> None:
+def _nowhere(*what: Any) -> None:
     """Nobody is there who could want it."""

@@ -26,6 +26,10 @@ class Visitor:
         for pipe in pipes.values():
             pipe.cut()
 
+    def forget(self, pipe: Pipe) -> None:
+        """One connection was closed for idleness; the next request of its kind opens another."""
+        self.pipes = {place: each for place, each in self.pipes.items() if each is not pipe}
+
     def desk(self, broker: Broker, deaths: Deaths) -> "Desk":
         """The broker as this client's connections see it."""
         return Desk(self, broker, deaths)

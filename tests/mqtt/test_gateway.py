@@ -185,3 +185,31 @@ async def test_a_name_that_is_none_or_too_long_is_refused(door: Door, name: str,
     door.ask(ApiVersionsRequest(), 0, name=name, incarnation=incarnation)
     assert not door.outbox.sent
     assert len(door.refusals) == 1
+
+
+async def test_an_idle_connection_is_forgotten_without_a_word(door: Door) -> None:
+    await door.answer(ApiVersionsRequest(), 0)
+    (pipe,) = door.gateway._visitors["anna"].pipes.values()
+    pipe.abort()
+    await until(lambda: not door.gateway._visitors["anna"].pipes)
+    await door.answer(ApiVersionsRequest(), 0)
+    assert all(payload for _, payload in door.outbox.sent), "nobody was hung up on"
+
+
+async def test_whoever_sends_on_and_on_behind_a_parked_request_is_hung_up_on(door: Door) -> None:
+    await door.answer(JOIN, 3)
+    door.ask(JOIN, 3, name="ben")  # parked: anna has not joined again
+    long = HeartbeatRequest(group_id="payments", generation_id=1, member_id="x" * 30_000)
+    for _ in range(50):
+        door.ask(long, 3, name="ben")
+    await until(lambda: ("ben/1/responses", b"") in door.outbox.sent)
+
+
+async def test_there_is_room_for_somebody_new_if_somebody_is_idle(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regroup.server.mqtt.gateway.MOST_VISITORS", 2)
+    door.presence("here", "1", name="anna")
+    door.ask(ApiVersionsRequest(), 0, name="ben")
+    door.ask(ApiVersionsRequest(), 0, name="carla")
+    assert [topic for topic, _ in door.outbox.sent] == ["ben/1/responses", "carla/1/responses"]
+    door.ask(ApiVersionsRequest(), 0, name="dora")
+    assert len(door.refusals) == 1
