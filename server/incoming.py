@@ -1,7 +1,7 @@
 """What a producer sent for one partition: checked, and made ready for its place in the log."""
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from struct import Struct
@@ -19,6 +19,8 @@ _OLD_HEADER_BYTES = {0: 18, 1: 26}
 _GZIP = 1
 _ZSTD = 4
 _LARGEST_OPENED_BYTES = 64 * 1024 * 1024
+MOST_OLD_MESSAGES = 100_000
+"""In one set, opened. Each is looked at, and a few kilobytes of gzip can hold millions, while everybody else waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,14 @@ def check_records(records: bytes | None, *, produce_version: int, max_bytes: int
         if produce_version >= 3:
             first_two = list(islice(split_records(records), 2))  # a million of them are as wrong as two
             return _check_one_batch(first_two, produce_version, max_bytes)
-        return list(_check_old_messages(list(split_records(records)), max_bytes))
+        messages = list(islice(_check_old_messages(split_records(records), max_bytes), MOST_OLD_MESSAGES + 1))
     except Malformed as error:
         return Refusal(ErrorCode.CORRUPT_MESSAGE, str(error))
     except _Refused as refused:
         return refused.refusal
+    if len(messages) > MOST_OLD_MESSAGES:
+        return Refusal(ErrorCode.MESSAGE_TOO_LARGE, f"A set of old messages has at most {MOST_OLD_MESSAGES} of them")
+    return messages
 
 
 def _check_one_batch(entries: list[Entry], produce_version: int, max_bytes: int) -> list[Incoming] | Refusal:
@@ -101,7 +106,7 @@ class _Refused(Exception):
         self.refusal = Refusal(code, text)
 
 
-def _check_old_messages(entries: list[Entry], max_bytes: int) -> Iterator[Incoming]:
+def _check_old_messages(entries: Iterable[Entry], max_bytes: int) -> Iterator[Incoming]:
     """Formats 0 and 1 (Produce up to v2). A gzipped set is opened, since its messages need offsets of their own."""
     for entry in entries:
         if entry.magic == 2:

@@ -3,6 +3,7 @@
 import gzip
 import zlib
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -195,6 +196,17 @@ def old_message(value: bytes, attributes: int = 0, at_ms: int = 5) -> bytes:
     body = bytes([1, attributes]) + at_ms.to_bytes(8, "big") + b"\xff" * 4 + len(value).to_bytes(4, "big") + value
     sized = zlib.crc32(body).to_bytes(4, "big") + body
     return bytes(8) + len(sized).to_bytes(4, "big") + sized
+
+
+def test_a_little_gzip_with_very_many_old_messages_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regroup.server.incoming.MOST_OLD_MESSAGES", 100)
+    some, more = (old_message(gzip.compress(old_message(b"") * count), attributes=1) for count in (100, 101))
+    taken = check_records(some, produce_version=2, max_bytes=1000)
+    assert not isinstance(taken, Refusal)
+    assert len(taken) == 100
+    refused = check_records(more, produce_version=2, max_bytes=1000)
+    assert isinstance(refused, Refusal)
+    assert refused.code == ErrorCode.MESSAGE_TOO_LARGE
 
 
 def test_a_gzipped_old_message_set_is_opened_so_that_each_message_has_its_offset() -> None:
