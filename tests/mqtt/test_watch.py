@@ -1,0 +1,59 @@
+"""What `regroup watch` makes of the feed."""
+
+from io import StringIO
+
+import msgspec
+from rich.console import Console
+
+from regroup.cli.watch_table import Board, event_line, table
+from regroup.members.mqtt_address import MqttAddress
+from regroup.server.mqtt.messages import DeathMessage, FeedEvent, Presence
+from regroup.server.mqtt.summaries import GroupSummary, MemberSummary
+
+ANNA = "anna-1f2e3d4c-0000-4000-8000-000000000001"
+EXPELLED = FeedEvent(
+    position=9, number=9, reign=1, at_ms=8_000, type="member-expelled", version=1,
+    payload=msgspec.Raw(msgspec.json.encode({"member": ANNA, "reason": "silence\x1b[2J"})),
+)  # fmt: skip
+
+
+def group(died_at_ms: int | None = None) -> GroupSummary:
+    anna = MemberSummary(
+        member=ANNA, client_id="anna", host="/mqtt:anna", session_timeout_ms=6_000, died_at_ms=died_at_ms
+    )
+    return GroupSummary(
+        group="pay[red]ments", number=8, state="Stable", state_since_ms=1_000, generation=3, protocol_name="range",
+        leader=ANNA, member_count=9, members=[anna],
+    )  # fmt: skip
+
+
+def drawn(board: Board) -> str:
+    console = Console(file=StringIO(), width=200)
+    console.print(table(board, now_ms=4_000))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_a_death_stands_beside_the_session_timeout_until_it_is_noticed() -> None:
+    board = Board(MqttAddress("broker", 1883), coordinator=Presence("here", "1"))
+    board.groups["payments"] = group(died_at_ms=2_000)
+    seen = drawn(board)
+    assert "the coordinator is here" in seen
+    assert "pay[red]ments" in seen
+    assert "anna-1f2e3d4c… and 8 more" in seen
+    assert "anna-1f2e3d4c… died 2 s ago, session timeout 6 s" in seen
+    death = DeathMessage(
+        group="pay[red]ments", member=ANNA, name="laptop-1", died_at_ms=2_000, session_timeout_ms=6_000, expelled=False
+    )
+    board.died(death)
+    board.note("pay[red]ments", EXPELLED)
+    board.groups["payments"] = group()
+    assert "laptop-1 died; noticed after 6.0 s" in drawn(board)
+
+
+def test_an_events_line_says_who_and_why_and_obeys_nobody() -> None:
+    line = event_line("pay\x07ments", EXPELLED)
+    assert "member-expelled" in line
+    assert "anna-1f2e3d4c…" in line
+    assert "because silence\\x1b[2J" in line
+    assert line.isprintable()
