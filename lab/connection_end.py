@@ -55,6 +55,7 @@ class End(asyncio.Transport):
         self._is_reading = True
         self._is_closing = False
         self._is_over = False
+        self._died_silently = False
 
     def open(self, protocol: asyncio.Protocol) -> None:
         self._protocol = protocol
@@ -113,6 +114,9 @@ class End(asyncio.Transport):
 
     def arrive(self, data: bytes) -> None:
         """A piece of bytes has come."""
+        if self._died_silently:
+            self._network.in_vain(self.peer)
+            return
         wiretap = self._network.wiretap
         if self._is_over or (wiretap is not None and wiretap.arrives(self, data)):
             return
@@ -138,6 +142,7 @@ class End(asyncio.Transport):
     def die(self, *, silently: bool) -> None:
         """The host of this end is gone: nothing it says arrives any more."""
         self._is_closing = True
+        self._died_silently = silently
         if not silently:
             self._network.call_later(self._network.delay_s(), self.peer.end, "connection reset by peer")
         self._lose(None)

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, Final, TypeAlias
 
 from regroup.lab.connection_end import End, Way
+from regroup.lab.plan import NetworkPlan
 from regroup.lab.wiretap import Wiretap
 
 Factory: TypeAlias = Callable[[], asyncio.Protocol]
@@ -38,13 +39,14 @@ class Listening:
 class Network:
     """Hosts are names. Between any two of them lead two ways, one in each direction.
 
-    A piece of bytes takes `latency_ms`, and by chance up to `jitter_ms` more.
+    A piece of bytes takes `latency_ms`, and by chance up to `jitter_ms` more; now and then one stalls.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, chance: Random, latency_ms: float, jitter_ms: float) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, chance: Random, planned: NetworkPlan) -> None:
         self._loop = loop
         self._chance = chance
-        self._planned = latency_ms, jitter_ms
+        self._planned = planned
+        self._orphans: dict[str, list[End]] = {}
         self.as_planned()
         self.listeners: dict[tuple[str, int], Listening] = {}
         self._ways: dict[tuple[str, str], Way] = {}
@@ -61,6 +63,8 @@ class Network:
         if (address, port) in self.listeners:
             raise OSError(f"{address}:{port} is taken")
         listening = self.listeners[address, port] = Listening(self, host, (address, port), factory)
+        for orphan in self._orphans.pop(host, ()):
+            self.in_vain(orphan)
         return listening
 
     async def connect(self, host: str, factory: Factory, address: str, port: int) -> None:
@@ -90,7 +94,7 @@ class Network:
 
     def as_planned(self) -> None:
         """Bytes take the time that they take when nothing is wrong."""
-        self.latency_ms, self.jitter_ms = self._planned
+        self.latency_ms, self.jitter_ms = self._planned.latency_ms, self._planned.jitter_ms
 
     def cut(self, host: str, other: str) -> None:
         """Nothing passes from `host` to `other` until `mend`; cuts of the same way add up."""
@@ -114,7 +118,8 @@ class Network:
             end.break_both("connection reset by peer")
 
     def kill(self, host: str, *, silently: bool = False) -> None:
-        """The host is gone. Those at the other ends learn it at once, or, silently, only when they find out."""
+        """The host is gone. Those at the other ends learn it at once, or, silently, only when they send something and
+        the host is there again, or when they lose patience."""
         for end in [end for end in self._connections if end.host == host]:
             end.die(silently=silently)
         for address, listening in list(self.listeners.items()):
@@ -124,7 +129,23 @@ class Network:
     # For the ends
 
     def delay_s(self) -> float:
-        return (self.latency_ms + self.jitter_ms * self._chance.random()) / 1000
+        """How long the next piece of bytes takes."""
+        delay_ms = self.latency_ms + self.jitter_ms * self._chance.random()
+        planned = self._planned
+        if planned.stall_share and self._chance.random() < planned.stall_share:
+            delay_ms += planned.stall_ms * self._chance.random()
+        return delay_ms / 1000
+
+    def is_up(self, host: str) -> bool:
+        """Whether anything of a host's listens."""
+        return any(listening.host == host for listening in self.listeners.values())
+
+    def in_vain(self, end: End) -> None:
+        """Bytes of this end have come to a host that knows nothing of the connection, or is not there."""
+        if self.is_up(end.other):
+            self.call_later(self.delay_s(), end.end, "connection reset by peer")
+        else:
+            self._orphans.setdefault(end.other, []).append(end)
 
     def forget(self, end: End, protocol: asyncio.Protocol | None) -> None:
         """A connection is over at this end."""

@@ -56,10 +56,15 @@ class MemberPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class NetworkPlan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One way takes `latency_ms` and up to `jitter_ms` more, drawn anew for each piece of bytes."""
+    """One way takes `latency_ms` and up to `jitter_ms` more, drawn anew for each piece of bytes.
+
+    A share of the pieces, `stall_share` (0 to 1), is lost on the way and sent again: it takes up to `stall_ms` more.
+    """
 
     latency_ms: float = 1.0
     jitter_ms: float = 1.0
+    stall_share: float = 0.0
+    stall_ms: float = 0.0
 
 
 QUIET: Final = Workload()

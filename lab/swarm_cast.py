@@ -42,9 +42,14 @@ def draw_settings(chance: Random, members: int) -> dict[str, str | int]:
 
 
 def draw_network(chance: Random) -> NetworkPlan:
-    """From one machine to another continent."""
+    """From one machine to another continent, over ways that lose nothing or a piece now and then."""
     latency_ms = chance.choice((0.5, 1, 1, 5, 20, 100))
-    return NetworkPlan(latency_ms=latency_ms, jitter_ms=chance.choice((0.0, latency_ms, 2 * latency_ms)))
+    return NetworkPlan(
+        latency_ms=latency_ms,
+        jitter_ms=chance.choice((0.0, latency_ms, 2 * latency_ms)),
+        stall_share=chance.choice((0.0, 0.0, 0.0, 0.001, 0.01)),
+        stall_ms=chance.choice((500.0, 5_000.0)),
+    )
 
 
 def draw_workload(chance: Random) -> Workload:

@@ -101,7 +101,7 @@ class World:
         settings = Settings.from_texts({name: str(value) for name, value in plan.settings.items()})
         self.judge = Judge(settings, lambda: self.now_ms) if judge else None
         self._memory = MemoryStore() if open_store is None else None
-        self.network = Network(self.loop, self.chance("network"), plan.network.latency_ms, plan.network.jitter_ms)
+        self.network = Network(self.loop, self.chance("network"), plan.network)
         self.disk = Disk(
             open_store or self._open_memory, self.chance("disk"), latency_ms=plan.disk_latency_ms, stored=self._stored
         )

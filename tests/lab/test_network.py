@@ -7,6 +7,7 @@ import pytest
 
 from regroup.lab.clock import EverybodyWaits, VirtualLoop
 from regroup.lab.network import Network
+from regroup.lab.plan import NetworkPlan
 
 
 class Heard(asyncio.Protocol):
@@ -31,7 +32,7 @@ class Heard(asyncio.Protocol):
 
 @pytest.fixture
 async def network() -> Network:
-    return Network(asyncio.get_running_loop(), Random("a test"), latency_ms=10, jitter_ms=5)
+    return Network(asyncio.get_running_loop(), Random("a test"), NetworkPlan(latency_ms=10, jitter_ms=5))
 
 
 async def connected(network: Network) -> tuple[Heard, Heard]:
@@ -125,6 +126,29 @@ async def test_who_dies_silently_is_not_missed_until_somebody_asks(network: Netw
     assert (client.lost, server.pieces) == ([], [])
     with pytest.raises(ConnectionRefusedError):
         await network.connect("anna", Heard, "brokers", 9092)
+
+
+async def test_a_host_that_is_there_again_resets_connections_it_knows_nothing_of(network: Network) -> None:
+    client, _ = await connected(network)
+    network.kill("broker 0", silently=True)
+    client.transport.write(b"hello?")
+    await asyncio.sleep(60)
+    assert client.lost == []
+    await network.listen("broker 0", Heard, "brokers", 9092)
+    await asyncio.sleep(1)
+    assert [type(lost) for lost in client.lost] == [ConnectionResetError]
+
+
+async def test_now_and_then_a_piece_stalls_and_order_holds_nevertheless() -> None:
+    planned = NetworkPlan(latency_ms=1, jitter_ms=0, stall_share=0.05, stall_ms=1_000)
+    client, server = await connected(Network(asyncio.get_running_loop(), Random("stalls"), planned))
+    for number in range(100):
+        client.transport.write(b"%d " % number)
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(5)
+    assert b"".join(server.pieces) == b"".join(b"%d " % number for number in range(100))
+    gaps = [later - sooner for sooner, later in zip(server.at_s, server.at_s[1:], strict=False)]
+    assert max(gaps) > 0.1
 
 
 async def test_who_does_not_read_gets_it_later(network: Network) -> None:
