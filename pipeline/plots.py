@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-WIDTH: Final = 860
-LEFT: Final = 300
-RIGHT: Final = 30
+WIDTH: Final = 920
+LEFT: Final = 340
+RIGHT: Final = 60
 ROW: Final = 26
 COLOURS: Final = ("#c8553d", "#e8a33d", "#4f7cac", "#7a9e5f", "#8e6c8a", "#9aa0a6")
 

@@ -1,5 +1,6 @@
 """`regroup report`: the numbers of many runs as Parquet, and one page with plots of them."""
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -22,10 +23,31 @@ def write_report(spark: SparkSession, folder: Path, *, plan: str = "PLAN") -> Pa
     rows: dict[str, list[Row]] = {}
     for name, frame in numbers.frames().items():
         frame.coalesce(1).write.mode("overwrite").parquet(str(folder / "report" / name))
-        rows[name] = spark.read.parquet(str(folder / "report" / name)).collect()
+        kept = spark.read.parquet(str(folder / "report" / name)).collect()
+        rows[name] = kept if name == "worst" else sorted(kept, key=in_natural_order)
     page = folder / "report.html"
     page.write_text(html(folder, rows, plan, is_campaign=numbers.is_campaign), encoding="utf-8")
     return page
+
+
+def in_natural_order(row: Row) -> list[tuple[int, str]]:
+    """By cell, numbers in it by their size; then by whatever comes next."""
+    words = re.split(r"(\d+)", row.cell)
+    after = str(row["phase"]) if "phase" in row else f"{row['at_s']:020.3f}" if "at_s" in row else ""
+    return [(int(word), "") if word.isdigit() else (0, word) for word in [*words, after]]
+
+
+def label(cell: str) -> str:
+    """`static=False,assignor=range,restart_ms=5000` for people: `not static, range, restart ms 5000`."""
+    said = []
+    for part in cell.split(","):
+        name, _, value = part.partition("=")
+        words = name.replace("_", " ")
+        if value in ("True", "False"):
+            said.append(words if value == "True" else f"not {words}")
+        else:
+            said.append(f"{words} {value}" if value[:1].isdigit() else value or words)
+    return ", ".join(said)
 
 
 def html(folder: Path, rows: dict[str, list[Row]], plan: str, *, is_campaign: bool) -> str:
@@ -62,7 +84,7 @@ def sections(rows: dict[str, list[Row]], plan: str, *, is_campaign: bool) -> Ite
     silent = boxes(spreads(rows["detection"]), "seconds", "How long the dead were waited for")
     yield section("How long the silent were waited for", "From the last sign of life to the expulsion.", silent)
     moves = {
-        f"{row.cell} ({row.protocol})": {
+        label(row.cell) + ("" if row.protocol in row.cell else f" ({row.protocol})"): {
             "moved": row.moved,
             "given up for nothing": row.given_up_for_nothing,
             "kept": row.kept,
@@ -84,20 +106,20 @@ def spread_of(row: Row) -> Spread:
 
 
 def spreads(rows: Sequence[Row], part: str = "") -> dict[str, Spread]:
-    return {f"{row.cell}: {row[part]}" if part else row.cell: spread_of(row) for row in rows}
+    return {label(row.cell) + (f": {row[part]}" if part else ""): spread_of(row) for row in rows}
 
 
 def parts(rows: Sequence[Row], part: str, value: str) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for row in rows:
-        found.setdefault(row.cell, {})[row[part]] = row[value]
+        found.setdefault(label(row.cell), {})[row[part]] = row[value]
     return found
 
 
 def fans(rows: Sequence[Row]) -> str:
     cells = list(dict.fromkeys(row.cell for row in rows))
     drawn = [
-        f"<p>{escape(cell)}</p>"
+        f"<p>{escape(label(cell))}</p>"
         + fan([(row.at_s, spread_of(row)) for row in rows if row.cell == cell], "partitions", "s", f"{cell} over time")
         for cell in cells[:MOST_FANS]
     ]
