@@ -207,9 +207,10 @@ async def measure(args: argparse.Namespace, folder: Path) -> None:
         for run in range(args.runs):
             off.append(await throughput(folder / f"off-{run}.db", None, args.seconds / 2))
             on.append(await throughput(folder / f"on-{run}.db", address, args.seconds / 2))
+        ratios = sorted(one / other for one, other in zip(on, off, strict=True))
         print(
             f"coordinator, {AT_WORK} commits at work: {median(off):,.0f}/s without a feed, {median(on):,.0f}/s with "
-            f"one ({median(on) / median(off):.2f})"
+            f"one; of each pair {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
         )
 
 
@@ -217,7 +218,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--read", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--precise", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()

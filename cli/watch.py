@@ -31,7 +31,7 @@ from regroup.server.mqtt.refusals import Refusals
 from regroup.server.mqtt.summaries import GroupSummary
 
 REFRESH_S: Final = 0.25
-ASK_AGAIN_S: Final = 2.0
+ASK_AGAIN_S: Final = 0.5
 """How long a gap may last before what is missing is asked for, again if need be."""
 
 
@@ -142,7 +142,7 @@ class Watcher:
             await asyncio.sleep(ASK_AGAIN_S)
             missing = dict(self._reader.missing())
             for group, number in missing.items():
-                if before.get(group) == number:
+                if self._from_start or before.get(group) == number:
                     request = msgspec.json.encode({"from": number})
                     await client.publish(self._topics.group(group, "again"), request, qos=1)
             before = missing

@@ -101,16 +101,18 @@ class MqttTransport(TcpTransport):
         await client.subscribe([(responses, 1), (self._topics.coordinator, 1)])
         self._client = client
         try:
-            await together(self._listen(client), self._outbox.run(client))
+            await together(self._listen(client, responses), self._outbox.run(client))
         finally:
             self._client = None
             self._hang_up_all("the connection to the MQTT broker is lost")
 
-    async def _listen(self, client: aiomqtt.Client) -> None:
+    async def _listen(self, client: aiomqtt.Client, responses: str) -> None:
         async for message in client.messages:
             payload = message.payload if isinstance(message.payload, bytes) else b""
             if message.topic.value == self._topics.coordinator:
                 self._hear_of_the_coordinator(payload)
+            elif message.topic.value != responses or message.retain:
+                continue  # amqtt sends what is retained to everybody
             elif payload == HANG_UP:
                 self._drop_pipes("the coordinator has hung up")
             else:

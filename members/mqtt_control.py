@@ -18,7 +18,7 @@ from typing import Final
 import aiomqtt
 
 from regroup.members.habits import duration_text, parse_duration_ms
-from regroup.members.mqtt_topics import Topics, decode_level
+from regroup.members.mqtt_topics import Topics
 
 MOST_BYTES: Final = 200
 
@@ -78,16 +78,17 @@ class RemoteControl:
 
     async def session(self, client: aiomqtt.Client) -> None:
         """For `MqttLink.run`."""
-        await client.subscribe([(self._topics.member(name, "control"), 1) for name in self._names])
+        names = {self._topics.member(name, "control"): name for name in self._names}
+        await client.subscribe([(topic, 1) for topic in names])
         async for message in client.messages:
             # A command that lay there retained was meant for somebody else, long ago.
-            if not message.retain:
-                await self._hear(client, message)
+            name = names.get(message.topic.value)
+            if name is not None and not message.retain and isinstance(message.payload, bytes):
+                await self._hear(client, name, message.payload)
 
-    async def _hear(self, client: aiomqtt.Client, message: aiomqtt.Message) -> None:
-        name = decode_level(self._topics.levels(message.topic.value)[1])
+    async def _hear(self, client: aiomqtt.Client, name: str, payload: bytes) -> None:
         try:
-            answer = self._obey(name, parse_command(message.payload if isinstance(message.payload, bytes) else b""))
+            answer = self._obey(name, parse_command(payload))
         except ValueError as error:
             answer = str(error)
         await client.publish(self._topics.member(name, "answers"), answer.encode(), qos=1)

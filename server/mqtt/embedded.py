@@ -5,7 +5,7 @@ It is an optional extra (`pip install 'kafka-regroup[mqtt-broker]'`). What is re
 
 import errno
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from typing import Any, Final
@@ -15,6 +15,13 @@ from regroup.members.mqtt_address import MqttAccess
 
 ANYBODY: Final = "amqtt.plugins.authentication.AnonymousAuthPlugin"
 WITH_PASSWORD: Final = "regroup.server.mqtt.embedded_access.PasswordPlugin"
+
+
+class Steady(dict[str, Any]):
+    """amqtt 0.12 walks through all subscriptions while others subscribe, and drops a client over it."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(super().__iter__()))
 
 
 @asynccontextmanager
@@ -32,6 +39,7 @@ async def embedded_broker(host: str, port: int, access: MqttAccess) -> AsyncIter
     for name in ("amqtt", "transitions"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     broker = amqtt.Broker(_config(host, port, access))
+    broker._subscriptions = Steady(broker._subscriptions)
     try:
         await broker.start()
     except errors.BrokerError as error:

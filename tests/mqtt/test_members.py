@@ -21,8 +21,9 @@ from regroup.members.mqtt_topics import Topics
 from regroup.members.settings import ConsumerSettings
 from regroup.members.standing import Phase
 from regroup.server.emulator import Emulator
+from regroup.server.mqtt.embedded import embedded_broker
 from regroup.server.mqtt.messages import DeathMessage
-from regroup.tests.mqtt.brokers import Mosquitto, needs_mosquitto
+from regroup.tests.mqtt.brokers import Mosquitto, free_port, needs_mosquitto
 from regroup.tests.mqtt.playing import Reader, emulating, new_incarnation, served, until
 
 pytestmark = needs_mosquitto
@@ -72,6 +73,14 @@ async def test_members_share_a_topic_and_hand_it_over(address: MqttAddress, brok
         async with member(address, "ben") as ben:
             await until(both_work(anna, ben))
         await until(both_work(anna))
+
+
+async def test_members_join_over_the_embedded_broker_too() -> None:
+    pytest.importorskip("amqtt", reason="amqtt is not installed: pip install 'kafka-regroup[mqtt-broker]'")
+    address = MqttAddress("127.0.0.1", free_port())
+    async with embedded_broker("127.0.0.1", address.port, MqttAccess()), classroom(address):
+        async with member(address, "anna") as anna, member(address, "ben") as ben:
+            await until(both_work(anna, ben))
 
 
 async def test_members_outlive_their_mqtt_broker_and_their_coordinator(
