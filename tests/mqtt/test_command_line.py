@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 
 import aiomqtt
+import msgspec
 import pytest
 
 from regroup.cli.main import main
 from regroup.cli.watch_table import printable
 from regroup.members.mqtt_address import MqttAddress
 from regroup.tests.mqtt.brokers import needs_mosquitto
+from regroup.tests.mqtt.playing import Reader, until
 
 REGROUP = [sys.executable, "-m", "regroup.cli"]
 
@@ -97,3 +99,23 @@ async def test_a_class_breaks_a_group_from_a_phone(address: MqttAddress, tmp_pat
             lines = seen.decode()
     assert "generation-started" in lines
     assert "the connection of anna-1 (regroup-1-" in lines
+
+
+@needs_mosquitto
+async def test_a_coordinator_that_is_killed_is_announced_and_its_feed_goes_on(
+    address: MqttAddress, tmp_path: Path
+) -> None:
+    words = ["serve", "--port", "0", "--store", str(tmp_path / "g.db"), "--mqtt", str(address), "--log-level", "error"]
+    async with aiomqtt.Client(address.host, address.port) as client, Reader(address).listening() as reader:
+        await client.subscribe("regroup/main/coordinator", qos=1)
+        presences = aiter(client.messages)
+        for told, topic in enumerate(("orders:3", "payments:3")):
+            serve = await start(*words, "--topic", topic)
+            async with asyncio.timeout(10):
+                assert b'"here"' in (await anext(presences)).payload
+                await until(lambda told=told: len(reader.events[None]) > told)
+                serve.kill()
+                assert b'"died"' in (await anext(presences)).payload
+            await serve.communicate()
+        names = [msgspec.json.decode(event.payload)["name"] for event in reader.events[None]]
+    assert names == ["orders", "payments"]

@@ -78,9 +78,13 @@ async def test_members_share_a_topic_and_hand_it_over(address: MqttAddress, brok
 async def test_members_join_over_the_embedded_broker_too() -> None:
     pytest.importorskip("amqtt", reason="amqtt is not installed: pip install 'kafka-regroup[mqtt-broker]'")
     address = MqttAddress("127.0.0.1", free_port())
-    async with embedded_broker("127.0.0.1", address.port, MqttAccess()), classroom(address):
-        async with member(address, "anna") as anna, member(address, "ben") as ben:
-            await until(both_work(anna, ben))
+    async with (
+        embedded_broker("127.0.0.1", address.port, MqttAccess()),
+        classroom(address),
+        member(address, "anna") as anna,
+        member(address, "ben") as ben,
+    ):
+        await until(both_work(anna, ben))
 
 
 async def test_members_outlive_their_mqtt_broker_and_their_coordinator(
