@@ -8,6 +8,7 @@ from peers import ROOMY
 from peers import regroup as our_own
 
 import regroup.conformance.stories  # noqa: F401  # enters the stories
+from regroup.cli.steered import steered_emulator
 from regroup.conformance.cases import CASES
 from regroup.conformance.duel import duels
 from regroup.conformance.runner import Outcome, Plan, Verdict, run
@@ -38,3 +39,21 @@ async def test_apache_kafka_agrees_with_itself_on_random_courses(kafka: ApacheKa
     target = await Target.learn(kafka.address)
     outcomes = await duels(target, target, range(1000, 1010), "test")
     assert [each.seed for each in outcomes if each.difference and not each.only_choices] == []
+
+
+FOUND_DIFFERENCES = (2100,)
+"""Seeds that once told the emulator from Apache Kafka. What they found has stories and tests of its own."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+async def test_random_courses_end_alike_on_apache_kafka_and_on_an_emulator_that_is_told_its_choices(
+    kafka: ApacheKafka,
+) -> None:
+    target = await Target.learn(kafka.address)
+    async with steered_emulator(target.settings) as emulator:
+        ours = await Target.learn(emulator.address)
+        seeds = (*FOUND_DIFFERENCES, *range(1, 20))
+        outcomes = await duels(target, ours, seeds, "test", guide=emulator, slot_ms=500)
+    assert [line for each in outcomes if each.difference for line in each.difference.lines()] == []
+    assert any(each.agreed for each in outcomes)
