@@ -26,20 +26,20 @@ def run(args: argparse.Namespace) -> int:
     catches = caught(bugs, args)
     if args.save_in is not None:
         save(catches, args.save_in)
-    print(*map(line_of, catches), sep="\n")
     missed = [each.bug for each in catches if each.finding is None]
     print(f"{len(catches) - len(missed)} of {len(catches)} bugs were found.")
     return 1 if missed else 0
 
 
 def caught(bugs: Sequence[str], args: argparse.Namespace) -> list[Catch]:
-    """In the order of the bugs; each process takes the next one."""
+    """In the order of the bugs, told one by one; each process takes the next one."""
     catch_one = partial(catch, draw=draw_small, most_seeds=args.seeds, most_runs=args.runs)
     catches = []
     with progress_bar() as progress, ProcessPoolExecutor(args.jobs, get_context("spawn")) as processes:
         task = progress.add_task("hunting", total=len(bugs))
         for each in processes.map(catch_one, bugs):
             catches.append(each)
+            print(line_of(each), flush=True)
             progress.update(task, advance=1, description=f"hunting, last {each.bug}")
     return catches
 

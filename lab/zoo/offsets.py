@@ -1,7 +1,6 @@
 """Bugs about committed offsets."""
 
 from regroup.coordinator import offsets
-from regroup.coordinator.checks import refuse_member
 from regroup.coordinator.commands import CommitOffsets
 from regroup.coordinator.decision import Unfolding
 from regroup.coordinator.group import Group, MemberId, Offsets
@@ -19,18 +18,6 @@ def zombie_may_commit() -> Planted:
 
     right = offsets.refuse_commit
     return instead_of(offsets, "refuse_commit", refuse_commit)
-
-
-@bug
-def former_generation_may_commit() -> Planted:
-    """A member may commit for a generation that is over."""
-
-    def refuse_generation(
-        group: Group, member_id: MemberId, instance_id: str | None, generation_id: int
-    ) -> ErrorCode | None:
-        return refuse_member(group, member_id, instance_id)
-
-    return instead_of(offsets, "refuse_generation", refuse_generation)
 
 
 @bug

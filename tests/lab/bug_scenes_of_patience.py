@@ -138,12 +138,6 @@ def somebody_commits_who_was_expelled() -> Any:
     return ben.commits().codes["foo", 0]
 
 
-@scene(offsets.former_generation_may_commit, right=E.ILLEGAL_GENERATION, wrong=E.NONE)
-def somebody_commits_for_an_older_generation() -> Any:
-    _, ben = Story().stable("anna", "ben")
-    return ben.commits(generation_id=1).codes["foo", 0]
-
-
 @scene(offsets.commit_keeps_one_partition, right=[100, 200], wrong=[None, 200])
 def two_partitions_are_committed() -> Any:
     story = Story()
