@@ -5,7 +5,7 @@ regroup chaos zoo --bug two-leaders --seeds 50 --save-in found
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -23,7 +23,10 @@ WIDEST: Final = max(map(len, BUGS))
 def run(args: argparse.Namespace) -> int:
     """0 if every bug is found, 1 if one is not."""
     bugs = [bug_named(name).name for name in args.bug or BUGS]
-    catches = caught(bugs, args)
+    catches = []
+    for each in caught(bugs, args):
+        print(line_of(each), flush=True)
+        catches.append(each)
     if args.save_in is not None:
         save(catches, args.save_in)
     missed = [each.bug for each in catches if each.finding is None]
@@ -31,17 +34,14 @@ def run(args: argparse.Namespace) -> int:
     return 1 if missed else 0
 
 
-def caught(bugs: Sequence[str], args: argparse.Namespace) -> list[Catch]:
-    """In the order of the bugs, told one by one; each process takes the next one."""
+def caught(bugs: Sequence[str], args: argparse.Namespace) -> Iterator[Catch]:
+    """In the order of the bugs; each process takes the next one."""
     catch_one = partial(catch, draw=draw_small, most_seeds=args.seeds, most_runs=args.runs)
-    catches = []
     with progress_bar() as progress, ProcessPoolExecutor(args.jobs, get_context("spawn")) as processes:
         task = progress.add_task("hunting", total=len(bugs))
         for each in processes.map(catch_one, bugs):
-            catches.append(each)
-            print(line_of(each), flush=True)
             progress.update(task, advance=1, description=f"hunting, last {each.bug}")
-    return catches
+            yield each
 
 
 def save(catches: Sequence[Catch], folder: Path) -> None:
