@@ -78,8 +78,7 @@ class Feed:
             try:
                 is_idle = await self._round(client)
             except PositionTrimmed as trimmed:
-                self._refuse(f"events up to position {trimmed.trimmed_through} were trimmed before they were published")
-                self.position = max(self.position, trimmed.trimmed_through)
+                self._skip(trimmed.trimmed_through)
             except StoreError:
                 await asyncio.sleep(STORE_PAUSE_S)
             else:
@@ -89,6 +88,12 @@ class Feed:
                     await asyncio.sleep(min(worked_s * REST, LONGEST_REST_S))
                 if is_idle:
                     await self._wait()
+
+    def _skip(self, through: int) -> None:
+        """What has been trimmed, nobody can be told any more. It may also have been a request for old events."""
+        if through > self.position:
+            self._refuse(f"events up to position {through} were trimmed before they were published")
+            self.position = through
 
     async def _round(self, client: aiomqtt.Client) -> bool:
         """Tell what is new, then what was asked for. Whether there was nothing more to do."""
