@@ -14,7 +14,8 @@ TELLING = ("group.initial.rebalance.delay.ms", "group.max.size")
 EXPLANATION = """Random courses of 40 moves by four members, static and dynamic, versions mixed; after each move every
 answer that came is compared, and the group as DescribeGroups shows it. Where Kafka leaves a choice open, its choice is
 told to the emulator, and the comparison goes on. Whatever differs is played again: what differs in every try is a
-difference, the rest are races of a request against a timeout. To play them:
+difference, the rest are taken for races of a request against a timeout, of which a busy machine has many (a difference
+that shows only now and then would hide among them). To play them:
 `regroup conformance --bootstrap HOST:PORT --against emulator --seeds 1-500`.
 """
 

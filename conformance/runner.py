@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from regroup.conformance.cases import Case, unmet
+from regroup.conformance.cases import CASE_SECONDS, Case, unmet
 from regroup.conformance.connection import ConnectionLost
 from regroup.conformance.expect import Differs, NotObservable
 from regroup.conformance.story import Story
@@ -54,7 +54,7 @@ class Plan:
 async def run(target: Target, cases: Iterable[Case], plan: Plan) -> list[Verdict]:
     """A verdict for each case, in their order. Those that need a restart come last and share one.
 
-    One that failed and passes when it is told again has passed, and `reason` says how it failed.
+    One that failed and passes when it is told again (long ones are not) has passed, and `reason` says how it failed.
     """
     cases = list(cases)
     slots = asyncio.Semaphore(plan.at_once)
@@ -71,7 +71,7 @@ async def _told_again(
     target: Target, cases: list[Case], first: Mapping[str, Verdict], plan: Plan
 ) -> dict[str, Verdict]:
     """Those that failed at first and pass now."""
-    failed = [each for each in cases if first[each.id].outcome is Outcome.FAILED]
+    failed = [each for each in cases if first[each.id].outcome is Outcome.FAILED and each.seconds <= CASE_SECONDS]
     again = replace(plan, label=f"{plan.label}-again")
     verdicts = await _all_told(target, failed, again, asyncio.Semaphore(AGAIN_AT_ONCE), None)
     passed = [each for each in verdicts.values() if each.outcome is Outcome.PASSED]
