@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from regroup.cli.spark_arguments import add_spark, on_spark
+from regroup.cli.spark_arguments import add_spark, is_installed, on_spark
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", metavar="PLAN", type=Path, help="a grid of scenarios (docs/pipeline.md)")
     parser.add_argument("folder", metavar="DIR", type=Path, nargs="?", default=Path("campaign"))
-    parser.add_argument("--only", metavar="RUN", help="play this one run, without Spark")
+    parser.add_argument("--only", metavar="RUN", help="play this one run, in this process")
     parser.add_argument("--store", metavar="FILE", type=Path, help="with --only: the store that the run is written to")
     add_spark(parser)
 
@@ -45,11 +45,14 @@ def simulate(spark: Any, args: argparse.Namespace) -> int:
 
 
 def replay_one(args: argparse.Namespace) -> int:
+    if not is_installed(args):
+        return 2
+    from regroup.lab.world import play  # noqa: PLC0415 - the lab takes a moment
     from regroup.pipeline import campaign as of  # noqa: PLC0415 - loads Spark's packages
 
     try:
         campaign = of.read_campaign(args.plan)
-        outcome = of.play(campaign.plan(of.find(campaign, args.only)))
+        outcome = play(campaign.plan(of.find(campaign, args.only)))
     except of.BadCampaign as error:
         print(f"regroup campaign: {error}", file=sys.stderr)
         return 2

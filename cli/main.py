@@ -45,6 +45,9 @@ COMMANDS: Final[dict[str, Command]] = {
     "conformance": Command("tell stories to any Kafka address, and say where it differs", "regroup.cli.conformance"),
     "chaos": Command("break groups on purpose, in virtual time, from one seed", "regroup.cli.chaos"),
     "assign": Command("deal out partitions as Kafka's assignors do", "regroup.cli.assign"),
+    "pipeline": Command("from the stores of many runs to tables, on Spark", "regroup.cli.pipeline"),
+    "campaign": Command("thousands of simulations, spread over Spark's tasks", "regroup.cli.campaign"),
+    "report": Command("one page about many runs", "regroup.cli.report"),
 }
 
 

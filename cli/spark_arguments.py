@@ -28,11 +28,9 @@ def add_on_error(parser: argparse.ArgumentParser) -> None:
 
 def on_spark(args: argparse.Namespace, work: Callable[[Any, argparse.Namespace], int]) -> int:
     """Run with a Spark session; without the packages for it, say which to install."""
-    missing = [name for name in NEEDED if find_spec(name) is None]
-    if missing:
-        print(f"regroup {args.command}: {', '.join(missing)} not installed: {INSTALL}", file=sys.stderr)
+    if not is_installed(args):
         return 2
-    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - only now it is known that there is Spark
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 - it ships no types
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     from regroup.pipeline.java import NoJava  # noqa: PLC0415
@@ -46,6 +44,14 @@ def on_spark(args: argparse.Namespace, work: Callable[[Any, argparse.Namespace],
     except (PySparkException, Py4JJavaError) as error:
         print(f"regroup {args.command}: {said_in_a_worker(str(error))}", file=sys.stderr)
     return 2
+
+
+def is_installed(args: argparse.Namespace) -> bool:
+    """Whether the packages for Spark are there; if not, it is said which to install."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        print(f"regroup {args.command}: {', '.join(missing)} not installed: {INSTALL}", file=sys.stderr)
+    return not missing
 
 
 def said_in_a_worker(text: str) -> str:
