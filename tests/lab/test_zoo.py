@@ -11,10 +11,10 @@ from regroup.lab.zoo.bugs import BUGS
 from regroup.lab.zoo.catching import MOST_RUNS, MOST_SEEDS, catch, draw_small, shows
 
 QUICK = (
-    "protocol-of-the-first-member",
     "two-leaders",
     "parked-join-is-forgotten",
-    "sync-ignores-the-generation",
+    "heartbeat-does-not-count",
+    "replaced-process-is-not-fenced",
     "answer-does-not-wait-for-the-disk",
 )
 """Found within a few seeds."""
