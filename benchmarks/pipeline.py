@@ -68,8 +68,9 @@ def plain_loop(path: Path, events: int) -> None:
         for batch in reader.events(0, events):
             for record in records_in(batch):
                 assert record.group is not None
-                chronicle = chronicles.setdefault(record.group, Chronicle(record.group))
-                for _ in chronicle.reads(record):
+                if record.group not in chronicles:
+                    chronicles[record.group] = Chronicle(record.group)
+                for _ in chronicles[record.group].reads(record):
                     pass
     for chronicle in chronicles.values():
         for _ in chronicle.ends():
