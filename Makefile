@@ -47,7 +47,7 @@ conformance: install  ## tell every story to regroup, Apache Kafka, kfake and li
 	$(BIN)/python tests/conformance/publish.py docs/conformance.md
 
 bench: install  ## how quick it is, beside others in the same run; benchmarks/README.md explains (ten minutes)
-	@for what in heartbeats to_stable store history memory lab mqtt; do \
+	@for what in heartbeats to_stable store history memory lab mqtt pipeline; do \
 		echo; echo "== $$what"; $(BIN)/python benchmarks/$$what.py || exit 1; done
 
 clean:  ## forget everything that was made
