@@ -161,6 +161,12 @@ class ForgetOldOffsets(Command, frozen=True, kw_only=True):
     """The regular look for offsets that outlived their retention, and for groups with nothing left (KIP-211)."""
 
 
+class ForgetTopic(Command, frozen=True, kw_only=True):
+    """A topic was deleted: what the group has committed of it means nothing any more."""
+
+    topic: str
+
+
 class CommitAppend(Command, frozen=True, kw_only=True):
     """Kafka's log commits what event number `append` wrote."""
 

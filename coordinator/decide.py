@@ -14,7 +14,7 @@ from regroup.coordinator.group import Group
 from regroup.coordinator.inspection import delete_group, describe_group
 from regroup.coordinator.joining import join_group
 from regroup.coordinator.membership import heartbeat, leave_group
-from regroup.coordinator.offsets import commit_offsets, delete_offsets, fetch_offsets, forget_old_offsets
+from regroup.coordinator.offsets import commit_offsets, delete_offsets, fetch_offsets, forget_old_offsets, forget_topic
 from regroup.coordinator.settings import Settings
 from regroup.coordinator.silence import deadline_passed
 from regroup.coordinator.syncing import sync_group
@@ -41,6 +41,7 @@ DECIDE: Final[dict[type[c.Command], Callable[[Settings, Group, Any], Decision]]]
     c.DeleteGroup: delete_group,
     c.DeadlinePassed: deadline_passed,
     c.ForgetOldOffsets: forget_old_offsets,
+    c.ForgetTopic: forget_topic,
     c.CommitAppend: commit_append,
     c.RefuseAppend: refuse_append,
     c.TakeOver: take_over,

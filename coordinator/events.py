@@ -212,7 +212,7 @@ class TransactionEnded(Event, frozen=True, kw_only=True):
 
 
 class OffsetsForgotten(Event, frozen=True, kw_only=True):
-    """Offsets were deleted on request, or had outlived their retention."""
+    """Offsets were deleted on request, with their topic, or since they had outlived their retention."""
 
     partitions: dict[str, tuple[int, ...]]
 

@@ -4,7 +4,14 @@ from collections.abc import Collection, Iterable
 
 from regroup.coordinator import answers
 from regroup.coordinator.checks import refuse_generation
-from regroup.coordinator.commands import CommitOffsets, DeleteOffsets, FetchOffsets, ForgetOldOffsets, OffsetToCommit
+from regroup.coordinator.commands import (
+    CommitOffsets,
+    DeleteOffsets,
+    FetchOffsets,
+    ForgetOldOffsets,
+    ForgetTopic,
+    OffsetToCommit,
+)
 from regroup.coordinator.decision import Decision, Unfolding
 from regroup.coordinator.events import GroupCreated, GroupDeleted, OffsetsCommitted, OffsetsForgotten, OffsetsWritten
 from regroup.coordinator.evolve_offsets import merged
@@ -187,6 +194,16 @@ def forget_old_offsets(settings: Settings, group: Group, command: ForgetOldOffse
         now.happens(OffsetsForgotten(at_ms=now.at_ms, partitions=old, reason="they outlived their retention"))
     if now.group.state is State.EMPTY and not (now.group.offsets or now.group.pending_offsets or now.group.appends):
         now.happens(GroupDeleted(at_ms=now.at_ms, reason="it has neither members nor offsets"))
+    return now.ends()
+
+
+def forget_topic(settings: Settings, group: Group, command: ForgetTopic) -> Decision:
+    """A later topic of the same name is another one, and begins at 0."""
+    now = Unfolding(group, command.at_ms)
+    numbers = tuple(number for number in group.offsets.get(command.topic, {}))
+    if numbers:
+        reason = f"topic {command.topic} was deleted"
+        now.happens(OffsetsForgotten(at_ms=now.at_ms, partitions={command.topic: numbers}, reason=reason))
     return now.ends()
 
 

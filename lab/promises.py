@@ -138,7 +138,7 @@ class Promises:
         if promised is None:
             return
         match exchange.command:
-            case c.DeleteOffsets() | c.ForgetOldOffsets():
+            case c.DeleteOffsets() | c.ForgetOldOffsets() | c.ForgetTopic():
                 for place in [place for place in promised if exchange.after.committed(*place) is None]:
                     del promised[place]
             case c.EndTransaction():

@@ -13,10 +13,13 @@ from regroup.coordinator import commands as c
 from regroup.coordinator.coordinator import Answering, Because, GroupCoordinator
 from regroup.coordinator.group import Group
 from regroup.coordinator.unavailable import unavailable
+from regroup.coordinator.written import Cause, written_cause
 from regroup.protocol.errors import ErrorCode
 from regroup.server.cluster import Cluster
+from regroup.server.cluster_events import ClusterEvent, TopicDeleted
 from regroup.storage.records import Snapshot
 
+DELETION = Cause(api="DeleteTopics")
 NAMELESS = (c.CommitOffsets, c.FetchOffsets)
 """The empty group id is one like any other here; for other commands it is a fault that every broker sees at once."""
 
@@ -45,6 +48,7 @@ class GroupShares:
         self._cluster = cluster
         self.coordinators = [make(partial(self._lies_in, share)) for share in range(len(cluster.node_ids))]
         self._leaders = list(cluster.node_ids)
+        cluster.watchers.append(self._follow)
 
     def _lies_in(self, share: int, group_id: str) -> bool:
         return self.share_of(group_id) == share
@@ -85,6 +89,19 @@ class GroupShares:
     def take_snapshots(self) -> list[Snapshot]:
         """The groups that changed since this was last asked."""
         return [snapshot for coordinator in self.coordinators for snapshot in coordinator.take_snapshots()]
+
+    def _follow(self, event: ClusterEvent) -> None:
+        """With a topic goes what groups have committed of it, whichever broker coordinates them."""
+        if not isinstance(event, TopicDeleted):
+            return
+        at_ms = self._cluster.now_ms()
+        for coordinator in self.coordinators:
+            for group in [group for group in coordinator.groups() if event.name in group.offsets]:
+                coordinator.submit(
+                    c.ForgetTopic(group_id=group.name, at_ms=at_ms, topic=event.name),
+                    None,
+                    partial(written_cause, DELETION),
+                )
 
     # What a transaction's end asks for
 

@@ -248,7 +248,10 @@ class Player:
         self.now_ms = end_ms
 
     def is_cleaned_up(self, move: Move) -> None:
-        self.tell(c.ForgetOldOffsets)
+        if move.a % 3:
+            self.tell(c.ForgetOldOffsets)
+        else:
+            self.tell(c.ForgetTopic, topic=of(["foo", "bar"], move.b))
 
     def fails_over(self, move: Move) -> None:
         if move.a % 3 == 0:

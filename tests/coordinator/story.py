@@ -178,6 +178,10 @@ class Story:
         """The regular look for old offsets and forgotten groups."""
         return list(self.tell(c.ForgetOldOffsets(group_id=GROUP, at_ms=self.now_ms)).events)
 
+    def topic_is_deleted(self, topic: str) -> list[Event]:
+        """Somebody has deleted a topic, perhaps one whose offsets were committed here."""
+        return list(self.tell(c.ForgetTopic(group_id=GROUP, at_ms=self.now_ms, topic=topic)).events)
+
     def the_log_commits(self, append: int | None = None) -> Request:
         """Kafka's log commits the oldest record that it holds back, or another one."""
         oldest = next(iter(self.group.appends)) if append is None else append

@@ -4,6 +4,7 @@ import pytest
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.commands import DeadlineKind
+from regroup.coordinator.events import OffsetsForgotten
 from regroup.coordinator.group import State
 from regroup.protocol.errors import ErrorCode
 from regroup.tests.coordinator.story import DAY_MS, GROUP, NOW, Story, behaviour
@@ -295,3 +296,15 @@ def test_a_first_commit_makes_a_simple_group() -> None:
     story.commit(("foo", 0, 100))
     assert (story.state, story.generation, story.group.protocol_type) == (State.EMPTY, 0, "")
     assert (story.group.name, story.group.stored) == (GROUP, None)
+
+
+def test_with_a_topic_goes_what_was_committed_of_it_and_nothing_else() -> None:
+    """As Kafka's `onPartitionsDeleted`: a later topic of the same name begins at 0."""
+    story = Story()
+    [anna] = story.stable("anna")
+    anna.commits(("foo", 0, 100), ("foo", 1, 7), ("bar", 0, 5))
+    [forgotten] = story.topic_is_deleted("foo")
+    assert isinstance(forgotten, OffsetsForgotten)
+    assert forgotten.partitions == {"foo": (0, 1)}
+    assert story.fetch_everything().offsets == {("bar", 0): 5}
+    assert story.topic_is_deleted("foo") == []

@@ -99,7 +99,7 @@ def test_whoever_waits_in_the_group_waits_for_one_answer_and_nobody_else_is_answ
         assert player.parked.keys() >= set(places)
         waiting = {(member.waiting, name) for name, member in decision.group.members.items() if member.waiting}
         assert player.parked.keys() - set(places) == waiting
-        asked = not isinstance(command, c.DeadlinePassed | c.ForgetOldOffsets | c.TakeOver | LogSpeaks)
+        asked = not isinstance(command, c.DeadlinePassed | c.ForgetOldOffsets | c.ForgetTopic | c.TakeOver | LogSpeaks)
         assert (decision.answer is not None) + (decision.parked is not None) == asked
 
     player.watch = watch

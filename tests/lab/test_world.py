@@ -119,6 +119,12 @@ def test_a_process_that_died_never_opens_the_store_again() -> None:
     assert len(opened) == 2
 
 
+def test_with_a_topic_goes_what_was_committed_of_it() -> None:
+    plan = told(("at 40s", "topic orders vanishes"), workload=Workload(records_per_s=2))
+    kinds = [each.type for each in play(plan).records]
+    assert kinds[kinds.index("topic-deleted") + 1] == "offsets-forgotten"
+
+
 def test_a_group_whose_members_die_before_the_end_is_nobodys_fault() -> None:
     outcome = play(told(("at 20s", "anna crashes"), ("at 21s", "ben crashes")))
     assert not outcome.failed, sentences(outcome)
