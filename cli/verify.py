@@ -69,7 +69,7 @@ async def fold(store: EventStore) -> tuple[Verifier, list[Fault]]:
                 progress.update(task, completed=record.position - store.trimmed_through)
     faults.extend(verifier.faults_at_the_end())
     faults.extend(topics.faults_at_the_end())
-    return verifier, sorted(faults)
+    return verifier, sorted(faults, key=lambda fault: fault.position)
 
 
 def gap_before(record: Record, last: int) -> Iterator[Fault]:

@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -12,3 +13,11 @@ def nobody_inherits_a_log() -> Iterator[None]:
     before = structlog.get_config()
     yield
     structlog.configure(**before)
+
+
+@pytest.fixture
+def heeds_ctrl_c() -> Iterator[None]:
+    """A shell that starts the tests in the background makes them, and all that they start, deaf to SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -6,7 +6,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -65,14 +65,6 @@ def test_events_begin_after_a_position_and_keep_to_a_group(
     assert len(capsys.readouterr().out.splitlines()) == 3
     assert main(["events", str(store), "--format", form, "--group", "nobody's"]) == 0
     assert capsys.readouterr().out == ""
-
-
-@pytest.fixture
-def heeds_ctrl_c() -> Iterator[None]:
-    """A shell that starts the tests in the background makes them, and all that they start, deaf to SIGINT."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("heeds_ctrl_c")

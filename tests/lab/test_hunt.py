@@ -36,6 +36,7 @@ def test_progress_is_told_after_every_batch() -> None:
     assert BATCH == 8
 
 
+@pytest.mark.usefixtures("heeds_ctrl_c")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_ends_it_with_what_was_found_so_far(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if jobs > 1:
