@@ -12,7 +12,7 @@ from regroup.lab.zoo.catching import MOST_SEEDS, catch, draw_small, shows
 
 QUICK = (
     "two-leaders",
-    "parked-join-is-forgotten",
+    "follower-gets-nothing",
     "heartbeat-does-not-count",
     "replaced-process-is-not-fenced",
     "answer-does-not-wait-for-the-disk",

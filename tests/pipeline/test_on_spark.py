@@ -152,6 +152,7 @@ def test_taking_the_same_stores_in_twice_changes_nothing_and_growth_is_added(
         bronze.ingest(spark, f"{tmp_path}/*.db", out)
 
 
+@pytest.mark.slow
 def test_the_invariants_in_sql_say_what_the_verifier_says(spark: SparkSession, tmp_path: Path) -> None:
     runs = {f"run-{number}": tampered(crashes_of("range", 20), number) for number in range(6)}
     rows = [
@@ -214,6 +215,7 @@ def first_faults(records: list[Record]) -> Iterator[tuple[int, str]]:
         yield fault.position, fault.sentence
 
 
+@pytest.mark.slow
 def test_a_campaign_goes_on_where_it_stopped_and_its_report_stands_alone(spark: SparkSession, tmp_path: Path) -> None:
     plan = tmp_path / "plan.yaml"
     plan.write_text(
