@@ -164,7 +164,13 @@ class MqttTransport(TcpTransport):
         protocol.connection_made(_Pipe(self, protocol))
 
     def ask(self, pipe: "_Pipe", frame: bytes) -> None:
-        """One request with its length in front, as a connection writes it."""
+        """One request with its length in front, as a connection writes it.
+
+        Without a coordinator to hear it, it is lost at once: sent later it would bear an incarnation that is over.
+        """
+        if not self._ready.is_set():
+            asyncio.get_running_loop().call_soon(pipe.lose, "no coordinator is there to hear it")
+            return
         number = next(self._ids)
         self._asked[number] = pipe, frame[8:12]
         topic = self._topics.connection(self.name, self._incarnation, "requests")
@@ -196,6 +202,8 @@ class _Pipe(asyncio.Transport):
         self._protocol.data_received(data)
 
     def lose(self, reason: str) -> None:
+        if self._is_over:
+            return
         self._is_over = True
         self._protocol.connection_lost(ConnectionError(reason))
 

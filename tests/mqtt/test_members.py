@@ -101,6 +101,46 @@ async def test_members_outlive_their_mqtt_broker_and_their_coordinator(
         assert anna.view.generation == before, "nobody was missed"
 
 
+class Line(asyncio.Protocol):
+    """One of a member's connections inside, and why it was lost."""
+
+    def __init__(self) -> None:
+        self.lost: Exception | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = exc
+
+    def ask(self, frame: bytes) -> None:
+        assert isinstance(self.transport, asyncio.Transport)
+        self.transport.write(frame)
+
+
+async def test_what_is_asked_while_the_mqtt_broker_is_away_is_lost_at_once_and_not_sent_later(
+    address: MqttAddress, mosquitto: Mosquitto
+) -> None:
+    async with classroom(address), member(address, "anna") as anna:
+        # Given two open connections over MQTT, of which one waits for an answer when the broker dies
+        transport = anna._transport
+        assert isinstance(transport, MqttTransport)
+        waiting, idle = Line(), Line()
+        await transport._open_pipe(lambda: waiting, "", 0)
+        await transport._open_pipe(lambda: idle, "", 0)
+        waiting.ask(b"\x00\x00\x00\x0e\x00\x12\x00\x00" + bytes(10))
+        mosquitto.kill()
+        await until(lambda: waiting.lost)
+        # When the other one asks
+        assert idle.lost is None
+        idle.ask(b"\x00\x00\x00\x0e\x00\x12\x00\x00" + bytes(10))
+        # Then it learns at once that nobody hears it, and nothing is kept for the next incarnation
+        await until(lambda: idle.lost)
+        assert "no coordinator is there" in str(idle.lost)
+        mosquitto.start()
+        await until(both_work(anna))
+
+
 async def test_without_a_coordinator_it_is_said_what_is_missing(
     address: MqttAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
