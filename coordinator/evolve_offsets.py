@@ -48,12 +48,14 @@ def transaction_ended(group: Group, event: e.TransactionEnded) -> Group:
 
 
 def offsets_forgotten(group: Group, event: e.OffsetsForgotten) -> Group:
-    """What open transactions wrote for these partitions is forgotten too."""
+    """What open transactions wrote for these partitions is forgotten too, and what Kafka's log has yet to commit."""
+    gone = event.partitions
     return replace(
         group,
-        offsets=cut_out(group.offsets, event.partitions),
-        pending_offsets={
-            producer: cut_out(pending, event.partitions) for producer, pending in group.pending_offsets.items()
+        offsets=cut_out(group.offsets, gone),
+        pending_offsets={producer: cut_out(pending, gone) for producer, pending in group.pending_offsets.items()},
+        appends={
+            number: replace(append, offsets=cut_out(append.offsets, gone)) for number, append in group.appends.items()
         },
     )
 

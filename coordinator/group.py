@@ -6,7 +6,7 @@ Everything is immutable: `evolve` makes new values, so that any moment of a hist
 Mappings keep the order in which their keys came, and that order decides wherever Kafka leaves a choice to a hash map.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -237,6 +237,12 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def committed(self, topic: str, partition: int) -> CommittedOffset | None:
         return self.offsets.get(topic, {}).get(partition)
+
+    def partitions_with_offsets(self, topic: str) -> tuple[int, ...]:
+        """Those of a topic with an offset that counts, or that an open transaction or Kafka's log holds back."""
+        held: list[Mapping[str, Mapping[int, object]]] = [self.offsets, *self.pending_offsets.values()]
+        held += [append.offsets for append in self.appends.values()]
+        return tuple(dict.fromkeys(number for offsets in held for number in offsets.get(topic, ())))
 
     def is_unstable(self, topic: str, partition: int) -> bool:
         """An open transaction has written an offset for this partition (KIP-447)."""

@@ -148,7 +148,7 @@ def delete_offsets(settings: Settings, group: Group, command: DeleteOffsets) -> 
         topic: dict.fromkeys(numbers, deletion_code(group, topic)) for topic, numbers in command.partitions.items()
     }
     doomed = {
-        topic: tuple(n for n in numbers if group.committed(topic, n) or group.is_unstable(topic, n))
+        topic: tuple(n for n in numbers if n in group.partitions_with_offsets(topic))
         for topic, numbers in command.partitions.items()
         if deletion_code(group, topic) is ErrorCode.NONE
     }
@@ -181,7 +181,7 @@ def forget_old_offsets(settings: Settings, group: Group, command: ForgetOldOffse
     now = Unfolding(group, command.at_ms)
     old = {
         topic: numbers
-        for topic, partitions in group.offsets.items()
+        for topic, partitions in with_written(group).items()
         if (
             numbers := tuple(
                 n
@@ -200,8 +200,7 @@ def forget_old_offsets(settings: Settings, group: Group, command: ForgetOldOffse
 def forget_topic(settings: Settings, group: Group, command: ForgetTopic) -> Decision:
     """A later topic of the same name is another one, and begins at 0."""
     now = Unfolding(group, command.at_ms)
-    numbers = tuple(number for number in group.offsets.get(command.topic, {}))
-    if numbers:
+    if numbers := group.partitions_with_offsets(command.topic):
         reason = f"topic {command.topic} was deleted"
         now.happens(OffsetsForgotten(at_ms=now.at_ms, partitions={command.topic: numbers}, reason=reason))
     return now.ends()

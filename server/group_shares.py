@@ -96,7 +96,7 @@ class GroupShares:
             return
         at_ms = self._cluster.now_ms()
         for coordinator in self.coordinators:
-            for group in [group for group in coordinator.groups() if event.name in group.offsets]:
+            for group in [each for each in coordinator.groups() if each.partitions_with_offsets(event.name)]:
                 coordinator.submit(
                     c.ForgetTopic(group_id=group.name, at_ms=at_ms, topic=event.name),
                     None,

@@ -21,6 +21,7 @@ FILES = (
     "offset_commit",
     "offset_fetch",
     "offset_delete",
+    "deleted_topic",
     "txn_offset",
     "validation",
     "recovery",

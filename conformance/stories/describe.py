@@ -3,7 +3,7 @@
 from regroup.conformance.cases import case
 from regroup.conformance.expect import expect, same, that
 from regroup.conformance.member import Member, share_of
-from regroup.conformance.scenes import alone, awaiting_sync_alone, disturbed, left_behind, stable
+from regroup.conformance.scenes import alone, awaiting_sync_alone, disturbed, left_behind, let_in, stable
 from regroup.conformance.story import TWO_ASSIGNORS, Story
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.describe import DescribeGroupsRequest, DescribeGroupsResponse
@@ -70,9 +70,7 @@ async def shares_of_before_are_shown(tell: Story) -> None:
     """Before the new shares are there members show those of the generation before."""
     anna = await alone(tell)
     ben = Member(tell, "ben")
-    knocking = await ben.knocks()
-    await anna.asks_to_join()
-    await knocking
+    await let_in(anna, ben)
     group = await tell.describe()
     same("the state", "CompletingRebalance", group.group_state)
     shares = {each.member_id: each.member_assignment for each in group.members}

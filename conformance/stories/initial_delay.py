@@ -27,13 +27,7 @@ async def first_rebalance_waits(tell: Story) -> None:
 @case("timeout.initial-delay.extended-by-new-member", 1, needs=DELAYED)
 async def newcomer_extends_the_delay(tell: Story) -> None:
     """A second member within the delay makes the group wait once more."""
-    delay = tell.initial_delay_ms / 1000
-    first = Member(tell, "anna").asks_to_join(version=3)
-    await tell.passes(delay / 2)
-    second = Member(tell, "ben").asks_to_join(version=3)
-    for each in (first, second):
-        expect(await each.within(3 * delay + 10), error=E.NONE, generation_id=1)
-    took("the first rebalance", first.took_seconds, 2 * delay, 2 * delay)
+    await two_come_within_the_delay(tell, "anna", "ben", generation_id=1)
 
 
 @case("timeout.initial-delay.capped-by-rebalance-timeout", 1, needs=DELAYED)
@@ -90,16 +84,10 @@ async def expiry_of_an_id_ends_the_delay(tell: Story) -> None:
 @case("timeout.initial-delay.reapplied-after-empty", 2, needs=DELAYED)
 async def delay_after_everyone_left(tell: Story) -> None:
     """A group that has become empty waits for the initial delay again, and a second newcomer extends it."""
-    delay = tell.initial_delay_ms / 1000
     anna = await alone(tell)
     every_partition(await anna.commits({(FOO, 0): 1}), E.NONE)
     await anna.leaves()
-    first = Member(tell, "ben").asks_to_join(version=3)
-    await tell.passes(delay / 2)
-    second = Member(tell, "carla").asks_to_join(version=3)
-    for each in (first, second):
-        expect(await each.within(3 * delay + 10), error=E.NONE, generation_id=3)
-    took("the rebalance", first.took_seconds, 2 * delay, 2 * delay)
+    await two_come_within_the_delay(tell, "ben", "carla", generation_id=3)
 
 
 @case("timeout.initial-delay.member-leaves", 3, needs=DELAYED)
@@ -112,3 +100,14 @@ async def leaving_within_the_delay(tell: Story) -> None:
     expect(await second, error=E.UNKNOWN_MEMBER_ID, member_id="")
     await tell.is_in("PreparingRebalance", members=1)
     expect(await first.within(3 * tell.initial_delay_ms / 1000 + 10), error=E.NONE, generation_id=1)
+
+
+async def two_come_within_the_delay(tell: Story, sooner: str, later: str, *, generation_id: int) -> None:
+    """The second comes when half of the delay is over, and so both wait for two of them."""
+    delay = tell.initial_delay_ms / 1000
+    first = Member(tell, sooner).asks_to_join(version=3)
+    await tell.passes(delay / 2)
+    second = Member(tell, later).asks_to_join(version=3)
+    for each in (first, second):
+        expect(await each.within(3 * delay + 10), error=E.NONE, generation_id=generation_id)
+    took("the rebalance", first.took_seconds, 2 * delay, 2 * delay)

@@ -4,7 +4,7 @@ from regroup.conformance.cases import case
 from regroup.conformance.expect import codes_are, expect, left_with, one_of
 from regroup.conformance.member import Member, Protocols
 from regroup.conformance.offsets import committed_outside, forgets
-from regroup.conformance.scenes import alone, left_behind, stable
+from regroup.conformance.scenes import alone, left_behind, let_in, stable
 from regroup.conformance.story import Story
 from regroup.conformance.target import FOO
 from regroup.protocol.errors import ErrorCode as E
@@ -48,9 +48,7 @@ async def leaver_widens_the_choice(tell: Story) -> None:
     """When the one leaves that knew one assignor only, the others' lists count in full again."""
     anna = await alone(tell, protocols={"range": b"", "sticky": b""})
     ben = Member(tell, "ben", protocols={"range": b""})
-    knocking = await ben.knocks()
-    await anna.asks_to_join()
-    await knocking
+    await let_in(anna, ben)
     expect(await Member(tell, "carla", protocols={"sticky": b""}).asks_to_join(), error=E.INCONSISTENT_GROUP_PROTOCOL)
     left_with(await ben.leaves(), E.NONE)
     expect(await anna.asks_to_join(), error=E.NONE, protocol_name="range")

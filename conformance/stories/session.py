@@ -3,7 +3,7 @@
 from regroup.conformance.cases import case
 from regroup.conformance.expect import code_is, every_partition, expect, took
 from regroup.conformance.member import Member, share_out
-from regroup.conformance.scenes import alone, disturbed, stable
+from regroup.conformance.scenes import alone, disturbed, let_in, stable
 from regroup.conformance.story import Story
 from regroup.conformance.target import FOO
 from regroup.protocol.errors import ErrorCode as E
@@ -13,11 +13,8 @@ from regroup.protocol.errors import ErrorCode as E
 async def silence_in_stable(tell: Story) -> None:
     """A member that is silent for its session timeout is expelled, and the others are asked to join again."""
     short = tell.short_session_ms
-    anna = await alone(tell)
-    ben = Member(tell, "ben", session_timeout_ms=short)
-    knocking = await ben.knocks()
-    await anna.asks_to_join()
-    await knocking
+    anna, ben = await alone(tell), Member(tell, "ben", session_timeout_ms=short)
+    await let_in(anna, ben)
     await share_out(anna, ben)
     await tell.becomes("PreparingRebalance", members=1, within=short / 1000 + 10)
     expect(await anna.beats(), error=E.REBALANCE_IN_PROGRESS)
@@ -38,11 +35,8 @@ async def last_member_falls_silent(tell: Story) -> None:
 async def waiting_counts_as_a_sign_of_life(tell: Story) -> None:
     """A member that waits in JoinGroup is not expelled, however long it takes."""
     short = tell.short_session_ms
-    anna = await alone(tell)
-    ben = Member(tell, "ben", session_timeout_ms=short)
-    knocking = await ben.knocks()
-    await anna.asks_to_join()
-    await knocking
+    anna, ben = await alone(tell), Member(tell, "ben", session_timeout_ms=short)
+    await let_in(anna, ben)
     await share_out(anna, ben)
     await Member(tell, "carla").knocks()
     waiting = ben.asks_to_join()
@@ -55,11 +49,8 @@ async def waiting_counts_as_a_sign_of_life(tell: Story) -> None:
 async def waiting_for_a_share_counts_too(tell: Story) -> None:
     """A member that waits in SyncGroup is not expelled; its session begins anew with its share."""
     short = tell.short_session_ms
-    anna = await alone(tell)
-    ben = Member(tell, "ben", session_timeout_ms=short)
-    knocking = await ben.knocks()
-    await anna.asks_to_join()
-    await knocking
+    anna, ben = await alone(tell), Member(tell, "ben", session_timeout_ms=short)
+    await let_in(anna, ben)
     waiting = ben.syncs()
     await tell.passes(2 * short / 1000)
     await waiting.is_parked()

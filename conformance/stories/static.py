@@ -3,7 +3,7 @@
 from regroup.conformance.cases import Need, case
 from regroup.conformance.expect import every_partition, expect, left_with, same, that
 from regroup.conformance.member import Member, share_of
-from regroup.conformance.scenes import alone, stable
+from regroup.conformance.scenes import alone, let_in, stable
 from regroup.conformance.story import SESSION_TIMEOUT_MS, Story
 from regroup.conformance.target import FOO
 from regroup.protocol.errors import ErrorCode as E
@@ -191,9 +191,7 @@ async def static_member_stays_away(tell: Story) -> None:
     short = tell.short_session_ms
     anna = await alone(tell, instance="i-anna")
     ben = Member(tell, "ben", instance="i-ben", session_timeout_ms=short)
-    knocking = await ben.knocks()
-    await anna.asks_to_join()
-    await knocking
+    await let_in(anna, ben)
     await anna.syncs({anna.id: b"all"})
     await tell.becomes("PreparingRebalance", members=1, within=short / 1000 + 5)
     expect(await ben.beats(), error=E.UNKNOWN_MEMBER_ID)

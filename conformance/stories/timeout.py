@@ -3,7 +3,7 @@
 from regroup.conformance.cases import case
 from regroup.conformance.expect import expect, left_with, same, that, took
 from regroup.conformance.member import Member, leave, share_out
-from regroup.conformance.scenes import alone, awaiting_sync, disturbed, stable
+from regroup.conformance.scenes import alone, awaiting_sync, disturbed, let_in, stable
 from regroup.conformance.story import Story
 from regroup.protocol.errors import ErrorCode as E
 
@@ -129,9 +129,7 @@ async def longest_timeout_counts_for_sync(tell: Story) -> None:
     """The wait for SyncGroup is as long as the longest rebalance timeout in the group."""
     anna = await alone(tell, rebalance_timeout_ms=3000)
     ben = Member(tell, "ben", rebalance_timeout_ms=500)
-    knocking = await ben.knocks()
-    await anna.asks_to_join()
-    await knocking
+    await let_in(anna, ben)
     waiting = ben.syncs()
     expect(await waiting, error=E.REBALANCE_IN_PROGRESS)
     took("the wait for SyncGroup", waiting.took_seconds, 2.7, 3)

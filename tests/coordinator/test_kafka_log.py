@@ -1,5 +1,7 @@
 """Kafka's own log is slow, or loses what was written: what waits meanwhile, and what is undone."""
 
+from collections.abc import Callable
+
 import pytest
 
 from regroup.coordinator.commands import DeadlineKind
@@ -274,6 +276,27 @@ def test_a_record_is_known_by_the_number_of_the_event_that_wrote_it() -> None:
     story.commit(("foo", 0, 100))
     numbers = {type(event).__name__: number for number, event in enumerate(story.history, 1)}
     assert list(story.group.appends) == [numbers["GroupCreated"], numbers["OffsetsWritten"]]
+
+
+@pytest.mark.parametrize(
+    "forget", [lambda story: story.delete_offsets(foo=(0,)), lambda story: story.topic_is_deleted("foo")]
+)
+def test_what_is_forgotten_does_not_come_back_when_the_log_commits_it(forget: Callable[[Story], object]) -> None:
+    story = Story()
+    story.log_holds_back = True
+    story.commit(("foo", 0, 100), ("bar", 0, 5))
+    forget(story)
+    story.the_log_commits()
+    assert story.fetch_everything().offsets == {("bar", 0): 5}
+
+
+def test_an_old_offset_that_is_about_to_be_replaced_is_not_forgotten() -> None:
+    story = Story(offsets_retention_minutes=1)
+    story.commit(("foo", 0, 100))
+    story.passes(60_000)
+    story.log_holds_back = True
+    story.commit(("foo", 0, 200))
+    assert story.is_cleaned_up() == []
 
 
 # Whoever else waits

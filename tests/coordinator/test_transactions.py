@@ -194,6 +194,16 @@ def test_deleting_an_offset_takes_it_out_of_open_transactions_too() -> None:
     assert story.fetch(foo=(0,)).offsets == {FOO: -1}
 
 
+def test_with_a_topic_goes_what_open_transactions_wrote_for_it() -> None:
+    """As Apache Kafka 4.4 does it; the conformance story `txn-offset.deleted-topic` asks it."""
+    story = Story()
+    story.commit(("foo", 0, 1))
+    story.commit_in_transaction(10, ("foo", 0, 100), ("foo", 1, 100), ("bar", 1, 5))
+    story.topic_is_deleted("foo")
+    story.end_transaction(10, committed=True)
+    assert story.fetch_everything().offsets == {BAR: 5}
+
+
 @behaviour("offset-commit.expiry.pending-txn-blocks")
 def test_nothing_that_an_open_transaction_holds_is_forgotten() -> None:
     story = Story()
