@@ -13,7 +13,8 @@ from regroup.conformance.seen import OF_MOVE, Names, Seen, given_id
 from regroup.conformance.story import Story
 from regroup.conformance.target import FOO, PARTITIONS, Target
 from regroup.conformance.waiting import Waiting
-from regroup.protocol.messages.describe import DeleteGroupsRequest, DeleteGroupsResponse
+from regroup.protocol.message import Message
+from regroup.protocol.messages.describe import DeleteGroupsRequest, DeleteGroupsResponse, DescribedGroup
 from regroup.protocol.messages.group import JoinGroupResponse, MemberIdentity
 
 LOOKED_AT = 0.45
@@ -144,24 +145,37 @@ class Player:
     # Looking
 
     async def _look(self, number: int, move: Move) -> Slot:
-        came = {asked: each for asked, each in sorted(self._waiting.items()) if each.answered}
-        raw = {asked: each.result_or_error() for asked, each in came.items()}
-        for asked, answer in raw.items():
-            del self._waiting[asked]
-            self._names.give(given_id(answer), f"{came[asked].speaker}{OF_MOVE}{asked}")
-            # Two answers to one actor may come in either order; the one to the later move counts.
-            if isinstance(answer, JoinGroupResponse):
-                self._members[_actor_number(came[asked].speaker)].remembers(answer)
-        group = await self._group(number, move)
-        return Slot(move, {asked: self._names.answer(answer) for asked, answer in raw.items()}, group)
+        """To look at the group takes as long as any request that was sent before, so it comes first."""
+        group = await self._described()
+        answers = {}
+        for asked in [asked for asked, each in sorted(self._waiting.items()) if each.answered]:
+            waited = self._waiting.pop(asked)
+            answers[asked] = waited.result_or_error()
+            self._take_in(asked, waited.speaker, answers[asked])
+        return Slot(
+            move,
+            {asked: self._names.answer(answer) for asked, answer in answers.items()},
+            self._seen(group, f"{self._members[move.actor].name}{OF_MOVE}{number}"),
+        )
 
-    async def _group(self, number: int, move: Move) -> Seen:
+    def _take_in(self, asked: int, speaker: str, answer: Message | BaseException) -> None:
+        self._names.give(given_id(answer), f"{speaker}{OF_MOVE}{asked}")
+        # Two answers to one actor may come in either order; the one to the later move counts.
+        if isinstance(answer, JoinGroupResponse):
+            self._members[_actor_number(speaker)].remembers(answer)
+
+    async def _described(self) -> DescribedGroup | Differs:
         try:
-            group = await self._story.describe()
+            return await self._story.describe()
         except Differs as failure:
-            return {"failure": str(failure)}
+            return failure
+
+    def _seen(self, group: DescribedGroup | Differs, newcomer: str) -> Seen:
+        """Who is shown and has no name yet has come with this slot's move."""
+        if isinstance(group, Differs):
+            return {"failure": str(group)}
         for each in group.members:
-            self._names.give(each.member_id, f"{self._members[move.actor].name}{OF_MOVE}{number}")
+            self._names.give(each.member_id, newcomer)
         return self._names.group(group)
 
 

@@ -86,6 +86,13 @@ async def disturbed(
     return anna, ben, carla, waiting
 
 
+async def let_in(leader: Member, newcomer: Member) -> None:
+    """The newcomer knocks, the leader joins again, and their generation begins; nobody has sent SyncGroup."""
+    knocking = await newcomer.knocks()
+    await leader.asks_to_join()
+    await knocking
+
+
 async def new_generation(*members: Member) -> list[JoinGroupResponse]:
     """All of them join again, and the next generation begins."""
     waiting = [each.asks_to_join() for each in members]

@@ -91,7 +91,7 @@ def test_the_table_has_a_row_for_each_member_and_counts_the_records() -> None:
 def test_members_that_reach_nobody_end_with_1_and_say_where_they_knocked(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    assert members.run(parsed("--bootstrap", f"127.0.0.1:{port}", "--for", "200ms", "--count", "1")) == 1
+    assert members.run(parsed("--bootstrap", f"127.0.0.1:{port}", "--for", "2s", "--count", "1")) == 1
     assert f"nobody joined the group: 127.0.0.1:{port} cannot be reached" in capsys.readouterr().err
 
 

@@ -7,7 +7,6 @@ run on this machine. Apache Kafka has a file of its own, `apache_kafka.py`.
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 import confluent_kafka
+
+from regroup.tests.clients.emulator import EmulatorProcess
 
 ROOMY = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "100"}
 """Settings under which stories are short."""
@@ -61,46 +62,23 @@ class NotHere(Exception):
     """This machine cannot run the peer; the text says what is missing."""
 
 
-class Regroup:
-    """`regroup serve` in a process of its own; it may be stopped and started again on the same store."""
+class Regroup(EmulatorProcess):
+    """`regroup serve`, which may be stopped and started again on the same port and store."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
-        self._settings = settings
-        self._store = folder / "regroup.db"
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = probe.getsockname()[1]
-        self._process: subprocess.Popen[str] | None = None
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self._port}"
-
-    @property
-    def version(self) -> str:
-        return version("kafka-regroup")
-
-    def start(self) -> None:
-        """Start and wait for the line that says where it listens."""
-        words = [word for name, value in self._settings.items() for word in ("--set", f"{name}={value}")]
-        command = [sys.executable, "-m", "regroup.cli", "serve", "--port", str(self._port), "--store", str(self._store)]
-        # As a broker of today: by default regroup serves old versions too, which Kafka 4 does not.
-        command += ["--broker-version", "4.4"]
-        self._process = _started([*command, "--log-level", "error", *words])
-        _first_line(self._process)
+    version = version("kafka-regroup")
 
     def stop(self) -> None:
-        """Interrupt it and wait."""
-        if self._process is not None:
-            _stopped(self._process)
-            self._process = None
+        """End it in good order."""
+        self.terminate()
 
 
 @contextmanager
 def regroup(settings: Mapping[str, str]) -> Iterator[Regroup]:
     """Our own broker with a fresh store."""
     with tempfile.TemporaryDirectory(prefix="regroup-conformance-") as folder:
-        broker = Regroup(Path(folder), settings)
+        words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+        # As a broker of today: by default regroup serves old versions too, which Kafka 4 does not.
+        broker = Regroup(Path(folder, "regroup.db"), "--broker-version", "4.4", "--log-level", "error", *words)
         try:
             broker.start()
             yield broker

@@ -37,7 +37,7 @@ def test_timeouts_never_end_together_nor_near_a_move() -> None:
 
 
 async def test_brokers_that_do_the_same_agree() -> None:
-    assert await outcome(E.UNKNOWN_MEMBER_ID, E.UNKNOWN_MEMBER_ID) == DuelOutcome(0, agreed=True)
+    assert (await outcome(E.UNKNOWN_MEMBER_ID, E.UNKNOWN_MEMBER_ID)).agreed
 
 
 async def test_brokers_that_differ_are_told_apart_and_the_course_is_shown() -> None:

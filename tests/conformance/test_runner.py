@@ -71,7 +71,7 @@ async def test_nobody_at_the_address_is_said_in_plain_words() -> None:
 
 
 def story_about(tell_it: "object", **more: object) -> Case:
-    values = {"id": "test.story", "importance": 1, "summary": "", "needs": {}, "seconds": 5.0, "restarts": False}
+    values = {"id": "test.story", "importance": 1, "summary": "", "needs": {}, "seconds": 60.0, "restarts": False}
     return Case(**{**values, "corrected": "", "tell": tell_it, **more})  # type: ignore[arg-type]
 
 

@@ -48,13 +48,14 @@ from regroup.server.clock import Clock
 from regroup.server.emulator import Emulator
 from regroup.storage.memory import MemoryStore
 
+PATIENCE_MS = 30_000
 HEARTBEAT = HeartbeatRequest(group_id="payments", generation_id=1, member_id="anna")
 STATIC_JOIN = JoinGroupRequest(
     group_id="payments", session_timeout_ms=1, protocol_type="consumer", protocols=[], group_instance_id="a"
 )
 
 
-def to_anyone(message: Message, timeout_ms: int = 5_000) -> Outgoing:
+def to_anyone(message: Message, timeout_ms: int = PATIENCE_MS) -> Outgoing:
     return Outgoing(7, Lane.ANY_BROKER, None, message, timeout_ms)
 
 
@@ -249,23 +250,23 @@ async def huge(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 @pytest.mark.parametrize(
-    ("talk", "says"),
+    ("talk", "says", "timeout_ms"),
     [
-        (garbage, "cannot be read"),
-        (silence, "no answer in time"),
-        (goodbye, "closed the connection"),
-        (huge, "cannot be read"),
+        (garbage, "cannot be read", PATIENCE_MS),
+        (silence, "no answer in time", 200),
+        (goodbye, "closed the connection", PATIENCE_MS),
+        (huge, "cannot be read", PATIENCE_MS),
     ],
     ids=["garbage", "silence", "goodbye", "huge"],
 )
-async def test_a_bad_broker_leaves_the_request_unanswered_and_says_why(talk: Talk, says: str) -> None:
+async def test_a_bad_broker_leaves_the_request_unanswered_and_says_why(talk: Talk, says: str, timeout_ms: int) -> None:
     async with broker(talk) as transport:
-        answer = await ask(transport, to_anyone(HEARTBEAT, timeout_ms=200))
+        answer = await ask(transport, to_anyone(HEARTBEAT, timeout_ms))
         assert isinstance(answer, Unanswered)
         assert not answer.unsupported
         assert says in answer.reason or "reset" in answer.reason
         # The next request gets a new connection, and its own answer.
-        assert isinstance(await ask(transport, to_anyone(HEARTBEAT, timeout_ms=200)), Unanswered)
+        assert isinstance(await ask(transport, to_anyone(HEARTBEAT, timeout_ms)), Unanswered)
 
 
 async def test_nobody_at_the_address_is_said_with_the_address() -> None:
@@ -342,8 +343,8 @@ async def test_members_share_a_topic_of_the_emulator_over_tcp() -> None:
 @pytest.fixture
 def mock_cluster() -> Iterator[Address]:
     cluster = MockCluster({"bootstrap.servers": "x:1", "test.mock.num.brokers": 1, "log_level": 3})
-    cluster.list_topics("orders", timeout=5)
-    found = next(iter(cluster.list_topics(timeout=5).brokers.values()))
+    cluster.list_topics("orders", timeout=30)
+    found = next(iter(cluster.list_topics(timeout=30).brokers.values()))
     yield Address(-1, found.host, found.port)
     cluster.flush(1)
 
