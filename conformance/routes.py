@@ -3,6 +3,7 @@
 import asyncio
 
 from regroup.conformance.connection import Connection, answer_as
+from regroup.conformance.expect import NotObservable
 from regroup.conformance.target import RETRIABLE, Address, Target
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse
@@ -25,15 +26,25 @@ class Routes:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._known: dict[Key, Address] = {}
+        self._astray: Address | None = None
 
     async def find(self, group: str, request: Message | None = None) -> Address:
         """Where to send a request of a story that is about this group."""
+        if self._astray is not None:
+            return self._astray
         key = _key(group, request)
         if len(self._target.brokers) < 2 or key is None or not key[1]:
             return self._target.host, self._target.port
         if key not in self._known:
             self._known[key] = await self._ask(key)
         return self._known[key]
+
+    async def go_astray(self, group: str) -> None:
+        """All requests go from now on to a broker that does not coordinate this group. NotObservable of one alone."""
+        if len(self._target.brokers) < 2:
+            raise NotObservable("a broker that is alone coordinates every group; a cluster of two shows it")
+        home = await self.find(group)
+        self._astray = next(each for each in self._target.brokers if each != home)
 
     def forget(self) -> None:
         """Coordinators may have moved."""

@@ -1,7 +1,7 @@
 """The vocabulary of the stories: a group of its own, members with names, requests that are answered or wait.
 
-    anna = await tell.alone()                        # Anna is the only member of a stable group
-    ben = tell.member("ben")
+    anna = await alone(tell)                         # Anna is the only member of a stable group
+    ben = Member(tell, "ben")
     waiting = await ben.knocks()                     # has an id, asks to join, and is kept waiting
     expect(await anna.beats(), error=E.REBALANCE_IN_PROGRESS)
 
@@ -170,6 +170,10 @@ class Story:
             if await self._routes.find(self.group) == home:
                 return
             self.turns_to_group(f"{name}-{number}")
+
+    async def turns_to_another_broker(self) -> None:
+        """What follows is asked of a broker that does not coordinate the group. NotObservable where there is none."""
+        await self._routes.go_astray(self.group)
 
     # What the broker is set to
 

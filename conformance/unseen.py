@@ -2,7 +2,6 @@
 
 from typing import Final
 
-ONE_BROKER = "one address is one broker, and it coordinates every group it is asked about"
 LOADING = "a partition is loading for a moment that nobody outside can choose"
 DEAD = "a group is Dead for a moment only, while its partition is unloaded"
 FAILED_APPEND = "the log of the broker would have to refuse a record"
@@ -11,7 +10,6 @@ OLD_LOG = "the log would have to hold a record of an older Kafka, or of an unkno
 
 UNSEEN: Final[dict[str, str]] = {
     "validation.coordinator-not-running": "the coordinator would have to be down while the broker is up",
-    "validation.not-coordinator": ONE_BROKER,
     "validation.find-coordinator.offsets-topic-missing": "only the very first question to a fresh cluster shows it",
     "validation.instance-id-version-gate": "the client refuses before anything is on the wire",
     "join.member-id-required.response-before-commit": UNCOMMITTED,
@@ -27,7 +25,6 @@ UNSEEN: Final[dict[str, str]] = {
     "static.replace.persist-failure": FAILED_APPEND,
     "limits.over-capacity-after-load": "the broker would have to come back with a smaller group.max.size",
     "describe.uncommitted-group-is-dead": UNCOMMITTED,
-    "list.scope-is-one-broker": ONE_BROKER,
     "list.uncommitted-group-hidden": UNCOMMITTED,
     "offset-commit.dead-group": DEAD,
     "offset-commit.append-errors": FAILED_APPEND,
@@ -35,7 +32,6 @@ UNSEEN: Final[dict[str, str]] = {
     "offset-fetch.dead-group": DEAD,
     "offset-fetch.committed-view": UNCOMMITTED,
     "offset-fetch.require-stable.write-timeout": FAILED_APPEND,
-    "offset-fetch.not-coordinator": ONE_BROKER,
     "offset-fetch.v1-group-error-lost": LOADING,
     "txn-offset.loading-mapped-for-old-clients": LOADING,
     "recovery.rebalance-timeout-minus-one": OLD_LOG,

@@ -83,3 +83,13 @@ async def group_of_offsets_only(tell: Story) -> None:
     tell.turns_to_group("simple")
     await committed_outside(tell, {(FOO, 0): 1})
     same("the groups", {"simple": ("", "Empty", "classic")}, await listed(tell))
+
+
+@case("list.scope-is-one-broker", 2)
+async def groups_of_one_broker(tell: Story) -> None:
+    """A broker lists the groups that it coordinates, and no others."""
+    tell.turns_to_group("stable")
+    await alone(tell)
+    same("the coordinator's list", {"stable": STABLE}, await listed(tell))
+    await tell.turns_to_another_broker()
+    same("another broker's list", {}, await listed(tell))

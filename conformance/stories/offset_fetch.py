@@ -113,3 +113,14 @@ async def stable_offsets_right_behind_a_commit(tell: Story) -> None:
         same("the code", E.NONE, found[FOO_0][3])
         same("before or after", True, found[FOO_0][0] in (number - 1, number))
         await commit
+
+
+@case("offset-fetch.not-coordinator", 1)
+async def asked_of_the_wrong_broker(tell: Story) -> None:
+    """A broker that does not coordinate the group says so, up to v7 for the answer and since v8 for the group."""
+    await committed_outside(tell, {FOO_0: 1})
+    await tell.turns_to_another_broker()
+    for version in range(2, 10):
+        answer = await fetches(tell, [FOO_0], version=version)
+        code_is(f"the code in v{version}", E.NOT_COORDINATOR, fetch_code(answer))
+        same(f"the offsets in v{version}", {}, offsets_in(answer))

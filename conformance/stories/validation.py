@@ -5,8 +5,9 @@ import struct
 
 from regroup.conformance.cases import case
 from regroup.conformance.connection import CLIENT_ID, ConnectionLost
-from regroup.conformance.expect import Differs, expect, same, that
+from regroup.conformance.expect import Differs, every_partition, expect, same, that
 from regroup.conformance.member import Member
+from regroup.conformance.offsets import forgets
 from regroup.conformance.scenes import alone, awaiting_sync_alone
 from regroup.conformance.story import Story
 from regroup.conformance.target import FOO
@@ -19,6 +20,7 @@ from regroup.protocol.messages.cluster import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from regroup.protocol.messages.describe import DeleteGroupsRequest, DeleteGroupsResponse
 from regroup.protocol.messages.group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from regroup.protocol.messages.offsets import (
     OffsetDeleteRequest,
@@ -68,6 +70,23 @@ async def forget_without_a_group(tell: Story) -> None:
     topic = OffsetDeleteRequestTopic(name=FOO, partitions=[OffsetDeleteRequestPartition(partition_index=0)])
     answer = await tell.ask(OffsetDeleteRequest(group_id="", topics=[topic]), OffsetDeleteResponse)
     expect(answer, error=E.INVALID_GROUP_ID, topics=[])
+
+
+@case("validation.not-coordinator", 1)
+async def asked_of_the_wrong_broker(tell: Story) -> None:
+    """A broker that does not coordinate the group refuses whatever is about it; JoinGroup's answer echoes no id."""
+    await tell.turns_to_another_broker()
+    anna = Member(tell, "anna")
+    anna.id, anna.generation = "m", 1
+    expect(await anna.asks_to_join(), error=E.NOT_COORDINATOR, member_id="")
+    expect(await anna.syncs(), error=E.NOT_COORDINATOR)
+    expect(await anna.beats(), error=E.NOT_COORDINATOR)
+    expect(await anna.leaves(), error=E.NOT_COORDINATOR)
+    every_partition(await anna.commits({(FOO, 0): 1}), E.NOT_COORDINATOR)
+    expect(await forgets(tell, (FOO, 0)), error=E.NOT_COORDINATOR)
+    expect(await tell.describe(), error=E.NOT_COORDINATOR)
+    deletion = await tell.ask(DeleteGroupsRequest(groups_names=[tell.group]), DeleteGroupsResponse)
+    same("codes of the deletion", [E.NOT_COORDINATOR], [each.error_code for each in deletion.results])
 
 
 @case("validation.join.session-timeout-too-large", 1)

@@ -100,14 +100,19 @@ def version_of(folder: Path) -> str:
 
 
 class ApacheKafka:
-    """One broker with its own settings and its own log directory; it may be stopped and started again."""
+    """One broker with its own settings and its own log directory; it may be stopped and started again.
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+    It is a cluster of its own, or `joins` that of another, which it must find running.
+    """
+
+    def __init__(
+        self, folder: Path, settings: Mapping[str, str] | None = None, joins: "ApacheKafka | None" = None
+    ) -> None:
         self._jars = jars()
         self._folder = folder
         self._port, self._controller_port = _free_ports(2)
         self._process: subprocess.Popen[bytes] | None = None
-        self._write_properties(settings or {})
+        self._write_properties(settings or {}, joins)
         self._java("kafka.tools.StorageTool", "format", "--cluster-id", "cmVncm91cC1rYWZrYS0wMQ", "--config")
 
     @property
@@ -118,13 +123,15 @@ class ApacheKafka:
     def version(self) -> str:
         return version_of(self._jars)
 
-    def _write_properties(self, settings: Mapping[str, str]) -> None:
+    def _write_properties(self, settings: Mapping[str, str], joins: "ApacheKafka | None") -> None:
+        controller = f"127.0.0.1:{(joins or self)._controller_port}"
         here = {
-            "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self._port},CONTROLLER://127.0.0.1:{self._controller_port}",
+            "controller.quorum.voters": f"1@{controller}",
+            "listeners": f"PLAINTEXT://{self.address}" + ("" if joins else f",CONTROLLER://{controller}"),
             "log.dirs": str(self._folder / "log"),
         }
-        lines = [f"{name}={value}" for name, value in (ONE_BROKER | here | dict(settings)).items()]
+        role = {"process.roles": "broker", "node.id": "2"} if joins else {}
+        lines = [f"{name}={value}" for name, value in (ONE_BROKER | here | role | dict(settings)).items()]
         self._properties.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     @property
@@ -215,10 +222,10 @@ async def _answers(port: int) -> bool:
 
 
 @contextmanager
-def apache_kafka(settings: Mapping[str, str] | None = None) -> Iterator[ApacheKafka]:
+def apache_kafka(settings: Mapping[str, str] | None = None, joins: ApacheKafka | None = None) -> Iterator[ApacheKafka]:
     """A running broker; its folder goes with it. NotAvailable says why there can be none here."""
     with tempfile.TemporaryDirectory(prefix="regroup-kafka-") as folder:
-        broker = ApacheKafka(Path(folder), settings)
+        broker = ApacheKafka(Path(folder), settings, joins)
         try:
             broker.start()
             yield broker

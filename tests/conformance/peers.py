@@ -51,7 +51,7 @@ MOCK = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 from confluent_kafka.admin import AdminClient
-client = AdminClient({"test.mock.num.brokers": 1, "log_level": 0})
+client = AdminClient({"test.mock.num.brokers": int(sys.argv[1]), "log_level": 0})
 broker = next(iter(client.list_topics(timeout=10).brokers.values()))
 print(f"{broker.host}:{broker.port}", flush=True)
 sys.stdin.read()
@@ -73,12 +73,13 @@ class Regroup(EmulatorProcess):
 
 
 @contextmanager
-def regroup(settings: Mapping[str, str]) -> Iterator[Regroup]:
-    """Our own broker with a fresh store."""
+def regroup(settings: Mapping[str, str], *, brokers: int = 1) -> Iterator[Regroup]:
+    """Our own broker, or a cluster of them, with a fresh store."""
     with tempfile.TemporaryDirectory(prefix="regroup-conformance-") as folder:
         words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
         # As a broker of today: by default regroup serves old versions too, which Kafka 4 does not.
-        broker = Regroup(Path(folder, "regroup.db"), "--broker-version", "4.4", "--log-level", "error", *words)
+        words += ["--broker-version", "4.4", "--log-level", "error", "--brokers", str(brokers)]
+        broker = Regroup(Path(folder, "regroup.db"), *words)
         try:
             broker.start()
             yield broker
@@ -107,11 +108,11 @@ def kfake_built(folder: Path) -> tuple[Path, str]:
 
 
 @contextmanager
-def kfake() -> Iterator[tuple[str, str]]:
+def kfake(*, brokers: int = 1) -> Iterator[tuple[str, str]]:
     """Address and version of franz-go's fake cluster."""
     with tempfile.TemporaryDirectory(prefix="regroup-kfake-") as folder:
         program, which = kfake_built(Path(folder))
-        process = _started([str(program)])
+        process = _started([str(program), str(brokers)])
         try:
             yield _first_line(process), which
         finally:
@@ -119,9 +120,9 @@ def kfake() -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def librdkafka_mock() -> Iterator[str]:
+def librdkafka_mock(*, brokers: int = 1) -> Iterator[str]:
     """Address of the mock cluster inside librdkafka."""
-    process = _started([sys.executable, "-c", MOCK])
+    process = _started([sys.executable, "-c", MOCK, str(brokers)])
     try:
         yield _first_line(process)
     finally:

@@ -1,7 +1,7 @@
 """Examine ours, Apache Kafka, kfake and librdkafka's mock, and write the page that puts them side by side.
 
-python tests/conformance/publish.py docs/conformance.md            # twelve minutes: one story takes five
-python tests/conformance/publish.py --longest 20 --only kafka --only regroup /tmp/page.md
+python tests/conformance/publish.py docs/conformance.md            # half an hour: one story takes five minutes
+python tests/conformance/publish.py --longest 60 --only kafka --only regroup /tmp/page.md
 """
 
 import argparse
@@ -37,6 +37,11 @@ MOCK_TOLD = {"group.initial.rebalance.delay.ms": "3000", "group.min.session.time
 
 SLOT_MS = 500
 """From move to move of a random course: three Java processes and a test run may be going on beside it."""
+
+IN_A_CLUSTER = [
+    CASES[name] for name in ("validation.not-coordinator", "offset-fetch.not-coordinator", "list.scope-is-one-broker")
+]
+"""What a broker that is alone cannot show."""
 
 Broker = ApacheKafka | Regroup
 
@@ -84,17 +89,26 @@ async def together(roomy: Broker, *others: Broker, longest: float) -> list[Verdi
 
 def of_kafka(longest: float) -> tuple[str, list[Verdict]]:
     with apache_kafka(ROOMY) as roomy, apache_kafka(CROWDED) as crowded, apache_kafka(FORGETFUL) as forgetful:
-        return f"Apache Kafka {roomy.version}", asyncio.run(together(roomy, crowded, forgetful, longest=longest))
+        of_one = asyncio.run(together(roomy, crowded, forgetful, longest=longest))
+    with apache_kafka(ROOMY) as first, apache_kafka(ROOMY, joins=first) as second:
+        of_two = asyncio.run(examined(second.address, longest, cases=IN_A_CLUSTER))
+    return f"Apache Kafka {first.version}", merged(of_one, of_two)
 
 
 def of_regroup(longest: float) -> tuple[str, list[Verdict]]:
     with our_own(ROOMY) as roomy, our_own(CROWDED) as crowded, our_own(FORGETFUL) as forgetful:
-        return f"regroup {roomy.version}", asyncio.run(together(roomy, crowded, forgetful, longest=longest))
+        of_one = asyncio.run(together(roomy, crowded, forgetful, longest=longest))
+    with our_own(ROOMY, brokers=2) as two:
+        of_two = asyncio.run(examined(two.address, longest, cases=IN_A_CLUSTER))
+    return f"regroup {two.version}", merged(of_one, of_two)
 
 
 def of_kfake(longest: float) -> tuple[str, list[Verdict]]:
     with kfake() as (address, version):
-        return f"kfake {version}", asyncio.run(examined(address, longest, told=ROOMY))
+        of_one = asyncio.run(examined(address, longest, told=ROOMY))
+    with kfake(brokers=2) as (address, _):
+        of_two = asyncio.run(examined(address, longest, told=ROOMY, cases=IN_A_CLUSTER))
+    return f"kfake {version}", merged(of_one, of_two)
 
 
 def of_the_mock(longest: float) -> tuple[str, list[Verdict]]:
@@ -102,18 +116,17 @@ def of_the_mock(longest: float) -> tuple[str, list[Verdict]]:
     verdicts: dict[str, Verdict] = {}
     for area in dict.fromkeys(each.area for each in CASES.values()):
         cases = [each for each in CASES.values() if each.area == area]
-        with librdkafka_mock() as address:
-            found = asyncio.run(examined(address, longest, told=MOCK_TOLD, newest=MOCK_NEWEST, cases=cases))
+        found = _of_a_mock(cases, longest)
         if any("refused" in each.reason for each in found):
-            found = [_alone(each, longest) for each in cases]
+            found = [verdict for each in cases for verdict in _of_a_mock([each], longest)]
         verdicts |= {each.behaviour: each for each in found}
-    return f"librdkafka mock {librdkafka_version()}", [verdicts[name] for name in CASES]
+    of_two = [verdict for each in IN_A_CLUSTER for verdict in _of_a_mock([each], longest, brokers=2)]
+    return f"librdkafka mock {librdkafka_version()}", merged([verdicts[name] for name in CASES], of_two)
 
 
-def _alone(case: Case, longest: float) -> Verdict:
-    with librdkafka_mock() as address:
-        (verdict,) = asyncio.run(examined(address, longest, told=MOCK_TOLD, newest=MOCK_NEWEST, cases=[case]))
-    return verdict
+def _of_a_mock(cases: list[Case], longest: float, *, brokers: int = 1) -> list[Verdict]:
+    with librdkafka_mock(brokers=brokers) as address:
+        return asyncio.run(examined(address, longest, told=MOCK_TOLD, newest=MOCK_NEWEST, cases=cases))
 
 
 CHANCE = "chance"

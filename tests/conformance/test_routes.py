@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
 
 import regroup.conformance.stories  # noqa: F401  # enters the stories
 from regroup.conformance.cases import CASES
+from regroup.conformance.expect import NotObservable
 from regroup.conformance.routes import Routes
 from regroup.conformance.runner import Outcome, Plan, run
 from regroup.conformance.target import Target
@@ -73,3 +75,23 @@ async def test_what_belongs_to_no_group_goes_to_the_first_broker(cluster: Target
         await Routes(cluster).find("7", InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000))
         == first
     )
+
+
+OF_TWO_BROKERS = [
+    CASES[name] for name in ("validation.not-coordinator", "offset-fetch.not-coordinator", "list.scope-is-one-broker")
+]
+
+
+async def test_a_request_to_the_wrong_broker_is_refused(cluster: Target) -> None:
+    verdicts = await run(cluster, OF_TWO_BROKERS, Plan("test"))
+    assert [each.reason for each in verdicts if each.outcome is not Outcome.PASSED] == []
+
+
+async def test_from_a_broker_that_is_alone_nobody_can_go_astray(cluster: Target) -> None:
+    alone = replace(cluster, brokers=cluster.brokers[:1])
+    with pytest.raises(NotObservable, match="a cluster of two shows it"):
+        await Routes(alone).go_astray("7")
+    routes = Routes(cluster)
+    home = await routes.find("7")
+    await routes.go_astray("7")
+    assert await routes.find("7") in {*cluster.brokers} - {home}

@@ -1,18 +1,24 @@
-// kfake, franz-go's fake cluster, as one broker on loopback until it is interrupted. It prints its address.
+// kfake, franz-go's fake cluster, with so many brokers on loopback until it is interrupted. It prints an address.
 package main
 
 import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
 func main() {
+	brokers, err := strconv.Atoi(os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	cluster, err := kfake.NewCluster(
-		kfake.NumBrokers(1),
+		kfake.NumBrokers(brokers),
 		kfake.GroupMinSessionTimeout(100*time.Millisecond),
 		kfake.GroupMaxSessionTimeout(30*time.Minute),
 	)
