@@ -3,7 +3,8 @@
     python benchmarks/heartbeats.py [--runs N] [--seconds S]
 
 One client in C drives all of them, in turn within each round, so that a busy machine disturbs all alike. Shown are
-medians over the rounds; a ratio is the median of the ratios within the rounds. Below each row stand the microseconds
+medians over the rounds; a ratio is the median of the ratios within the rounds. "uvloop" is `regroup serve --loop
+uvloop`; its ratio to the better peer stands behind that of asyncio's own loop. Below each row stand the microseconds
 of processor time that each coordinator took for one heartbeat, joining included: they waver less than the speed does.
 "bare" is the physical limit of asyncio: the same loop, and nothing behind it.
 """
@@ -21,6 +22,7 @@ from servers import Unavailable, commands, compiled_client, running
 
 LOADS = ((1, 1), (1, 16), (1, 100), (64, 16))
 """Connections, and heartbeats in flight on each."""
+OURS = ("regroup", "uvloop")
 WARM_UP_S = 0.2
 """What the client does before it counts."""
 
@@ -66,12 +68,14 @@ def measure(client: Path, addresses: dict[str, Address], load: tuple[int, int], 
     ]
     speeds = [{name: beaten.per_second for name, beaten in each.items()} for each in rounds]
     peers = [name for name in ("mock", "kfake") if name in addresses]
-    beside_peers = median(each["regroup"] / max(each[name] for name in peers) for each in speeds)
+    beside_peers = "".join(
+        f"{median(each[ours] / max(each[name] for name in peers) for each in speeds):8.2f}" for ours in OURS
+    )
     beside_bare = median(each["regroup"] / each["bare"] for each in speeds)
     figures = "".join(f"{median(each[name] for each in speeds) / 1000:9.0f}" for name in addresses)
     clients_share = median(each["regroup"].client_share for each in rounds)
     cpu = "".join(f"{median(each[name].server_us for each in rounds):9.1f}" for name in addresses)
-    row = f"{load[0]:4} × {load[1]:<4}{figures}{beside_peers:13.2f}{beside_bare:8.2f}{clients_share:9.0%}"
+    row = f"{load[0]:4} × {load[1]:<4}{figures}{beside_peers}{beside_bare:8.2f}{clients_share:9.0%}"
     return f"{row}\n{'  CPU µs':11}{cpu}"
 
 
@@ -88,7 +92,7 @@ def main() -> None:
             return
         addresses = {name: stack.enter_context(running(command)) for name, command in commands(Path(folder)).items()}
         print("Thousand heartbeats a second, by connections × in flight on each")
-        print(f"{'':11}{''.join(f'{name:>9}' for name in addresses)}{'/ best peer':>13}{'/ bare':>8}{'client':>9}")
+        print(f"{'':11}{''.join(f'{name:>9}' for name in addresses)}{'/ best peer':>16}{'/ bare':>8}{'client':>9}")
         for load in LOADS:
             print(measure(client, addresses, load, options), flush=True)
 

@@ -54,6 +54,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
     python = sys.executable
     found = {
         "regroup": regroup(folder / "bench.db", initial_delay_ms=0),
+        "uvloop": [*regroup(folder / "uvloop.db", initial_delay_ms=0), "--loop", "uvloop"],
         "mock": [python, "-c", MOCK],
         "bare": [python, str(HERE / "bare.py")],
     }

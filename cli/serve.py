@@ -23,7 +23,7 @@ from uuid import uuid4
 
 import structlog
 
-from regroup.cli import serve_mqtt
+from regroup.cli import serve_loop, serve_mqtt
 from regroup.cli.serve_prompt import BrokerPrompt
 from regroup.coordinator.settings import InvalidSetting, Settings, UnknownSetting
 from regroup.server.clock import Clock
@@ -84,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a setting by its Kafka name; may be repeated",
     )
     serve_mqtt.add_arguments(parser)
+    serve_loop.add_arguments(parser)
     add("--config", metavar="FILE", type=Path, help="settings from a TOML file, by their Kafka names")
     add("--log-format", choices=("text", "json"), default="text", help="how the log on standard error looks")
     add("--log-level", choices=LEVELS, default="info", help="the least that is logged (default: info)")
@@ -95,7 +96,9 @@ def run(args: argparse.Namespace) -> int:
         if port + args.brokers - 1 > LAST_PORT:
             raise InvalidSetting(f"{args.brokers} brokers from port {port} on go past the last port, {LAST_PORT}.")
     settings, broker_settings = settings_from(texts_from(args.config) | dict(args.settings))
-    return asyncio.run(serve(args, settings, broker_settings, serve_mqtt.plan_of(args)))
+    mqtt = serve_mqtt.plan_of(args)
+    with asyncio.Runner(loop_factory=serve_loop.loop_factory(args.loop)) as runner:
+        return runner.run(serve(args, settings, broker_settings, mqtt))
 
 
 async def serve(

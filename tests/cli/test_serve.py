@@ -5,6 +5,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -61,6 +62,15 @@ def test_a_signal_ends_it_in_good_order(number: signal.Signals, tmp_path: Path) 
     assert "Traceback" not in err
     assert {path.name for path in tmp_path.iterdir()} == {"groups.db", "groups.db.lock"}, "nothing is left in the log"
     assert regroup("verify", str(tmp_path / "groups.db")).returncode == 0
+
+
+def test_a_loop_that_is_not_installed_is_named(
+    refusal: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    said = refusal("--port", "0", "--store", tmp_path / "groups.db", "--loop", "uvloop")
+    assert one_line(said) == "regroup serve: uvloop is not installed: pip install 'kafka-regroup[uvloop]'.\n"
+    assert not (tmp_path / "groups.db").exists()
 
 
 def test_a_topic_that_is_there_is_left_as_it_is(serve: Serve) -> None:
