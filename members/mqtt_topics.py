@@ -46,14 +46,21 @@ def encode_level(text: str) -> str:
 
 def decode_level(level: str) -> str:
     """The text that a level stands for. ValueError if it stands for none."""
+    try:
+        text = _decoded(level)
+    except ValueError:
+        text = None
+    if text is None or encode_level(text) != level:
+        raise ValueError(f"no group has the topic level {level[:80]!r}")
+    return text
+
+
+def _decoded(level: str) -> str:
     if level == _EMPTY:
         return ""
     if level.startswith(_BASE64):
-        return urlsafe_b64decode(level.removeprefix(_BASE64).encode("ascii")).decode()
-    text = unquote_to_bytes(level).decode()
-    if encode_level(text) != level:
-        raise ValueError(f"no group has the topic level {level[:80]!r}")
-    return text
+        return urlsafe_b64decode(level.removeprefix(_BASE64)).decode()
+    return unquote_to_bytes(level).decode()
 
 
 class Topics:

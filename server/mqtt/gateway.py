@@ -1,7 +1,9 @@
 """Members from afar: Kafka's frames come in MQTT messages, and go through the same connections as those from TCP.
 
 A client has a name, and each of its connections to the MQTT broker an incarnation, which is in its topics and in its
-last will. The newest incarnation counts: requests and wills of an older one are late, and mean nothing.
+last will. The newest incarnation counts: requests and wills of an older one are late, and mean nothing. Which is newer
+only its presence says for sure, and nobody hears that while the connection to the MQTT broker is lost. So a request
+under an incarnation that was never heard of is served, but ends no other: whichever asks next is served, too.
 """
 
 from collections import deque
@@ -89,19 +91,25 @@ class Gateway:
             return
         current = self._visitors.get(name)
         if presence.state == "here":
-            self._visitor(name, presence.incarnation)
+            self._welcome(name, presence.incarnation)
         elif current is not None and current.incarnation == presence.incarnation:
-            self._dismiss(current)
+            self._end(current)
             if presence.state == "died":
                 self._mourn(current)
 
     def clear(self) -> None:
-        """The connection to the MQTT broker is lost, and with it every answer that was on its way."""
+        """The connection to the MQTT broker is lost, and with it every answer that was on its way. Clients may have
+        lost theirs or not; what is known of their incarnations stays true."""
         for visitor in self._visitors.values():
             visitor.cut()
-        self._visitors.clear()
 
     # -- who they are
+
+    def _welcome(self, name: str, incarnation: str) -> None:
+        """It says that it is there: the one before it is over."""
+        current, newest = self._visitors.get(name), self._visitor(name, incarnation)
+        if current is not None and newest is not None and current is not newest:
+            self._remember_end(current)
 
     def _visitor(self, name: str, incarnation: str) -> Visitor | None:
         """The client as it is now; None for an incarnation that is over, or if there are too many."""
@@ -109,30 +117,35 @@ class Gateway:
         if current is not None and current.incarnation == incarnation:
             return current
         if incarnation in self._ended.get(name, ()):
+            self._refuse(f"member {name[:80]!r} is heard under an incarnation that is over")
             return None
         if not 0 < len(name) <= LONGEST_NAME or not 0 < len(incarnation) <= LONGEST_NAME:
             self._refuse(f"a member's name and incarnation have 1 to {LONGEST_NAME} characters")
             return None
         if current is not None:
-            self._dismiss(current)
-        if len(self._visitors) >= MOST_VISITORS:
-            self._dismiss_somebody_idle()
-        if len(self._visitors) >= MOST_VISITORS:
+            # If it lives after all, it should not wait in vain for what it has asked.
+            self._hang_up(current)
+        elif not self._has_room():
             self._refuse(f"there are {MOST_VISITORS} members from afar already; {name[:80]!r} is not heard")
             return None
         visitor = self._visitors[name] = Visitor(name, incarnation)
         return visitor
 
-    def _dismiss_somebody_idle(self) -> None:
-        """Not everybody says goodbye."""
-        idle = next((visitor for visitor in self._visitors.values() if not visitor.pipes), None)
-        if idle is not None:
-            self._dismiss(idle)
+    def _has_room(self) -> bool:
+        """Not everybody says goodbye, so somebody idle makes room; if it lives, it comes back with its next request."""
+        if len(self._visitors) >= MOST_VISITORS:
+            idle = next((visitor for visitor in self._visitors.values() if not visitor.pipes), None)
+            if idle is not None:
+                del self._visitors[idle.name]
+        return len(self._visitors) < MOST_VISITORS
 
-    def _dismiss(self, visitor: Visitor) -> None:
+    def _end(self, visitor: Visitor) -> None:
         visitor.cut()
         del self._visitors[visitor.name]
-        # In the order of the last end, so that the oldest are forgotten first.
+        self._remember_end(visitor)
+
+    def _remember_end(self, visitor: Visitor) -> None:
+        """In the order of the last end, so that the oldest are forgotten first."""
         ended = self._ended.pop(visitor.name, None) or deque(maxlen=ENDED_INCARNATIONS)
         ended.append(visitor.incarnation)
         self._ended[visitor.name] = ended

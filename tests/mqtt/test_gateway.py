@@ -3,13 +3,19 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec.structs import replace
 
 from regroup.members.mqtt_link import Outbox
 from regroup.members.mqtt_topics import Topics
 from regroup.protocol.frames import FrameReader, RequestHeader, decode_response, encode_request
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersionsRequest, MetadataRequest
-from regroup.protocol.messages.group import HeartbeatRequest, JoinGroupRequest, JoinGroupRequestProtocol
+from regroup.protocol.messages.group import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
 from regroup.server.mqtt.deaths import Deaths
 from regroup.server.mqtt.gateway import ENDED_INCARNATIONS, MOST_FRAME_BYTES, Gateway
 from regroup.tests.mqtt.playing import emulating, until
@@ -58,6 +64,10 @@ class Door:
         (frame,) = FrameReader().feed(self.outbox.sent[-1][1])
         return decode_response(request.api_key, version, frame)[1]
 
+    def answered(self) -> list[str]:
+        """Under which incarnations, in order."""
+        return [topic.split("/")[1] for topic, payload in self.outbox.sent if payload]
+
     def presence(self, state: str, incarnation: str, name: str = "anna") -> None:
         self.gateway.hear_presence(name, b'{"state":"%s","incarnation":"%s"}' % (state.encode(), incarnation.encode()))
 
@@ -74,13 +84,11 @@ async def door(request: pytest.FixtureRequest) -> AsyncIterator[Door]:
 async def joined(door: Door) -> str:
     """A member that has an id, and whose JoinGroup was answered."""
     first = await door.answer(JOIN, 5)
-    member_id: str = first.member_id  # type: ignore[attr-defined]  # it is a JoinGroupResponse
-    again = JoinGroupRequest(
-        **{name: getattr(JOIN, name) for name in JOIN.__struct_fields__} | {"member_id": member_id}
-    )
-    answer = await door.answer(again, 5)
-    assert answer.error_code == 0  # type: ignore[attr-defined]
-    return member_id
+    assert isinstance(first, JoinGroupResponse)
+    answer = await door.answer(replace(JOIN, member_id=first.member_id), 5)
+    assert isinstance(answer, JoinGroupResponse)
+    assert answer.error_code == 0
+    return first.member_id
 
 
 async def test_a_frame_is_answered_by_the_broker_in_charge(door: Door) -> None:
@@ -111,7 +119,7 @@ async def test_a_frame_that_is_no_request_ends_the_connection_as_over_tcp(door: 
     door.gateway.hear_requests("anna", "1", len(body).to_bytes(4, "big") + body)
     await until(lambda: door.outbox.sent == [("anna/1/responses", b"")])
     door.ask(MetadataRequest(topics=[]), 9, incarnation="2")
-    await until(lambda: len(door.outbox.sent) == 2 and door.outbox.sent[1][1])
+    await until(lambda: door.answered() == ["2"])
 
 
 async def test_what_is_too_long_is_refused_before_it_is_read(door: Door) -> None:
@@ -133,9 +141,33 @@ async def test_an_old_incarnation_is_not_heard_any_more(door: Door) -> None:
     door.ask(ApiVersionsRequest(), 0)
     door.presence("here", "2")
     door.ask(ApiVersionsRequest(), 0, incarnation="1")
-    assert len(door.outbox.sent) == 1
+    assert door.answered() == ["1"]
+    assert "an incarnation that is over" in door.refusals[0]
     door.ask(ApiVersionsRequest(), 0, incarnation="2")
-    assert door.outbox.sent[-1][0] == "anna/2/responses"
+    assert door.answered() == ["1", "2"]
+
+
+async def test_an_old_incarnation_is_known_after_the_mqtt_broker_was_away(door: Door) -> None:
+    # Given a client that was heard before the connection to the MQTT broker was lost, and came back with a new one
+    door.ask(ApiVersionsRequest(), 0)
+    door.gateway.clear()
+    door.presence("here", "2")
+    # When what it had asked on its old connection comes late
+    door.ask(ApiVersionsRequest(), 0, incarnation="1")
+    # Then it is not heard, and the new one is
+    door.ask(ApiVersionsRequest(), 0, incarnation="2")
+    assert door.answered() == ["1", "2"]
+
+
+async def test_an_incarnation_that_nobody_has_announced_does_not_silence_the_one_that_lives(door: Door) -> None:
+    # Given a coordinator that was just started, and has heard of neither incarnation before
+    door.ask(ApiVersionsRequest(), 0, incarnation="2")
+    # When an old request comes late
+    door.ask(ApiVersionsRequest(), 0, incarnation="1")
+    # Then the client is hung up on, so that it asks again, and is served
+    assert ("anna/2/responses", b"") in door.outbox.sent
+    door.ask(ApiVersionsRequest(), 0, incarnation="2")
+    assert door.answered() == ["2", "1", "2"]
 
 
 async def test_a_last_will_says_who_died_and_a_sign_of_life_takes_it_back(door: Door) -> None:
@@ -213,3 +245,6 @@ async def test_there_is_room_for_somebody_new_if_somebody_is_idle(door: Door, mo
     assert [topic for topic, _ in door.outbox.sent] == ["ben/1/responses", "carla/1/responses"]
     door.ask(ApiVersionsRequest(), 0, name="dora")
     assert len(door.refusals) == 1
+    door.presence("left", "1", name="ben")
+    door.ask(ApiVersionsRequest(), 0, name="anna")
+    assert door.outbox.sent[-1][0] == "anna/1/responses", "whoever was idle may come back"
