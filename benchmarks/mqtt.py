@@ -151,8 +151,7 @@ async def lag(folder: Path, address: MqttAddress, seconds: float) -> list[float]
     async with emulating(folder / "lag.db") as emulator, reading(address, count, precise=True) as lines:
         service = feeding(emulator, address)
         await service.start()
-        while not service.is_connected:  # noqa: ASYNC110  # it announces itself to nobody
-            await asyncio.sleep(0.01)
+        await service.connected.wait()
         for number in range(count):
             position = commit(emulator, number)
             await emulator.journal.durable(position)
@@ -171,8 +170,7 @@ async def throughput(store: Path, address: MqttAddress | None, seconds: float) -
         service = feeding(emulator, address) if address else None
         if service:
             await service.start()
-            while not service.is_connected:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+            await service.connected.wait()
         done = 0
         end_s = time.perf_counter() + seconds
 

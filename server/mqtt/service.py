@@ -73,6 +73,8 @@ class MqttService:
         self._link = MqttLink(address, access, tell=lambda text: log.warning("mqtt", what=text), will=self._will)
         self._running: asyncio.Task[None] | None = None
         self._client: aiomqtt.Client | None = None
+        self.connected = asyncio.Event()
+        """Set while there is a connection to the MQTT broker."""
 
     async def start(self) -> None:
         """Begin. StoreError if the store cannot say where the feed was."""
@@ -90,11 +92,6 @@ class MqttService:
         self._running = None
         with suppress(StoreError):
             await self.feed.keep()
-
-    @property
-    def is_connected(self) -> bool:
-        """At present."""
-        return self._client is not None
 
     async def _say_goodbye(self) -> None:
         if self._client is not None:
@@ -125,10 +122,12 @@ class MqttService:
         self._summaries.look_again()
         self._summaries.changed(self._group_names())
         self._client = client
+        self.connected.set()
         try:
             await together(self._listen(client), self.feed.run(client), self._outbox.run(client), self._sweep(client))
         finally:
             self._client = None
+            self.connected.clear()
             self._gateway.clear()
             self._outbox.clear()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SECONDS = 10
+SECONDS = 40
 FOUND = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
 needs_mosquitto = pytest.mark.skipif(FOUND is None, reason="there is no mosquitto (Debian: apt-get install mosquitto)")
 

@@ -24,17 +24,25 @@ from regroup.server.mqtt.summaries import GroupSummary
 from regroup.storage.memory import MemoryStore
 from regroup.storage.store import EventStore
 
-PATIENCE_S = 20.0
+PATIENCE_S = 40.0
+"""For whatever is sure to come, however busy the machine is."""
+
+
+def patience() -> asyncio.Timeout:
+    """`async with patience():` fails where one would wait for ever."""
+    return asyncio.timeout(PATIENCE_S)
 
 
 def new_incarnation() -> str:
     return uuid4().hex
 
 
-async def until(condition: Callable[[], object], seconds: float = PATIENCE_S) -> None:
+async def until(condition: Callable[[], object]) -> None:
     """Let the others work until this holds."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110  # it announces itself to nobody
+    async with patience():
+        while True:
+            if condition():
+                return
             await asyncio.sleep(0.01)
 
 
@@ -93,6 +101,10 @@ class Reader:
     def count(self) -> int:
         return sum(len(events) for events in self.events.values())
 
+    async def has(self, count: int) -> None:
+        """Wait until so many events have come."""
+        await until(lambda: self.count >= count)
+
     @asynccontextmanager
     async def listening(self) -> AsyncIterator["Reader"]:
         link = MqttLink(self._address, MqttAccess(), tell=lambda text: None)
@@ -134,9 +146,9 @@ class Reader:
                 await client.publish(self._topics.group(group, "again"), request, qos=1)
 
 
-async def first_message(address: MqttAddress, topic: str, *, seconds: float = PATIENCE_S) -> bytes:
+async def first_message(address: MqttAddress, topic: str) -> bytes:
     """What comes first on a topic: the retained message, if there is one."""
-    async with asyncio.timeout(seconds), aiomqtt.Client(address.host, address.port) as client:
+    async with patience(), aiomqtt.Client(address.host, address.port) as client:
         await client.subscribe(topic, qos=1)
         async for message in client.messages:
             assert isinstance(message.payload, bytes)

@@ -2,8 +2,10 @@
 
 import asyncio
 import signal
-import subprocess
 import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import aiomqtt
@@ -14,7 +16,7 @@ from regroup.cli.main import main
 from regroup.cli.watch_table import printable
 from regroup.members.mqtt_address import MqttAddress
 from regroup.tests.mqtt.brokers import needs_mosquitto
-from regroup.tests.mqtt.playing import Reader, until
+from regroup.tests.mqtt.playing import Reader, patience
 
 REGROUP = [sys.executable, "-m", "regroup.cli"]
 
@@ -54,51 +56,65 @@ def test_a_terminal_is_not_sent_what_it_would_obey() -> None:
     assert printable("a\x1b[2Jb") == "a\\x1b[2Jb"
 
 
-async def start(*words: str, **more: object) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(*REGROUP, *words, stdout=subprocess.PIPE, **more)  # type: ignore[arg-type]  # mypy cannot look into them
+@asynccontextmanager
+async def started(*words: str) -> AsyncIterator[Process]:
+    """Killed at the end, unless it has ended by itself."""
+    process = await asyncio.create_subprocess_exec(*REGROUP, *words, stdout=PIPE, stderr=DEVNULL)
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.communicate()
+
+
+async def reads(process: Process, text: str) -> None:
+    """Wait until the process has printed a line with this in it."""
+    assert process.stdout
+    async with patience():
+        async for line in process.stdout:
+            if text in line.decode():
+                return
+    raise AssertionError(f"it ended without {text!r}")
+
+
+ON_THE_PHONE = [
+    ("dance", "'dance' is no command; known are crash, pause 20s, slow 5s, leave, rejoin"),
+    ("rejoin", "anna-1 is there still: let it crash or leave first"),
+    ("slow 2s", "anna-1: slow 2s"),
+    ("crash", "anna-1: crash"),
+    ("pause 20 s", "anna-1 is gone; rejoin brings it back"),
+    ("rejoin", "anna-1: rejoin"),
+]
 
 
 @needs_mosquitto
 async def test_a_class_breaks_a_group_from_a_phone(address: MqttAddress, tmp_path: Path) -> None:
-    serve = await start(
-        "serve", "--port", "0", "--store", str(tmp_path / "g.db"), "--topic", "orders:4", "--mqtt", str(address),
-        "--set", "group.initial.rebalance.delay.ms=0", stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    watch = await start("watch", "--mqtt", str(address), "--events")
-    members = await start(
-        "members", "--mqtt", str(address), "--group", "g", "--topic", "orders", "--count", "2", "--mqtt-name", "anna",
-        "--mqtt-control", "--heartbeat-interval", "1s", stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert serve.stdout
-    assert members.stdout
-    assert (await serve.stdout.readline()).startswith(b"listening on")
-    assert (await serve.stdout.readline()).decode().strip() == f"feed on {address}"
-    joined = 0
-    async with asyncio.timeout(20):
-        while joined < 2:
-            joined += b"was assigned orders" in await members.stdout.readline()
-    async with aiomqtt.Client(address.host, address.port) as phone:
-        await phone.subscribe("regroup/main/members/+/answers", qos=1)
-        answers = aiter(phone.messages)
-        for text, answer in [
-            ("dance", "'dance' is no command; known are crash, pause 20s, slow 5s, leave, rejoin"),
-            ("rejoin", "anna-1 is there still: let it crash or leave first"),
-            ("slow 2s", "anna-1: slow 2s"),
-            ("crash", "anna-1: crash"),
-            ("pause 20 s", "anna-1 is gone; rejoin brings it back"),
-            ("rejoin", "anna-1: rejoin"),
-        ]:
-            await phone.publish("regroup/main/members/anna-1/control", text, qos=1)
-            async with asyncio.timeout(10):
-                assert (await anext(answers)).payload == answer.encode()
-    for process in (members, watch, serve):
-        process.send_signal(signal.SIGTERM)
-        seen, _ = await asyncio.wait_for(process.communicate(), 15)
-        assert process.returncode == 0
-        if process is watch:
-            lines = seen.decode()
-    assert "generation-started" in lines
-    assert "the connection of anna-1 (regroup-1-" in lines
+    over_mqtt = "--mqtt", str(address)
+    serving = "--port", "0", "--store", str(tmp_path / "g.db"), "--set", "group.initial.rebalance.delay.ms=0"
+    joining = "--group", "g", "--topic", "orders", "--count", "2", "--heartbeat-interval", "1s"
+    async with (
+        started("serve", *over_mqtt, *serving, "--topic", "orders:4") as serve,
+        started("watch", *over_mqtt, "--events", "--from-start") as watch,
+        started("members", *over_mqtt, *joining, "--mqtt-name", "anna", "--mqtt-control") as members,
+    ):
+        await reads(serve, "listening on")
+        await reads(serve, f"feed on {address}")
+        for _ in range(2):
+            await reads(members, "was assigned orders")
+        await reads(watch, "generation-started")
+        async with aiomqtt.Client(address.host, address.port) as phone:
+            await phone.subscribe("regroup/main/members/+/answers", qos=1)
+            for text, answer in ON_THE_PHONE:
+                await phone.publish("regroup/main/members/anna-1/control", text, qos=1)
+                async with patience():
+                    assert (await anext(phone.messages)).payload == answer.encode()
+        await reads(watch, "the connection of anna-1 (regroup-1-")
+        for process in (members, watch, serve):
+            process.send_signal(signal.SIGTERM)
+            async with patience():
+                await process.communicate()
+            assert process.returncode == 0
 
 
 @needs_mosquitto
@@ -108,14 +124,11 @@ async def test_a_coordinator_that_is_killed_is_announced_and_its_feed_goes_on(
     words = ["serve", "--port", "0", "--store", str(tmp_path / "g.db"), "--mqtt", str(address), "--log-level", "error"]
     async with aiomqtt.Client(address.host, address.port) as client, Reader(address).listening() as reader:
         await client.subscribe("regroup/main/coordinator", qos=1)
-        presences = aiter(client.messages)
-        for told, topic in enumerate(("orders:3", "payments:3")):
-            serve = await start(*words, "--topic", topic)
-            async with asyncio.timeout(10):
-                assert b'"here"' in (await anext(presences)).payload
-                await until(lambda told=told: len(reader.events[None]) > told)
+        for number, topic in enumerate(("orders:3", "payments:3"), 1):
+            async with patience(), started(*words, "--topic", topic) as serve:
+                assert b'"here"' in (await anext(client.messages)).payload
+                await reader.has(number)
                 serve.kill()
-                assert b'"died"' in (await anext(presences)).payload
-            await serve.communicate()
+                assert b'"died"' in (await anext(client.messages)).payload
         names = [msgspec.json.decode(event.payload)["name"] for event in reader.events[None]]
     assert names == ["orders", "payments"]

@@ -12,7 +12,7 @@ from regroup.server.mqtt.feed import KEPT_AS
 from regroup.server.mqtt.messages import FeedMessage, Presence
 from regroup.storage.memory import MemoryStore
 from regroup.tests.mqtt.brokers import Mosquitto, needs_mosquitto
-from regroup.tests.mqtt.playing import Reader, commit, emulating, first_message, served, until
+from regroup.tests.mqtt.playing import Reader, commit, emulating, first_message, patience, served, until
 
 pytestmark = needs_mosquitto
 ODD_GROUPS = ["payments", "a+b/#", "", "%", "\x00\x1b[2J", "漢字 🐑", "$SYS", "x" * 32_767, "/" * 32_767]
@@ -67,7 +67,7 @@ async def test_a_state_that_outlived_its_group_is_cleared(address: MqttAddress) 
         await client.subscribe("regroup/main/groups/+/state", qos=1)
         async with emulating() as emulator, served(emulator, address):
             cleared = set()
-            async with asyncio.timeout(10):
+            async with patience():
                 async for message in client.messages:
                     if message.payload == b"":
                         cleared.add(message.topic.value)
@@ -81,18 +81,21 @@ async def test_a_groups_events_are_sent_again_from_a_number(address: MqttAddress
         for offset in range(1, 2_500):
             commit(emulator, "payments", offset)
         await service.feed.told(emulator.journal.last_position)
-        reader = Reader(address)
-        async with reader.listening(), aiomqtt.Client(address.host, address.port) as client:
-            await client.publish(Topics("main").group("payments", "again"), b'{"from": 2490}', qos=1)
-            await until(lambda: any(message.again for message in reader.messages))
-            first = next(message for message in reader.messages if message.again)
-            assert [event.number for event in first.events] == list(range(2490, 2501))
-            await client.publish(Topics("main").group("payments", "again"), b"", qos=1)
-            await until(lambda: len(reader.events["payments"]) == 2_500)
+        async with patience(), aiomqtt.Client(address.host, address.port) as client:
+            await client.subscribe(service.topics.group("payments", "events"), qos=1)
+            for request, first in ((b'{"from": 2490}', 2_490), (b"", 1)):
+                await client.publish(service.topics.group("payments", "again"), request, qos=1)
+                numbers: list[int] = []
+                while not numbers or numbers[-1] < 2_500:
+                    told = msgspec.json.decode((await anext(client.messages)).payload, type=FeedMessage)
+                    assert told.again
+                    numbers += [event.number for event in told.events]
+                assert numbers == list(range(first, 2_501))
 
 
 async def test_a_request_that_means_nothing_is_dropped_and_one_for_nothing_is_answered(address: MqttAddress) -> None:
     async with emulating() as emulator, served(emulator, address) as service, Reader(address).listening() as reader:
+        await service.connected.wait()
         async with aiomqtt.Client(address.host, address.port) as client:
             again = service.topics.group("nobody", "again")
             for payload in (b"{", b"[]", b'{"from": "x"}', b'{"from": 1e99}', b"\xff", b" " * 100_000, b'{"form": 3}'):
@@ -107,7 +110,7 @@ async def test_after_a_restart_the_feed_goes_on_where_it_was_acknowledged(addres
     store = MemoryStore()
     async with emulating(store) as emulator, served(emulator, address) as service:
         commit(emulator, "payments")
-        await until(lambda: service.is_connected)
+        await until(service.connected.is_set)
     acknowledged = int(await store.kept(KEPT_AS) or 0)
     assert acknowledged
     async with (
@@ -127,14 +130,14 @@ async def test_the_coordinator_says_that_it_is_there_and_the_broker_that_it_died
     topic = Topics("main").coordinator
     async with emulating() as emulator:
         async with served(emulator, address) as service:
-            await until(lambda: service.is_connected)
+            await until(service.connected.is_set)
             assert msgspec.json.decode(await first_message(address, topic), type=Presence).state == "here"
             # A will that comes late, of an earlier life, is answered.
             async with aiomqtt.Client(address.host, address.port) as client:
                 await client.subscribe(topic, qos=1)
                 late = msgspec.json.encode(Presence("died", "long ago"))
                 await client.publish(topic, late, qos=1, retain=True)
-                async with asyncio.timeout(10):
+                async with patience():
                     states = []
                     async for message in client.messages:
                         assert isinstance(message.payload, bytes)

@@ -24,7 +24,7 @@ from regroup.server.emulator import Emulator
 from regroup.server.mqtt.embedded import embedded_broker
 from regroup.server.mqtt.messages import DeathMessage
 from regroup.tests.mqtt.brokers import Mosquitto, free_port, needs_mosquitto
-from regroup.tests.mqtt.playing import Reader, emulating, new_incarnation, served, until
+from regroup.tests.mqtt.playing import Reader, emulating, new_incarnation, patience, served, until
 
 pytestmark = needs_mosquitto
 
@@ -171,7 +171,7 @@ async def test_a_member_that_is_killed_is_announced_by_its_last_will(
             coordinator = emulator.shares.coordinators[0]
             await until(lambda: coordinator.group("payments").state.value == "Stable")
             process.send_signal(signal.SIGKILL)
-        async with asyncio.timeout(3):
+        async with patience():
             death = msgspec.json.decode((await anext(aiter(client.messages))).payload, type=DeathMessage)
         assert (death.group, death.name, death.session_timeout_ms) == ("payments", "victim-1", 6_000)
         assert death.expelled is expels
@@ -194,7 +194,7 @@ async def test_a_simulated_crash_is_announced_too_and_the_member_may_come_back(a
             await client.subscribe("regroup/main/groups/payments/deaths", qos=1)
             before = list(emulator.shares.coordinators[0].group("payments").members)
             anna.misbehave(parse_habit("restart:200ms"))
-            async with asyncio.timeout(5):
+            async with patience():
                 await anext(aiter(client.messages))
         coordinator, (dead,) = emulator.shares.coordinators[0], before
         await until(lambda: (members := coordinator.group("payments").members) and dead not in members)

@@ -57,7 +57,6 @@ async def said(address: MqttAddress, access: MqttAccess) -> str:
 async def test_only_with_the_right_certificate_and_password(
     guarded: tuple[Mosquitto, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regroup.members.mqtt_link.TIMEOUT_S", 1.0)
     broker, certificate = guarded
     address = MqttAddress("localhost", broker.port, is_encrypted=True)
     trusting = replace(ANNA, ca_file=str(certificate))
@@ -67,6 +66,7 @@ async def test_only_with_the_right_certificate_and_password(
     assert "certificate verify failed" in await said(address, ANNA), "nobody this machine trusts has signed it"
     other_name = replace(address, host="127.0.0.1")
     assert "certificate verify failed" in await said(other_name, trusting), "it is for localhost"
+    monkeypatch.setattr("regroup.members.mqtt_link.TIMEOUT_S", 1.0)  # nobody answers there
     assert await said(replace(address, is_encrypted=False), ANNA), "an encrypted port takes nothing else"
     gc.collect()
 
