@@ -1,11 +1,13 @@
 """A consumer on a stage: the test plays the coordinator and the clock, and answers with values."""
 
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pytest
 
 from regroup.assignors.interface import Assignor, Cluster
+from regroup.lab.clock import VirtualLoop
 from regroup.members.consumer import Consumer
 from regroup.members.happenings import Answered, ClusterSeen, Happening, Poll, Subscribe, TimePassed, Unanswered
 from regroup.members.settings import ConsumerSettings
@@ -40,8 +42,17 @@ from regroup.protocol.messages.offsets import (
     OffsetFetchResponseTopics,
 )
 
+ON_A_CLOCK_THAT_JUMPS = ("test_drive",)
+"""Files whose members need no sockets."""
+
 Request = TypeVar("Request", bound=Message)
 CHANGES = TypeVar("CHANGES")
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"virtual": VirtualLoop} if item.path.stem in ON_A_CLOCK_THAT_JUMPS else {"real": asyncio.new_event_loop}
 
 
 def orders(*numbers: int) -> tuple[TopicPartition, ...]:

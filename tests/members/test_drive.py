@@ -1,15 +1,17 @@
-"""Members with habits, driven against the emulator's own coordinator in the same process, under a virtual clock."""
+"""Members with habits, driven against the emulator's own coordinator in the same process; the clock jumps."""
 
 import asyncio
-import selectors
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
+from random import Random
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
-from regroup.coordinator.settings import Settings
+from regroup.lab.network import Network
+from regroup.lab.plan import NetworkPlan
 from regroup.members.calls import CallTransport
 from regroup.members.drive import Member
 from regroup.members.habits import parse_habit
@@ -25,34 +27,6 @@ from regroup.server.clock import Clock
 from regroup.server.emulator import Emulator
 from regroup.server.exchange import Exchange
 from regroup.storage.memory import MemoryStore
-
-Result = TypeVar("Result")
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """Time is what the loop would have waited for."""
-
-    def __init__(self) -> None:
-        super().__init__(selectors.SelectSelector())
-        self._now_s = 1_000.0
-        self._really_select = self._selector.select
-        self._selector.select = self._skip  # type: ignore[method-assign]  # the waiting is what moves time
-
-    def time(self) -> float:
-        return self._now_s
-
-    def _skip(self, timeout: float | None = None) -> list[Any]:
-        ready = self._really_select(0)
-        if not ready and timeout is None:
-            raise AssertionError("everybody waits for somebody else")
-        if not ready and timeout:
-            self._now_s += timeout
-        return ready
-
-
-def under_virtual_clock(story: Callable[[], Awaitable[Result]]) -> Result:
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(story())  # type: ignore[arg-type]  # stories are coroutines
 
 
 def now_ms() -> int:
@@ -124,9 +98,13 @@ async def company(partitions: int = 6) -> AsyncIterator[Company]:
     async def open_store() -> MemoryStore:
         return MemoryStore()
 
-    numbers = count(1)
-    clock = Clock(started_at_ms=0, monotonic_s=asyncio.get_running_loop().time)
-    emulator = Emulator(open_store, clock=clock, new_uuid=lambda: UUID(int=next(numbers)), settings=Settings())
+    numbers, loop = count(1), asyncio.get_running_loop()
+    emulator = Emulator(
+        open_store,
+        clock=Clock(started_at_ms=0, monotonic_s=loop.time),
+        new_uuid=lambda: UUID(int=next(numbers)),
+        listen=partial(Network(loop, Random(0), NetworkPlan()).listen, "broker"),
+    )
     await emulator.start()
     await emulator.ensure_topic("orders", partitions)
     gathered = Company(emulator)
@@ -137,203 +115,165 @@ async def company(partitions: int = 6) -> AsyncIterator[Company]:
         await emulator.close()
 
 
-def test_three_members_share_a_topic_and_leave_politely() -> None:
-    async def story() -> None:
-        async with company() as gathered:
-            for name in ("anna", "ben", "carla"):
-                gathered.add(name)
-            await asyncio.sleep(10)
-            assert gathered.shares() == {"anna": 2, "ben": 2, "carla": 2}
-            assert {member.view.phase for member in gathered.members.values()} == {Phase.STABLE}
-            await gathered.members["ben"].close()
-            await asyncio.sleep(10)
-            assert gathered.shares() == {"anna": 3, "ben": 0, "carla": 3}
-            assert gathered.members["ben"].view.condition == "left"
-
-    under_virtual_clock(story)
+async def test_three_members_share_a_topic_and_leave_politely() -> None:
+    async with company() as gathered:
+        for name in ("anna", "ben", "carla"):
+            gathered.add(name)
+        await asyncio.sleep(10)
+        assert gathered.shares() == {"anna": 2, "ben": 2, "carla": 2}
+        assert {member.view.phase for member in gathered.members.values()} == {Phase.STABLE}
+        await gathered.members["ben"].close()
+        await asyncio.sleep(10)
+        assert gathered.shares() == {"anna": 3, "ben": 0, "carla": 3}
+        assert gathered.members["ben"].view.condition == "left"
 
 
-def test_a_crashed_member_is_missed_after_its_session_timeout() -> None:
-    async def story() -> None:
+async def test_a_crashed_member_is_missed_after_its_session_timeout() -> None:
+    async with company() as gathered:
+        gathered.add("anna")
+        gathered.add("ben", "crash@20s")
+        await asyncio.sleep(20 + 40)
+        assert gathered.shares() == {"anna": 3, "ben": 3}
+        await asyncio.sleep(15)
+        assert len(gathered.members["anna"].consumer.assigned) == 6
+
+
+async def test_a_short_pause_goes_unnoticed_and_a_long_one_costs_the_partitions() -> None:
+    for pause, loses in (("pause:20s@20s", False), ("pause:60s@20s", True)):
         async with company() as gathered:
             gathered.add("anna")
-            gathered.add("ben", "crash@20s")
-            await asyncio.sleep(20 + 40)
+            gathered.add("ben", pause)
+            await asyncio.sleep(120)
+            assert bool(gathered.told_by("ben", PartitionsLost)) is loses
             assert gathered.shares() == {"anna": 3, "ben": 3}
-            await asyncio.sleep(15)
-            assert len(gathered.members["anna"].consumer.assigned) == 6
-
-    under_virtual_clock(story)
 
 
-def test_a_short_pause_goes_unnoticed_and_a_long_one_costs_the_partitions() -> None:
-    async def story() -> None:
-        for pause, loses in (("pause:20s@20s", False), ("pause:60s@20s", True)):
-            async with company() as gathered:
-                gathered.add("anna")
-                gathered.add("ben", pause)
-                await asyncio.sleep(120)
-                assert bool(gathered.told_by("ben", PartitionsLost)) is loses
+async def test_a_slow_joiner_holds_up_the_whole_group_and_keeps_its_place() -> None:
+    async with company() as gathered:
+        gathered.add("anna", "slow-join:60s@20s")
+        await asyncio.sleep(30)
+        gathered.add("ben")
+        await asyncio.sleep(55)
+        assert gathered.shares() == {"anna": 6, "ben": 0}
+        await asyncio.sleep(20 + 60)
+        assert gathered.shares() == {"anna": 3, "ben": 3}
+        assert not gathered.told_by("anna", PartitionsLost)
+
+
+async def test_members_that_sync_late_still_get_there_and_who_never_syncs_does_not() -> None:
+    async with company() as gathered:
+        gathered.add("anna", "slow-sync:10s")
+        await asyncio.sleep(12)
+        assert gathered.shares() == {"anna": 0}
+        await asyncio.sleep(5)
+        assert gathered.shares() == {"anna": 6}
+    async with company() as gathered:
+        gathered.add("anna", "never-sync")
+        await asyncio.sleep(200)
+        assert gathered.shares() == {"anna": 0}
+        assert gathered.told_by("anna", JoinedGroup)
+
+
+async def test_a_static_member_that_restarts_in_time_finds_its_partitions_and_a_stranger_does_not() -> None:
+    for habit, generations in (("restart:10s@20s", 1), ("restart-as-stranger:10s@20s", 2)):
+        async with company() as gathered:
+            gathered.add("anna", group_instance_id="a")
+            gathered.add("ben", habit, group_instance_id="b")
+            await asyncio.sleep(100)
+            first = gathered.told_by("anna", JoinedGroup)
+            assert len(first) == generations
+            if generations == 1:
                 assert gathered.shares() == {"anna": 3, "ben": 3}
 
-    under_virtual_clock(story)
+
+async def test_what_a_process_was_working_on_dies_with_it() -> None:
+    async with company(partitions=1) as gathered:
+        workload = Workload(records_per_s=10, process_ms=5_000, max_poll_records=1)
+        producer = Producer(gathered.transport("producer"), "orders", workload, draw=0, now_ms=now_ms)
+        producer.start()
+        anna = gathered.add("anna", "restart:1s@20s", workload=workload)
+        await asyncio.sleep(20)
+        before = anna.view.processed
+        await asyncio.sleep(10)
+        assert anna.view.phase is Phase.PREPARING
+        assert anna.view.processed == before
+        producer.close()
 
 
-def test_a_slow_joiner_holds_up_the_whole_group_and_keeps_its_place() -> None:
-    async def story() -> None:
-        async with company() as gathered:
-            gathered.add("anna", "slow-join:60s@20s")
-            await asyncio.sleep(30)
-            gathered.add("ben")
-            await asyncio.sleep(55)
-            assert gathered.shares() == {"anna": 6, "ben": 0}
-            await asyncio.sleep(20 + 60)
-            assert gathered.shares() == {"anna": 3, "ben": 3}
-            assert not gathered.told_by("anna", PartitionsLost)
-
-    under_virtual_clock(story)
-
-
-def test_members_that_sync_late_still_get_there_and_who_never_syncs_does_not() -> None:
-    async def story() -> None:
-        async with company() as gathered:
-            gathered.add("anna", "slow-sync:10s")
-            await asyncio.sleep(12)
-            assert gathered.shares() == {"anna": 0}
-            await asyncio.sleep(5)
-            assert gathered.shares() == {"anna": 6}
-        async with company() as gathered:
-            gathered.add("anna", "never-sync")
-            await asyncio.sleep(200)
-            assert gathered.shares() == {"anna": 0}
-            assert gathered.told_by("anna", JoinedGroup)
-
-    under_virtual_clock(story)
+async def test_a_zombie_is_told_that_its_time_is_over() -> None:
+    async with company() as gathered:
+        workload = Workload(records_per_s=10)
+        gathered.add("anna", workload=workload)
+        zombie = gathered.add("ben", "zombie@20s", workload=workload)
+        await asyncio.sleep(20 + 80)
+        producer = Producer(gathered.transport("producer"), "orders", workload, draw=0, now_ms=now_ms)
+        producer.start()
+        await asyncio.sleep(20)
+        producer.close()
+        assert len(gathered.members["anna"].consumer.assigned) == 6
+        assert zombie.view.condition == "zombie"
+        assert zombie.view.last_error == "commit: UNKNOWN_MEMBER_ID"
+        assert gathered.ledger.tally.twice > 50
 
 
-def test_a_static_member_that_restarts_in_time_finds_its_partitions_and_a_stranger_does_not() -> None:
-    async def story() -> None:
-        for habit, generations in (("restart:10s@20s", 1), ("restart-as-stranger:10s@20s", 2)):
-            async with company() as gathered:
-                gathered.add("anna", group_instance_id="a")
-                gathered.add("ben", habit, group_instance_id="b")
-                await asyncio.sleep(100)
-                first = gathered.told_by("anna", JoinedGroup)
-                assert len(first) == generations
-                if generations == 1:
-                    assert gathered.shares() == {"anna": 3, "ben": 3}
-
-    under_virtual_clock(story)
+async def test_a_leader_whose_assignor_fails_stays_and_the_error_comes_out_of_its_poll() -> None:
+    async with company() as gathered:
+        gathered.add("anna", "assignor-fails")
+        await asyncio.sleep(30)
+        errors = gathered.told_by("anna", ConsumerError)
+        assert len(errors) > 10
+        assert {error.kind for error in errors} == {ErrorKind.ASSIGNOR}
+        assert not gathered.told_by("anna", LeftGroup)
 
 
-def test_what_a_process_was_working_on_dies_with_it() -> None:
-    async def story() -> None:
-        async with company(partitions=1) as gathered:
-            workload = Workload(records_per_s=10, process_ms=5_000, max_poll_records=1)
-            producer = Producer(gathered.transport("producer"), "orders", workload, draw=0, now_ms=now_ms)
-            producer.start()
-            anna = gathered.add("anna", "restart:1s@20s", workload=workload)
-            await asyncio.sleep(20)
-            before = anna.view.processed
-            await asyncio.sleep(10)
-            assert anna.view.phase is Phase.PREPARING
-            assert anna.view.processed == before
-            producer.close()
-
-    under_virtual_clock(story)
+async def test_who_is_forgotten_by_the_leader_fails_in_poll_and_the_others_go_on() -> None:
+    async with company() as gathered:
+        for name in ("anna", "ben", "carla"):
+            gathered.add(name, "assignor-forgets")
+        await asyncio.sleep(10)
+        assert sorted(gathered.shares().values()) == [0, 2, 2]
+        (forgotten,) = [name for name, held in gathered.shares().items() if not held]
+        assert gathered.told_by(forgotten, ConsumerError)[0].kind is ErrorKind.ASSIGNMENT
 
 
-def test_a_zombie_is_told_that_its_time_is_over() -> None:
-    async def story() -> None:
-        async with company() as gathered:
-            workload = Workload(records_per_s=10)
-            gathered.add("anna", workload=workload)
-            zombie = gathered.add("ben", "zombie@20s", workload=workload)
-            await asyncio.sleep(20 + 80)
-            producer = Producer(gathered.transport("producer"), "orders", workload, draw=0, now_ms=now_ms)
-            producer.start()
-            await asyncio.sleep(20)
-            producer.close()
-            assert len(gathered.members["anna"].consumer.assigned) == 6
-            assert zombie.view.condition == "zombie"
-            assert zombie.view.last_error == "commit: UNKNOWN_MEMBER_ID"
-            assert gathered.ledger.tally.twice > 50
-
-    under_virtual_clock(story)
+async def test_a_partition_that_is_given_to_two_members_is_processed_twice() -> None:
+    async with company() as gathered:
+        workload = Workload(records_per_s=50, keys=12)
+        for name in ("anna", "ben"):
+            gathered.add(name, "assignor-doubles", workload=workload)
+        producer = Producer(gathered.transport("producer"), "orders", workload, draw=0, now_ms=now_ms)
+        producer.start()
+        await asyncio.sleep(20)
+        producer.close()
+        await asyncio.sleep(2)
+        assert producer.refused == 0
+        assert gathered.told_by("anna", CommitEnded)
+        assert 0 < gathered.ledger.tally.twice < producer.written
 
 
-def test_a_leader_whose_assignor_fails_stays_and_the_error_comes_out_of_its_poll() -> None:
-    async def story() -> None:
-        async with company() as gathered:
-            gathered.add("anna", "assignor-fails")
-            await asyncio.sleep(30)
-            errors = gathered.told_by("anna", ConsumerError)
-            assert len(errors) > 10
-            assert {error.kind for error in errors} == {ErrorKind.ASSIGNOR}
-            assert not gathered.told_by("anna", LeftGroup)
-
-    under_virtual_clock(story)
-
-
-def test_who_is_forgotten_by_the_leader_fails_in_poll_and_the_others_go_on() -> None:
-    async def story() -> None:
-        async with company() as gathered:
-            for name in ("anna", "ben", "carla"):
-                gathered.add(name, "assignor-forgets")
-            await asyncio.sleep(10)
-            assert sorted(gathered.shares().values()) == [0, 2, 2]
-            (forgotten,) = [name for name, held in gathered.shares().items() if not held]
-            assert gathered.told_by(forgotten, ConsumerError)[0].kind is ErrorKind.ASSIGNMENT
-
-    under_virtual_clock(story)
+async def test_every_record_is_processed_once_while_nothing_goes_wrong() -> None:
+    async with company() as gathered:
+        workload = Workload(records_per_s=50)
+        for name in ("anna", "ben"):
+            gathered.add(name, workload=workload)
+        await asyncio.sleep(5)
+        producer = Producer(gathered.transport("producer"), "orders", workload, draw=0, now_ms=now_ms)
+        producer.start()
+        await asyncio.sleep(20)
+        producer.close()
+        await asyncio.sleep(2)
+        tally = gathered.ledger.tally
+        assert (tally.processed, tally.twice, tally.late, tally.skipped) == (producer.written, 0, 0, 0)
+        assert producer.written == producer.sent > 900
 
 
-def test_a_partition_that_is_given_to_two_members_is_processed_twice() -> None:
-    async def story() -> tuple[int, int]:
-        async with company() as gathered:
-            workload = Workload(records_per_s=50, keys=12)
-            habits = ("assignor-doubles",)
-            for name in ("anna", "ben"):
-                gathered.add(name, *habits, workload=workload)
-            producer = Producer(gathered.transport("producer"), "orders", workload, draw=0, now_ms=now_ms)
-            producer.start()
-            await asyncio.sleep(20)
-            producer.close()
-            await asyncio.sleep(2)
-            assert producer.refused == 0
-            assert gathered.told_by("anna", CommitEnded)
-            return producer.written, gathered.ledger.tally.twice
-
-    written, twice = under_virtual_clock(story)
-    assert 0 < twice < written
-
-
-def test_every_record_is_processed_once_while_nothing_goes_wrong() -> None:
-    async def story() -> None:
-        async with company() as gathered:
-            workload = Workload(records_per_s=50)
-            for name in ("anna", "ben"):
-                gathered.add(name, workload=workload)
-            await asyncio.sleep(5)
-            producer = Producer(gathered.transport("producer"), "orders", workload, draw=0, now_ms=now_ms)
-            producer.start()
-            await asyncio.sleep(20)
-            producer.close()
-            await asyncio.sleep(2)
-            tally = gathered.ledger.tally
-            assert (tally.processed, tally.twice, tally.late, tally.skipped) == (producer.written, 0, 0, 0)
-            assert producer.written == producer.sent > 900
-
-    under_virtual_clock(story)
-
-
-def test_the_same_story_is_told_twice_the_same_way() -> None:
-    async def story() -> list[tuple[str, Change | ConsumerError]]:
+async def test_the_same_story_is_told_twice_the_same_way() -> None:
+    tellings = []
+    for _ in range(2):
         async with company() as gathered:
             gathered.add("anna", "pause:60s@20s")
             gathered.add("ben", "slow-sync:1s")
             gathered.add("carla", "leave@40s")
             await asyncio.sleep(150)
-            return list(gathered.told)
-
-    assert under_virtual_clock(story) == under_virtual_clock(story)
+            tellings.append(list(gathered.told))
+    assert tellings[0] == tellings[1]
