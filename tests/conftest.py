@@ -5,6 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
+
+# A property is judged by what happens, never by how long it takes: the machine may be busy.
+settings.register_profile("hunting", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Whoever runs the tests sees the same examples; new ones are looked for with `--hypothesis-profile=hunting`.
+settings.register_profile("repeatable", settings.get_profile("hunting"), derandomize=True)
+settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True)

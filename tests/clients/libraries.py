@@ -48,7 +48,8 @@ class Wish(NamedTuple):
     pattern: str = ""
     assignor: str = "range"
     instance_id: str | None = None
-    session_timeout_ms: int = 2_000
+    session_timeout_ms: int = 5_000
+    """Much shorter, and a busy machine would have members expelled that are alive."""
     heartbeat_interval_ms: int = 200
 
 

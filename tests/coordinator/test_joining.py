@@ -6,7 +6,8 @@ from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.events import GroupCreated
 from regroup.coordinator.group import NEWCOMER_TIMEOUT_MS, State, StoredGroup, Waiting
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.coordinator.story import NOW, Story, behaviour
+from regroup.tests.coordinator.stage import NOW
+from regroup.tests.coordinator.story import Story, behaviour
 
 
 @behaviour("join.unknown-member-id.nonexistent-group")

@@ -7,7 +7,8 @@ import pytest
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.group import State
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.coordinator.story import Consumer, Story, behaviour, syncs
+from regroup.tests.coordinator.consumer import Consumer, syncs
+from regroup.tests.coordinator.story import Story, behaviour
 
 TEN = tuple(f"member-{number}" for number in range(10))
 

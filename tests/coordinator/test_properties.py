@@ -5,11 +5,10 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
 from typing import TypeAlias
 
 import msgspec
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from regroup.coordinator import commands as c
@@ -39,12 +38,7 @@ FEW_MOVES = st.lists(st.builds(Move, SMALL, SMALL, SMALL, SMALL, SMALL), max_siz
 MANY_MOVES = st.builds(moves_by_chance, st.integers(0, 2**32), st.just(200))
 ANY_MOVES = FEW_MOVES | MANY_MOVES
 """Short histories shrink to what matters; long ones come further."""
-
-
-def whatever_happens(test: Callable[[list[Move]], None]) -> Callable[[], None]:
-    """Long histories on a busy machine may take a while, so there is no deadline for one of them."""
-    return settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])(given(ANY_MOVES)(test))
-
+whatever_happens = given(ANY_MOVES)
 
 AT_REST = [each for each in OF_GROUPS if each is not an_empty_group_has_no_members]
 """A group that prepares may have nobody in it: all left during the initial delay, or a reserved id is still out."""

@@ -51,7 +51,7 @@ def sockets(emulator: EmulatorProcess, count: int) -> Iterator[list[socket.socke
         yield opened
 
 
-async def hears_the_end(connection: socket.socket, seconds: float = 20.0) -> bytes:
+async def hears_the_end(connection: socket.socket, seconds: float = 40.0) -> bytes:
     """What the emulator said before it closed the connection; fails if it does not close it."""
     loop, heard = asyncio.get_running_loop(), bytearray()
     with suppress(ConnectionError):
@@ -61,7 +61,7 @@ async def hears_the_end(connection: socket.socket, seconds: float = 20.0) -> byt
     return bytes(heard)
 
 
-async def hears(connection: socket.socket, count: int, seconds: float = 30.0) -> bytes:
+async def hears(connection: socket.socket, count: int, seconds: float = 60.0) -> bytes:
     """So many bytes of an answer."""
     loop, heard = asyncio.get_running_loop(), bytearray()
     async with asyncio.timeout(seconds):

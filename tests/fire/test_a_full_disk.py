@@ -73,6 +73,11 @@ async def test_while_the_disk_is_full_members_wait_and_nothing_that_was_acknowle
     assert regroup("verify", emulator.store).returncode == 0
 
 
+def is_waited_for(member: Member, emulator: EmulatorProcess) -> bool:
+    """Its JoinGroup is in the store, and so it is parked."""
+    return member.id in [each["member"] for each in emulator.events(member.group, kind="member-joined")]
+
+
 async def test_a_join_that_waits_when_the_disk_fills_up_is_sent_elsewhere(
     emulator: EmulatorProcess, small_disk: Path
 ) -> None:
@@ -83,7 +88,7 @@ async def test_a_join_that_waits_when_the_disk_fills_up_is_sent_elsewhere(
     parked = Member("parked", emulator.address, partition=1, session_timeout_ms=20_000)
     writer = Member("writer", emulator.address, group="writing", partition=2, session_timeout_ms=20_000)
     async with living(parked, writer):
-        await until(lambda: parked.id and writer.committed, "a join that waits for the silent member")
+        await until(lambda: writer.committed and is_waited_for(parked, emulator), "a join behind the silent member")
         rest = fill(small_disk)
         await until(lambda: E.NOT_COORDINATOR in parked.codes, "the answer to the parked join")
         rest.unlink()

@@ -168,7 +168,7 @@ async def test_thirty_thousand_requests_at_once_are_all_answered(serve: Serve) -
         before_mb, beats = memory_mb(emulator), bystander.heartbeats
         with sockets(emulator, 1) as (hasty,):
             sending = asyncio.create_task(asyncio.get_running_loop().sock_sendall(hasty, frame(BEAT, 4) * count))
-            answers = await hears(hasty, count * BEAT_ANSWER_BYTES, 60)
+            answers = await hears(hasty, count * BEAT_ANSWER_BYTES)
             await sending
         assert len(answers) == count * BEAT_ANSWER_BYTES
         assert bystander.heartbeats > beats, "others have their turn in between"
@@ -182,8 +182,8 @@ async def test_a_request_about_very_many_groups_lets_others_have_their_turn(serv
         with sockets(emulator, 1) as (curious,):
             question = raw(DESCRIBE, 0, struct.pack(">i", count) + bytes(2 * count))
             await asyncio.get_running_loop().sock_sendall(curious, question)
-            length = int.from_bytes(await hears(curious, 4, 60), "big")
-            await hears(curious, length, 60)
+            length = int.from_bytes(await hears(curious, 4), "big")
+            await hears(curious, length)
         assert bystander.heartbeats > beats + 3
 
 
@@ -213,7 +213,7 @@ async def test_connections_that_are_opened_and_dropped_leave_nothing_behind(serv
         await opened_and_dropped(emulator, 200)
         before_mb = memory_mb(emulator)
         await opened_and_dropped(emulator, count)
-        assert memory_mb(emulator) - before_mb < 10
+        await until(lambda: memory_mb(emulator) - before_mb < 10, "what was dropped to be forgotten")
     assert not refusals(emulator)
 
 

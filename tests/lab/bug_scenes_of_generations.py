@@ -5,7 +5,8 @@ from typing import Any
 from regroup.coordinator.group import State
 from regroup.lab.zoo import joining, syncing
 from regroup.protocol.errors import ErrorCode as E
-from regroup.tests.coordinator.story import Story, syncs
+from regroup.tests.coordinator.consumer import syncs
+from regroup.tests.coordinator.story import Story
 from regroup.tests.lab.bug_scenes import scene
 
 

@@ -8,8 +8,8 @@ from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.group import State
 from regroup.lab.zoo import durability, offsets, static_members, staying
 from regroup.protocol.errors import ErrorCode as E
+from regroup.tests.coordinator.desk import Desk, SlowStore, turns
 from regroup.tests.coordinator.story import Story
-from regroup.tests.coordinator.test_coordinator import Desk, SlowStore, turns
 from regroup.tests.lab.bug_scenes import scene, virtually
 
 

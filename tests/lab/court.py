@@ -24,30 +24,23 @@ from regroup.protocol.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from regroup.storage.errors import StoreIsFull
 from regroup.storage.journal import Journal
-from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
+from regroup.tests.coordinator.desk import SlowStore
 from regroup.tests.virtual_time import virtual_now
 
 GROUP = "payments"
 SUBSCRIPTION = encode_subscription(Subscription(3, ("orders",)))
 
 
-class TappedStore(MemoryStore):
-    """Tells the judge of every row, waits at a gate before each commit, and can run out of room."""
+class TappedStore(SlowStore):
+    """Tells the judge of every row."""
 
     def __init__(self, judge: Judge) -> None:
         super().__init__()
         self._judge = judge
-        self.gate = asyncio.Event()
-        self.gate.set()
-        self.is_full = False
 
     async def append(self, records: Sequence[NewRecord]) -> int:
-        await self.gate.wait()
-        if self.is_full:
-            raise StoreIsFull("no room")
         position = await super().append(records)
         self._judge.stored(records, position)
         return position

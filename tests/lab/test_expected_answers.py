@@ -29,7 +29,8 @@ from regroup.lab.expected_answers import (
 )
 from regroup.protocol.errors import ErrorCode
 from regroup.tests.coordinator.anything import MOVES, Move, Player
-from regroup.tests.coordinator.story import GROUP, NOW, Story
+from regroup.tests.coordinator.stage import GROUP, NOW
+from regroup.tests.coordinator.story import Story
 
 SETTINGS = Settings(group_max_size=3)
 GAMES, MOVES_OF_A_GAME = 30, 100

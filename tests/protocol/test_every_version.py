@@ -38,9 +38,7 @@ EVERY_VERSION = [
     for version in range(message.versions.first, message.versions.last + 1)
 ]
 EVERY_MESSAGE = [pytest.param(message, id=message.__name__) for message in MESSAGES]
-A_FEW = settings(
-    max_examples=4, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
+A_FEW = settings(max_examples=4, suppress_health_check=list(HealthCheck))
 BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
 
 

@@ -1,15 +1,13 @@
-"""A broker in this process, and a client that speaks with our own codec."""
+"""A broker in this process, and its clients."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from itertools import count
 from uuid import UUID
 
 import pytest
 
-from regroup.protocol.frames import RequestHeader, decode_response, encode_request
-from regroup.protocol.message import Message
 from regroup.protocol.record_batch import Record, write_batch
 from regroup.server.broker import Broker
 from regroup.server.cluster import Cluster, load
@@ -18,45 +16,8 @@ from regroup.server.transaction_coordinator import TransactionCoordinator
 from regroup.storage.journal import Journal
 from regroup.storage.memory import MemoryStore
 from regroup.storage.store import EventStore
-
-NOW_MS = 1_700_000_000_000
-
-
-class Client:
-    """One connection. `call` asks and waits; `send` and `receive` do one half each."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
-        self._ids = count(1)
-
-    async def call(self, request: Message, version: int | None = None) -> Message:
-        version = request.versions.last if version is None else version
-        self.send(request, version)
-        return await self.receive(request.api_key, version)
-
-    def send(self, request: Message, version: int | None = None) -> int:
-        version = request.versions.last if version is None else version
-        correlation_id = next(self._ids)
-        self.writer.write(encode_request(RequestHeader(request.api_key, version, correlation_id, "test"), request))
-        return correlation_id
-
-    async def receive(self, api_key: int, version: int) -> Message:
-        return decode_response(api_key, version, await self.frame())[1]
-
-    async def frame(self) -> bytes:
-        length = int.from_bytes(await self.reader.readexactly(4), "big")
-        return await self.reader.readexactly(length)
-
-    async def is_closed_by_the_broker(self) -> bool:
-        try:
-            return await asyncio.wait_for(self.reader.read(1), 5) == b""
-        except ConnectionResetError:
-            return True
-
-    async def close(self) -> None:
-        self.writer.transport.abort()  # closing would wait for a broker that does not read
-        with suppress(ConnectionError):
-            await self.writer.wait_closed()
+from regroup.tests.server.client import NOW_MS, Client, until
+from regroup.tests.server.company import Company, gathered
 
 
 class Served:
@@ -76,9 +37,7 @@ class Served:
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Let the broker work until this holds."""
-        async with asyncio.timeout(5):
-            while not condition():  # noqa: ASYNC110  # it announces itself to nobody
-                await asyncio.sleep(0)
+        await until(condition)
 
     async def topic(self, name: str, partitions: int = 1) -> None:
         self.cluster.create_topic(name, partitions)
@@ -154,3 +113,9 @@ def a_batch() -> Callable[..., bytes]:
         return write_batch([Record(value=value) for value in values], base_timestamp_ms=at_ms, **header)
 
     return make
+
+
+@pytest.fixture
+async def company() -> AsyncIterator[Company]:
+    async with gathered(MemoryStore()) as ready:
+        yield ready

@@ -24,6 +24,7 @@ from regroup.protocol.messages.records import (
 )
 from regroup.server.connection import READ_AHEAD_BYTES
 from regroup.tests.coordinator.story import behaviour
+from regroup.tests.server.client import PATIENCE_S
 
 VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 
@@ -203,7 +204,7 @@ async def test_any_bytes_leave_the_broker_alive(served) -> None:
     host, port = served.broker.address
 
     def throw(data: bytes, cuts: list[int]) -> None:
-        with socket.create_connection((host, port), timeout=5) as thrower:
+        with socket.create_connection((host, port), PATIENCE_S) as thrower:
             places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
             for start, stop in pairwise(places):
                 try:
@@ -215,11 +216,11 @@ async def test_any_bytes_leave_the_broker_alive(served) -> None:
             with suppress(ConnectionError):
                 while thrower.recv(65536):
                     pass
-        with socket.create_connection((host, port), timeout=5) as newcomer:
+        with socket.create_connection((host, port), PATIENCE_S) as newcomer:
             newcomer.sendall(frame_of(VERSIONS, 4, 5))
             assert newcomer.recv(8)[4:] == (5).to_bytes(4, "big")
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=150, suppress_health_check=list(HealthCheck))
     @given(any_request_bytes(), st.lists(st.integers(1, 60), max_size=3))
     def throw_anything(data: bytes, cuts: list[int]) -> None:
         throw(data, cuts)
@@ -256,11 +257,10 @@ async def test_a_client_that_never_reads_is_not_answered_further_and_then_closed
     async with serve(connections_max_idle_ms="300") as served:
         for number in range(60):
             await served.topic(f"topic-with-a-long-name-{number}", 100)
+        everything = frame_of(MetadataRequest(topics=None), 13, 1) * 2000
         client = await served.connect()
         client.writer.transport.pause_reading()
-        everything = MetadataRequest(topics=None)
-        for _ in range(2000):
-            client.send(everything)
+        client.writer.write(everything)
         await served.until(lambda: served.broker._connections)
         (connection,) = served.broker._connections
         await served.until(lambda: not connection._can_write)

@@ -42,7 +42,7 @@ from regroup.server.clock import Clock
 from regroup.server.emulator import Emulator
 from regroup.storage.memory import MemoryStore
 from regroup.tests.coordinator.story import behaviour
-from regroup.tests.server.conftest import Client
+from regroup.tests.server.client import Client
 
 OFFSET_COMMIT_VERSIONS = range(1, 11)
 

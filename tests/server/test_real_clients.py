@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 from regroup.protocol.record_batch import TRANSACTIONAL
 from regroup.server.incoming import check_records
 from regroup.storage.memory import MemoryStore
+from regroup.tests.server.client import PATIENCE_S
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in an old way
@@ -34,13 +35,13 @@ def confluent_write(address: str, topic: str, codec: str = "none", **more: objec
     producer = Producer({"bootstrap.servers": address, "compression.type": codec, "linger.ms": 5} | more)
     for value in VALUES:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(10) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def confluent_read(address: str, topic: str, count: int, offset: int = 0) -> list[tuple[int, bytes]]:
     consumer = Consumer({"bootstrap.servers": address, "group.id": "unused", "enable.auto.commit": False})
     consumer.assign([ConfluentPartition(topic, 0, offset)])
-    messages = consumer.consume(count, timeout=10)
+    messages = consumer.consume(count, timeout=PATIENCE_S)
     consumer.close()
     assert all(message.error() is None for message in messages)
     return [(message.offset(), message.value()) for message in messages]
@@ -49,12 +50,12 @@ def confluent_read(address: str, topic: str, count: int, offset: int = 0) -> lis
 def python_write(address: str, topic: str, codec: str) -> None:
     with KafkaProducer(bootstrap_servers=address, compression_type=None if codec == "none" else codec) as producer:
         sent = [producer.send(topic, value, partition=0) for value in VALUES]
-        assert [each.get(10).offset for each in sent] == list(range(len(VALUES)))
+        assert [each.get(PATIENCE_S).offset for each in sent] == list(range(len(VALUES)))
 
 
 def python_read(address: str, topic: str, count: int, **more: object) -> list[tuple[int, bytes]]:
     consumer = KafkaConsumer(
-        bootstrap_servers=address, auto_offset_reset="earliest", consumer_timeout_ms=10_000, **more
+        bootstrap_servers=address, auto_offset_reset="earliest", consumer_timeout_ms=PATIENCE_S * 1000, **more
     )
     consumer.assign([PythonPartition(topic, 0)])
     found = [(message.offset, message.value) for _, message in zip(range(count), consumer, strict=False)]
@@ -72,7 +73,7 @@ async def aio_write(address: str, topic: str, codec: str, **more: object) -> Non
 async def aio_read(address: str, topic: str, count: int, **more: object) -> list[tuple[int, bytes]]:
     async with AIOKafkaConsumer(bootstrap_servers=address, auto_offset_reset="earliest", **more) as consumer:
         consumer.assign([AioPartition(topic, 0)])
-        messages = [await asyncio.wait_for(consumer.getone(), 10) for _ in range(count)]
+        messages = [await asyncio.wait_for(consumer.getone(), PATIENCE_S) for _ in range(count)]
         return [(message.offset, message.value) for message in messages]
 
 
@@ -139,16 +140,16 @@ async def test_confluent_kafka_administers(served) -> None:
         admin = AdminClient({"bootstrap.servers": served.address})
         done(admin.create_topics([NewTopic("orders", 2, 1, config={"retention.ms": "5"})]))
         done(admin.create_partitions([NewPartitions("orders", 5)]))
-        assert len(admin.list_topics(timeout=10).topics["orders"].partitions) == 5
+        assert len(admin.list_topics(timeout=PATIENCE_S).topics["orders"].partitions) == 5
         resource = ConfigResource(ConfigResource.Type.TOPIC, "orders")
         (configs,) = done(admin.describe_configs([resource]))
         assert configs["retention.ms"].value == "5"
         assert done([admin.describe_cluster()])[0].cluster_id == served.cluster.cluster_id
         done(admin.delete_topics(["orders"]))
-        assert admin.list_topics(timeout=10).topics == {}
+        assert admin.list_topics(timeout=PATIENCE_S).topics == {}
 
     def done(futures) -> list:
-        return [each.result(10) for each in (futures.values() if isinstance(futures, dict) else futures)]
+        return [each.result(PATIENCE_S) for each in (futures.values() if isinstance(futures, dict) else futures)]
 
     await asyncio.to_thread(administer)
 

@@ -20,7 +20,7 @@ from regroup.server.clock import Clock
 from regroup.server.emulator import Emulator
 from regroup.server.releases import release_named, releases
 from regroup.storage.memory import MemoryStore
-from regroup.tests.server.conftest import NOW_MS, Client
+from regroup.tests.server.client import NOW_MS, PATIENCE_S, Client
 from regroup.tests.server.test_real_clients import KafkaConsumer, KafkaProducer
 
 API_VERSIONS = ApiVersionsRequest.api_key
@@ -138,10 +138,10 @@ def test_an_api_without_a_common_version_is_not_served() -> None:
 def confluent(address: str) -> list[bytes]:
     producer = Producer({"bootstrap.servers": address})
     producer.produce("orders", b"hello", partition=1)
-    assert producer.flush(10) == 0
+    assert producer.flush(PATIENCE_S) == 0
     consumer = Consumer({"bootstrap.servers": address, "group.id": "g", "auto.offset.reset": "earliest"})
     consumer.subscribe(["orders"])
-    messages = consumer.consume(1, timeout=10)
+    messages = consumer.consume(1, timeout=PATIENCE_S)
     consumer.commit(asynchronous=False)
     consumer.close()
     return [message.value() for message in messages]
@@ -149,9 +149,13 @@ def confluent(address: str) -> list[bytes]:
 
 def kafka_python(address: str) -> list[bytes]:
     with KafkaProducer(bootstrap_servers=address) as producer:
-        producer.send("orders", b"hello", partition=1).get(10)
+        producer.send("orders", b"hello", partition=1).get(PATIENCE_S)
     consumer = KafkaConsumer(
-        "orders", bootstrap_servers=address, group_id="g", auto_offset_reset="earliest", consumer_timeout_ms=10_000
+        "orders",
+        bootstrap_servers=address,
+        group_id="g",
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=PATIENCE_S * 1000,
     )
     values = [next(consumer).value]
     consumer.commit()
@@ -166,7 +170,7 @@ def aiokafka(address: str) -> list[bytes]:
         async with AIOKafkaConsumer(
             "orders", bootstrap_servers=address, group_id="g", auto_offset_reset="earliest"
         ) as consumer:
-            values = [(await asyncio.wait_for(consumer.getone(), 10)).value]
+            values = [(await asyncio.wait_for(consumer.getone(), PATIENCE_S)).value]
             await consumer.commit()
             return values
 

@@ -23,7 +23,7 @@ from regroup.server.clock import Clock
 from regroup.server.emulator import Emulator
 from regroup.server.repetition import Repetition
 from regroup.storage.memory import MemoryStore
-from regroup.tests.server.conftest import Client
+from regroup.tests.server.client import Client
 
 
 class Beating:

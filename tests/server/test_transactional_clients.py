@@ -16,6 +16,7 @@ from regroup.coordinator.settings import Settings
 from regroup.server.clock import Clock
 from regroup.server.emulator import Emulator
 from regroup.storage.sqlite import open_store
+from regroup.tests.server.client import PATIENCE_S
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in an old way
@@ -52,7 +53,7 @@ def address_of(emulator: Emulator) -> str:
 
 def confluent_producer(address: str, name: str = "billing") -> Producer:
     producer = Producer({"bootstrap.servers": address, "transactional.id": name, "linger.ms": 1})
-    producer.init_transactions(10)
+    producer.init_transactions(PATIENCE_S)
     return producer
 
 
@@ -60,7 +61,7 @@ def confluent_fill(address: str) -> None:
     producer = Producer({"bootstrap.servers": address})
     for number in range(COUNT):
         producer.produce("orders", b"%d" % number, partition=0)
-    assert producer.flush(10) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def confluent_read(address: str, topic: str, group: str, count: int) -> list[bytes]:
@@ -74,14 +75,14 @@ def confluent_read(address: str, topic: str, group: str, count: int) -> list[byt
         }
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
-    messages = consumer.consume(count, timeout=10)
+    messages = consumer.consume(count, timeout=PATIENCE_S)
     consumer.close()
     return [message.value() for message in messages]
 
 
 def confluent_stands_at(address: str, group: str) -> int:
     consumer = Consumer({"bootstrap.servers": address, "group.id": group})
-    (found,) = consumer.committed([TopicPartition("orders", 0)], timeout=10)
+    (found,) = consumer.committed([TopicPartition("orders", 0)], timeout=PATIENCE_S)
     consumer.close()
     return int(found.offset)
 
@@ -109,8 +110,8 @@ def confluent_bills(address: str) -> None:
             for each in messages:
                 producer.produce("bills", each.value(), partition=0)
             position = consumer.position(consumer.assignment())
-            producer.send_offsets_to_transaction(position, consumer.consumer_group_metadata(), 10)
-            producer.commit_transaction(10) if committed else producer.abort_transaction(10)
+            producer.send_offsets_to_transaction(position, consumer.consumer_group_metadata(), PATIENCE_S)
+            producer.commit_transaction(PATIENCE_S) if committed else producer.abort_transaction(PATIENCE_S)
         done += len(messages)
     consumer.close()
 
@@ -130,13 +131,13 @@ async def test_a_second_confluent_producer_fences_the_first(emulator: Emulator) 
         first = confluent_producer(address)
         first.begin_transaction()
         first.produce("bills", b"lost", partition=0)
-        assert first.flush(10) == 0
+        assert first.flush(PATIENCE_S) == 0
         second = confluent_producer(address)
         with pytest.raises(KafkaException, match="fenced"):
-            first.commit_transaction(10)
+            first.commit_transaction(PATIENCE_S)
         second.begin_transaction()
         second.produce("bills", b"kept", partition=0)
-        second.commit_transaction(10)
+        second.commit_transaction(PATIENCE_S)
         assert confluent_read(address, "bills", "auditor", 1) == [b"kept"]
 
     await asyncio.to_thread(fence)
@@ -150,7 +151,7 @@ async def test_a_confluent_producer_carries_its_transaction_over_a_restart(tmp_p
         producer.begin_transaction()
         consumer = Consumer({"bootstrap.servers": address, "group.id": "billing"})
         offsets = [TopicPartition("orders", 0, 7)]
-        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 10)
+        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), PATIENCE_S)
         consumer.close()
         return producer
 
@@ -161,7 +162,7 @@ async def test_a_confluent_producer_carries_its_transaction_over_a_restart(tmp_p
     await first.close()
     second = made_on(tmp_path, port=first.address[1])
     await second.start()
-    await asyncio.to_thread(producer.commit_transaction, 20)
+    await asyncio.to_thread(producer.commit_transaction, PATIENCE_S)
     assert await asyncio.to_thread(confluent_stands_at, address_of(second), "billing") == 7
     await second.close()
 
@@ -179,7 +180,7 @@ async def test_aiokafka_commits_and_aborts(emulator: Emulator) -> None:
         bootstrap_servers=address, isolation_level="read_committed", auto_offset_reset="earliest"
     ) as consumer:
         consumer.assign([AioPartition("bills", 0)])
-        bills = [(await asyncio.wait_for(consumer.getone(), 10)).value for _ in range(2)]
+        bills = [(await asyncio.wait_for(consumer.getone(), PATIENCE_S)).value for _ in range(2)]
     assert bills == [b"0", b"2"]
     assert await asyncio.to_thread(confluent_stands_at, address, "billing") == 3
 
@@ -191,7 +192,7 @@ async def test_kafka_python_commits_and_aborts(emulator: Emulator) -> None:
             producer.init_transactions()
             for number in range(4):
                 producer.begin_transaction()
-                producer.send("bills", b"%d" % number, partition=0).get(10)
+                producer.send("bills", b"%d" % number, partition=0).get(PATIENCE_S)
                 offsets = {PythonPartition("orders", 0): OffsetAndMetadata(number + 1, "", -1)}
                 producer.send_offsets_to_transaction(offsets, "billing")
                 producer.abort_transaction() if number % 2 else producer.commit_transaction()
@@ -199,7 +200,7 @@ async def test_kafka_python_commits_and_aborts(emulator: Emulator) -> None:
             bootstrap_servers=address,
             isolation_level="read_committed",
             auto_offset_reset="earliest",
-            consumer_timeout_ms=10_000,
+            consumer_timeout_ms=PATIENCE_S * 1000,
         )
         consumer.assign([PythonPartition("bills", 0)])
         bills = [message.value for _, message in zip(range(2), consumer, strict=False)]

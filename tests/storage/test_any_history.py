@@ -135,4 +135,4 @@ class AnyHistory(RuleBasedStateMachine):
 
 
 TestAnyHistory = AnyHistory.TestCase
-TestAnyHistory.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestAnyHistory.settings = settings(max_examples=60, stateful_step_count=30)

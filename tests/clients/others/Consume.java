@@ -18,7 +18,7 @@ public class Consume {
         settings.put("bootstrap.servers", words[0]);
         settings.put("group.id", words[1]);
         settings.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + words[3]);
-        settings.put("session.timeout.ms", "2000");
+        settings.put("session.timeout.ms", "5000");
         settings.put("heartbeat.interval.ms", "200");
         settings.put("auto.offset.reset", "earliest");
         settings.put("enable.auto.commit", "false");

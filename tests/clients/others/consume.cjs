@@ -6,7 +6,7 @@ const { Kafka, logLevel } = require("kafkajs");
 const [address, group, topic] = process.argv.slice(2);
 const say = (what, details) => console.log(JSON.stringify({ what, ...details }));
 const kafka = new Kafka({ brokers: [address], logLevel: logLevel.ERROR, retry: { initialRetryTime: 50, maxRetryTime: 500 } });
-const consumer = kafka.consumer({ groupId: group, sessionTimeout: 2000, heartbeatInterval: 200, maxWaitTimeInMs: 100 });
+const consumer = kafka.consumer({ groupId: group, sessionTimeout: 5000, heartbeatInterval: 200, maxWaitTimeInMs: 100 });
 
 async function main() {
   let owned = [];

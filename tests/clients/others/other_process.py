@@ -21,7 +21,7 @@ KAFKAJS = "2.2.4"
 JAVA_CLIENT = "4.1.1"
 """As in pom.xml."""
 DOWNLOAD_S = 240
-SESSION = ("session.timeout.ms=2000", "heartbeat.interval.ms=200", "auto.commit.interval.ms=100")
+SESSION = ("session.timeout.ms=5000", "heartbeat.interval.ms=200", "auto.commit.interval.ms=100")
 
 Said = dict[str, Any]
 Read = Callable[[str], Iterator[Said]]
