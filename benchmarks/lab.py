@@ -10,6 +10,7 @@ import gc
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from os import cpu_count
 from statistics import median
@@ -59,7 +60,7 @@ def print_rebalances() -> None:
         plan = rebalancing(members, rebalances)
         exchanges = play(plan).verdict.counts.exchanges
         for judge in (False, True):
-            seconds, outcome = cpu_s(lambda plan=plan, judge=judge: play(plan, judge=judge))  # type: ignore[misc]
+            seconds, outcome = cpu_s(partial(play, plan, judge=judge))
             generations = sum(record.type == "assignment-committed" for record in outcome.records)
             assert generations >= rebalances, f"only {generations} rebalances of {rebalances} came about"
             print(

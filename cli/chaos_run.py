@@ -43,6 +43,8 @@ HASH_SEEDS: Final = ("1", "2")
 
 def run(args: argparse.Namespace) -> int:
     """0, 1, 3 or 4, as `regroup chaos --help` has it."""
+    if args.check_determinism and args.store is not None:
+        raise ValueError("--check-determinism compares two runs and keeps neither; leave out --store")
     plan = plan_of(args)
     if args.save is not None:
         args.save.write_text(write_plan(plan), encoding="utf-8")
@@ -171,7 +173,7 @@ def tell_verdict(outcome: Outcome, line: str) -> int:
     for sentence in outcome.verdict.sentences[:MOST_SENTENCES]:
         first = next(each for each in outcome.verdict.broken if each.sentence == sentence)
         print(f"\nBroken: {first}")
-    if more := len(outcome.verdict.sentences) - MOST_SENTENCES:
-        print(f"\n… and {more} more sentences." if more > 0 else "")
+    if (more := len(outcome.verdict.sentences) - MOST_SENTENCES) > 0:
+        print(f"\n… and {more} more sentences.")
     print(f"\nOnce more: {line}")
     return Findings(1, [finding]).exit_code

@@ -97,13 +97,13 @@ class Brokers:
             port=PORT,
             brokers=self.count,
             listen=self._listen,
-            make_coordinator=self._make_watched_coordinator,
+            make_coordinator=self._make_coordinator_with_its_log,
         )
 
     async def _listen(self, factory: Factory, address: str, port: int) -> Listening:
         return await self._network.listen(host_of(port - PORT), factory, address, port)
 
-    def _make_watched_coordinator(self, *arguments: object, **options: object) -> GroupCoordinator:
+    def _make_coordinator_with_its_log(self, *arguments: object, **options: object) -> GroupCoordinator:
         log = SlowLog(latency_ms=self._log_latency_ms, outcome=self._log_outcome)
         log.is_slow = self._log_latency_ms is not None
         self._logs.append(log)

@@ -1,6 +1,6 @@
 """The second half of a run: faults are over, and every group has to find its way back."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from regroup.coordinator.deadlines import next_deadline
 from regroup.coordinator.group import Group, State
@@ -11,6 +11,9 @@ from regroup.protocol.consumer_protocol import TopicPartition
 
 if TYPE_CHECKING:
     from regroup.lab.world import World
+
+
+ALL_IS_WELL: Final = "Once the faults are over, every group is Stable again and all partitions are owned."
 
 
 async def heal(world: "World") -> None:

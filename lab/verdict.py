@@ -1,11 +1,11 @@
 """The judge of a run: hears of everything, and says in the end what was broken and what it cost.
 
-judge = Judge(settings)
-make_coordinator = partial(WitnessedCoordinator, witness=judge)
+judge = Judge(settings, now_ms)
+judge.make_coordinator(journal, settings=settings, now=clock)     # in place of a GroupCoordinator
 judge.stored(records, last_position)           # from the store, before anybody is told
-judge.joins("anna", group="payments")          # and judge.ledger("payments") for its Member
+judge.joins("anna", group="payments")          # and judge.ledger("payments", "anna") for its Member
 judge.changed("anna", change, at_ms)
-verdict = judge.finish(at_ms, records)
+verdict = judge.finish(records)
 """
 
 from collections.abc import Callable, Iterable, Sequence

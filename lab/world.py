@@ -7,7 +7,6 @@ Everything that decides what happens is in the plan, its seed included: the same
 """
 
 import asyncio
-import gc
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,16 +20,14 @@ from regroup.lab.brokers import Brokers
 from regroup.lab.checks import LOOK_S, is_expectation
 from regroup.lab.clock import VirtualLoop, run_virtually
 from regroup.lab.company import Company
-from regroup.lab.counts import Counts
 from regroup.lab.disk import Disk, OpenStore
-from regroup.lab.healing import heal, why_not_well
+from regroup.lab.healing import ALL_IS_WELL, heal, why_not_well
 from regroup.lab.herald import Herald
 from regroup.lab.network import Network
 from regroup.lab.plan import Happening, Plan
 from regroup.lab.quiet import FORESEEN, quiet
 from regroup.lab.verdict import Broken, Judge, Verdict
 from regroup.lab.wiretap import Wiretap, reads_along
-from regroup.lab.witness import WitnessedCoordinator
 from regroup.members.steps import Change, ConsumerError
 from regroup.server.connection import Connection
 from regroup.server.settings import BrokerSettings
@@ -76,13 +73,7 @@ def play(plan: Plan, *, judge: bool = True, open_store: OpenStore | None = None)
         with quiet(loop, partial(world.breaks, FORESEEN)):
             outcomes.append(await world.run())
 
-    was_collecting = gc.isenabled()
-    gc.disable()  # a run is short and drops everything at its end
-    try:
-        run_virtually(main(), loop)
-    finally:
-        if was_collecting:
-            gc.enable()
+    run_virtually(main(), loop)
     return outcomes[0]
 
 
@@ -112,7 +103,7 @@ class World:
             count=plan.brokers,
             settings=settings,
             broker_settings=BrokerSettings(),
-            make_coordinator=partial(WitnessedCoordinator, witness=self.judge) if self.judge else GroupCoordinator,
+            make_coordinator=self.judge.make_coordinator if self.judge else GroupCoordinator,
         )
         self.company = Company(
             plan, self.network, self.brokers, self.chance("members"), self._observe, self._gone, self.judge
@@ -166,9 +157,7 @@ class World:
         deadline_s = self.loop.time() + self.plan.bound_ms / 1000
         while (missing := why_not_well(self)) or self._tasks:
             if missing and self.loop.time() >= deadline_s:
-                self.breaks(
-                    "Once the faults are over, every group is Stable again and all partitions are owned.", missing
-                )
+                self.breaks(ALL_IS_WELL, missing)
                 return False
             await asyncio.sleep(LOOK_S)
         return True
@@ -180,12 +169,12 @@ class World:
         self.is_over = True
         await self.brokers.settled()
         records = [record async for record in self._memory.read()] if self._memory else []
-        verdict = self.judge.finish(records if self._memory else None) if self.judge else Verdict((), Counts())
+        verdict = self.judge.finish(records if self._memory else None) if self.judge else Verdict()
         ended_ms = self.now_ms
         await self.company.close()
         await self.brokers.close()
         broken = sorted([*verdict.broken, *self.broken], key=lambda broken: broken.at_ms)
-        return Outcome(self.plan, Verdict(tuple(broken), verdict.counts), tuple(records), ended_ms, healed)
+        return Outcome(self.plan, verdict.with_broken(broken), tuple(records), ended_ms, healed)
 
     # Happenings
 

@@ -6,8 +6,6 @@ from regroup.lab.hunt import BATCH, BROKEN, NOT_HEALED, NOTHING_FOUND, Findings,
 from regroup.lab.trial import Finding
 from regroup.tests.lab.hunted import interrupted_at_20, never, thirteens
 
-pytestmark = pytest.mark.timeout(30)
-
 
 def test_what_is_found_comes_in_the_order_of_the_seeds_and_is_grouped() -> None:
     findings = hunt(range(1, 101), 1, thirteens)

@@ -9,7 +9,7 @@ from regroup.coordinator import commands as c
 from regroup.coordinator import events as e
 from regroup.coordinator import membership, phases, syncing
 from regroup.coordinator.decide import DECIDE
-from regroup.coordinator.decision import Unfolding
+from regroup.coordinator.decision import Decision, Unfolding
 from regroup.coordinator.group import Waiting
 from regroup.coordinator.invariants import (
     sentence,
@@ -165,8 +165,8 @@ async def test_a_commit_that_is_acknowledged_before_kafkas_log_has_it_is_seen(mo
     await court.starts()
     keeps = WaitingRoom.keeps
 
-    def never_behind(self: WaitingRoom, decision: object, request: Request) -> bool:
-        return keeps(self, replace(decision, behind=None), request)  # type: ignore[type-var, arg-type]
+    def never_behind(self: WaitingRoom, decision: Decision, request: Request) -> bool:
+        return keeps(self, replace(decision, behind=None), request)
 
     monkeypatch.setattr(WaitingRoom, "keeps", never_behind)
     court.commit(3)
