@@ -27,6 +27,7 @@ from regroup.protocol.messages.cluster import (
     MetadataResponseTopic,
     SupportedFeatureKey,
 )
+from regroup.server.apis.durable import reply_when_durable
 from regroup.server.cluster import Cluster
 from regroup.server.exchange import Exchange, Handler
 from regroup.server.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, Topic, name_is_illegal
@@ -113,7 +114,7 @@ class ClusterApis:
             topics=topics,
             cluster_authorized_operations=operations,
         )
-        self._cluster.when_durable(lambda: exchange.reply(response), lambda: exchange.hang_up("the store failed"))
+        reply_when_durable(exchange, response, self._cluster)
 
     def _brokers(self) -> list[MetadataResponseBroker]:
         nodes = self._cluster.nodes.values()
@@ -182,7 +183,7 @@ class ClusterApis:
                 host=only.host,
                 port=only.port,
             )
-        self._cluster.when_durable(lambda: exchange.reply(response), lambda: exchange.hang_up("the store failed"))
+        reply_when_durable(exchange, response, self._cluster)
 
     def _coordinator_of(self, key: str, key_type: int, exchange: Exchange) -> Coordinator:
         """The leader of the partition in which the key lives. Whoever asks first makes the topic, as in Kafka."""

@@ -23,6 +23,7 @@ from regroup.protocol.messages.topics import (
     IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
+from regroup.server.apis.durable import reply_when_durable
 from regroup.server.cluster import Cluster
 from regroup.server.cluster_events import TopicConfigured
 from regroup.server.exchange import Exchange, Handler
@@ -104,7 +105,7 @@ class ConfigApis:
         request = cast("AlterConfigsRequest", exchange.request)
         results = [self._replace(asked, exchange, request.validate_only) for asked in request.resources]
         response = AlterConfigsResponse(responses=results)
-        self._cluster.when_durable(lambda: exchange.reply(response), lambda: exchange.hang_up("the store failed"))
+        reply_when_durable(exchange, response, self._cluster)
 
     def _replace(
         self, asked: AlterConfigsResource, exchange: Exchange, validate_only: bool
@@ -117,7 +118,7 @@ class ConfigApis:
         request = cast("IncrementalAlterConfigsRequest", exchange.request)
         results = [self._change(asked, exchange, request.validate_only) for asked in request.resources]
         response = IncrementalAlterConfigsResponse(responses=results)
-        self._cluster.when_durable(lambda: exchange.reply(response), lambda: exchange.hang_up("the store failed"))
+        reply_when_durable(exchange, response, self._cluster)
 
     def _change(
         self, asked: IncrementalAlterConfigsResource, exchange: Exchange, validate_only: bool

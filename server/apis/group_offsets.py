@@ -1,6 +1,6 @@
 """The door to a group's offsets: OffsetCommit, OffsetFetch, OffsetDelete. Topics are checked here, groups inside."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from regroup.protocol.fields import NO_UUID
 from regroup.protocol.message import Structure
 from regroup.protocol.messages.offsets import (
     OffsetCommitRequest,
+    OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -29,10 +30,12 @@ from regroup.protocol.messages.offsets import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from regroup.protocol.messages.transactions import TxnOffsetCommitRequestPartition, TxnOffsetCommitResponseTopic
 from regroup.server.apis.groups import submit_all
 from regroup.server.cluster import Cluster
 from regroup.server.exchange import Exchange, Handler
 from regroup.server.group_shares import Groups
+from regroup.server.topics import Topic
 
 
 class GroupOffsetApis:
@@ -58,7 +61,7 @@ class GroupOffsetApis:
             generation_id=request.generation_id_or_member_epoch,
             member_id=request.member_id,
             group_instance_id=request.group_instance_id,
-            offsets=tuple(self._existing(request.topics)),
+            offsets=tuple(self._to_commit(request.topics)),
             retention_ms=request.retention_time_ms if request.retention_time_ms >= 0 else None,
             knows_missing_groups=exchange.version >= 9,
         )
@@ -71,24 +74,13 @@ class GroupOffsetApis:
         else:
             reply(OffsetCommitResponse(topics=[]))
 
-    def _existing(self, topics: Iterable[OffsetCommitRequestTopic]) -> Iterable[c.OffsetToCommit]:
+    def _to_commit(self, topics: Iterable[OffsetCommitRequestTopic]) -> Iterator[c.OffsetToCommit]:
         for topic in topics:
-            known = self._cluster.topic(topic.name, topic.topic_id)
-            for each in topic.partitions:
-                if known and 0 <= each.partition_index < known.partitions:
-                    yield c.OffsetToCommit(
-                        known.name,
-                        each.partition_index,
-                        each.committed_offset,
-                        each.committed_leader_epoch,
-                        each.committed_metadata or "",
-                    )
+            yield from offsets_to_commit(self._cluster.topic(topic.name, topic.topic_id), topic.partitions)
 
     def _merged(self, request: OffsetCommitRequest, answer: OffsetCommitResponse) -> OffsetCommitResponse:
         """The coordinator's codes, and those of partitions that do not exist, in the order of the request."""
-        codes = {
-            (topic.name, each.partition_index): each.error_code for topic in answer.topics for each in topic.partitions
-        }
+        codes = codes_by_partition(answer.topics)
         topics = []
         for topic in request.topics:
             known = self._cluster.topic(topic.name, topic.topic_id)
@@ -170,6 +162,27 @@ class GroupOffsetApis:
         self._coordinator.submit(command, reply, exchange.cause)
 
 
+def offsets_to_commit(
+    topic: Topic | None, partitions: Iterable[OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition]
+) -> Iterator[c.OffsetToCommit]:
+    """What is asked of one topic, without partitions that do not exist."""
+    for each in partitions:
+        if topic and 0 <= each.partition_index < topic.partitions:
+            yield c.OffsetToCommit(
+                topic.name,
+                each.partition_index,
+                each.committed_offset,
+                each.committed_leader_epoch,
+                each.committed_metadata or "",
+            )
+
+
+def codes_by_partition(
+    topics: Iterable[OffsetCommitResponseTopic | TxnOffsetCommitResponseTopic | OffsetDeleteResponseTopic],
+) -> dict[tuple[str, int], int]:
+    return {(topic.name, each.partition_index): each.error_code for topic in topics for each in topic.partitions}
+
+
 def unknown(topic_id: bytes) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_ID if any(topic_id) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -222,9 +235,7 @@ def as_single_partition(partition: OffsetFetchResponsePartitions) -> OffsetFetch
 
 def with_unknown(request: OffsetDeleteRequest, answer: OffsetDeleteResponse) -> OffsetDeleteResponse:
     """The coordinator's codes, and 3 for partitions that do not exist, in the order of the request."""
-    codes = {
-        (topic.name, each.partition_index): each.error_code for topic in answer.topics for each in topic.partitions
-    }
+    codes = codes_by_partition(answer.topics)
     missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     topics = []
     for topic in request.topics:

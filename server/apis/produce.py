@@ -12,6 +12,7 @@ from regroup.protocol.messages.records import (
     TopicProduceResponse,
 )
 from regroup.protocol.record_batch import BatchHeader
+from regroup.server.apis.durable import reply_when_durable
 from regroup.server.apis.partitions import PartitionFinder
 from regroup.server.cluster import Cluster
 from regroup.server.exchange import Exchange, Handler
@@ -46,7 +47,7 @@ class ProduceApis:
             self._answer_nothing(exchange, responses)
             return
         response = ProduceResponse(responses=responses)
-        self._cluster.when_durable(lambda: exchange.reply(response), lambda: exchange.hang_up("the store failed"))
+        reply_when_durable(exchange, response, self._cluster)
 
     @staticmethod
     def _answer_nothing(exchange: Exchange, responses: list[TopicProduceResponse]) -> None:

@@ -23,6 +23,7 @@ from regroup.protocol.messages.topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from regroup.server.apis.durable import reply_when_durable
 from regroup.server.cluster import Cluster
 from regroup.server.cluster_events import PartitionsAdded, TopicDeleted
 from regroup.server.exchange import Exchange, Handler
@@ -49,7 +50,7 @@ class TopicApis:
         }
 
     def _reply(self, exchange: Exchange, response: Message) -> None:
-        self._cluster.when_durable(lambda: exchange.reply(response), lambda: exchange.hang_up("the store failed"))
+        reply_when_durable(exchange, response, self._cluster)
 
     def create_topics(self, exchange: Exchange) -> None:
         request = cast("CreateTopicsRequest", exchange.request)

@@ -1,6 +1,6 @@
 """The door to offsets that count when a transaction does: TxnOffsetCommit (KIP-98, KIP-447)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 from regroup.coordinator import commands as c
@@ -13,6 +13,7 @@ from regroup.protocol.messages.transactions import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from regroup.server.apis.group_offsets import codes_by_partition, offsets_to_commit
 from regroup.server.cluster import Cluster
 from regroup.server.exchange import Exchange, Handler
 from regroup.server.group_shares import Groups
@@ -39,7 +40,7 @@ class TransactionalOffsetApis:
     def commit_offsets(self, exchange: Exchange) -> None:
         """Partitions that do not exist are answered here; if no other is left, nobody else is asked."""
         request = cast("TxnOffsetCommitRequest", exchange.request)
-        offsets = tuple(self._existing(request))
+        offsets = tuple(self._to_commit(request))
         refused = ErrorCode.INVALID_GROUP_ID if not request.group_id else None
         if offsets and not refused:
             refused = self._refuse_transaction(request, exchange)
@@ -57,28 +58,15 @@ class TransactionalOffsetApis:
         )
 
         def reply(answer: Structure) -> None:
-            topics = cast("TxnOffsetCommitResponse", answer).topics
-            codes = {
-                (topic.name, each.partition_index): for_version(ErrorCode(each.error_code), exchange.version)
-                for topic in topics
-                for each in topic.partitions
-            }
-            exchange.reply(response_to(request, codes))
+            codes = codes_by_partition(cast("TxnOffsetCommitResponse", answer).topics)
+            known = {place: for_version(ErrorCode(code), exchange.version) for place, code in codes.items()}
+            exchange.reply(response_to(request, known))
 
         self._groups.submit(command, reply, exchange.cause)
 
-    def _existing(self, request: TxnOffsetCommitRequest) -> Iterable[c.OffsetToCommit]:
+    def _to_commit(self, request: TxnOffsetCommitRequest) -> Iterator[c.OffsetToCommit]:
         for topic in request.topics:
-            known = self._cluster.topic(topic.name, NO_UUID)
-            for each in topic.partitions:
-                if known and 0 <= each.partition_index < known.partitions:
-                    yield c.OffsetToCommit(
-                        known.name,
-                        each.partition_index,
-                        each.committed_offset,
-                        each.committed_leader_epoch,
-                        each.committed_metadata or "",
-                    )
+            yield from offsets_to_commit(self._cluster.topic(topic.name, NO_UUID), topic.partitions)
 
     def _refuse_transaction(self, request: TxnOffsetCommitRequest, exchange: Exchange) -> ErrorCode | None:
         """Only offsets of a group that the transaction knows of are settled when it ends."""

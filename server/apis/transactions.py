@@ -19,6 +19,7 @@ from regroup.protocol.messages.transactions import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from regroup.server.apis.durable import reply_when_durable
 from regroup.server.cluster import Cluster
 from regroup.server.exchange import Exchange, Handler
 from regroup.server.topics import OFFSETS_TOPIC
@@ -49,7 +50,7 @@ class TransactionApis:
         }
 
     def _reply(self, exchange: Exchange, response: Message) -> None:
-        self._cluster.when_durable(lambda: exchange.reply(response), lambda: exchange.hang_up("the store failed"))
+        reply_when_durable(exchange, response, self._cluster)
 
     def _refuse_id(self, transactional_id: str) -> ErrorCode | None:
         """A transactional id lives where the partition of `__transaction_state` is led that its hash names."""
