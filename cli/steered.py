@@ -34,12 +34,8 @@ async def steered_emulator(settings: Mapping[str, str]) -> AsyncIterator[Steered
     """One broker of the newest release, with those of these settings that are a coordinator's."""
     *_, newest = releases()
     store = MemoryStore()
-
-    async def open_store() -> MemoryStore:
-        return store
-
     emulator = Emulator(
-        open_store,
+        store.open,
         clock=Clock(started_at_ms=time.time_ns() // 1_000_000, monotonic_s=time.monotonic),
         new_uuid=uuid4,
         settings=Settings.from_texts({name: settings[name] for name in Settings.names() if name in settings}),

@@ -107,12 +107,9 @@ def test_members_join_work_and_leave(capsys: pytest.CaptureFixture[str]) -> None
         stop.set()
 
     async def story() -> int:
-        async def open_store() -> MemoryStore:
-            return MemoryStore()
-
         clock = Clock(started_at_ms=0, monotonic_s=asyncio.get_running_loop().time)
         settings = Settings(group_initial_rebalance_delay_ms=0)
-        emulator = Emulator(open_store, clock=clock, new_uuid=uuid4, settings=settings)
+        emulator = Emulator(MemoryStore().open, clock=clock, new_uuid=uuid4, settings=settings)
         await emulator.start()
         await emulator.ensure_topic("orders", 4)
         host, port = emulator.address

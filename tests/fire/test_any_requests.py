@@ -295,12 +295,8 @@ class Player:
 @asynccontextmanager
 async def an_emulator() -> AsyncIterator[tuple[Emulator, MemoryStore]]:
     store = MemoryStore()
-
-    async def open_store() -> MemoryStore:
-        return store
-
     emulator = Emulator(
-        open_store,
+        store.open,
         clock=Clock(started_at_ms=time.time_ns() // 1_000_000, monotonic_s=time.monotonic),
         new_uuid=uuid4,
         settings=Settings(group_initial_rebalance_delay_ms=5, group_min_session_timeout_ms=10),

@@ -16,7 +16,6 @@ from regroup.server.emulator import Emulator
 from regroup.storage.errors import StoreError, StoreFailed, StoreIsFull
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
-from regroup.storage.store import EventStore
 from regroup.tests.fire.member import ANSWERED_WITHIN_S, Member, living, missing, until
 
 
@@ -31,9 +30,6 @@ class Disk(MemoryStore):
     def _written(self) -> None:
         if self.refusals and self.refusals.pop(0):
             raise StoreIsFull("There is no room: free some disk space.")
-
-    async def open(self) -> EventStore:
-        return self
 
     async def append(self, records: Sequence[NewRecord]) -> int:
         await asyncio.sleep(0)  # as a real disk would

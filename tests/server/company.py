@@ -79,12 +79,8 @@ class Company:
 @asynccontextmanager
 async def gathered(store: MemoryStore, brokers: int = 3) -> AsyncIterator[Company]:
     ids, reign = itertools.count(1), await store.next_reign()
-
-    async def open_store() -> MemoryStore:
-        return store
-
     emulator = Emulator(
-        open_store,
+        store.open,
         clock=Clock(started_at_ms=NOW_MS, monotonic_s=asyncio.get_running_loop().time),
         new_uuid=lambda: UUID(int=reign << 64 | next(ids)),
         settings=Settings(group_initial_rebalance_delay_ms=0),

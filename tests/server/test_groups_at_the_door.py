@@ -80,12 +80,8 @@ class Door:
 async def door() -> AsyncIterator[Door]:
     ids = itertools.count(1)
     store = MemoryStore()
-
-    async def open_store() -> MemoryStore:
-        return store
-
     emulator = Emulator(
-        open_store,
+        store.open,
         clock=Clock(started_at_ms=1_700_000_000_000, monotonic_s=lambda: 0.0),
         new_uuid=lambda: UUID(int=next(ids)),
         settings=Settings(group_initial_rebalance_delay_ms=0),

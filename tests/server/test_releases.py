@@ -29,12 +29,8 @@ ASKING = ApiVersionsRequest(client_software_name="test", client_software_version
 
 @asynccontextmanager
 async def passing_for(name: str | None) -> AsyncIterator[Emulator]:
-    async def open_store() -> MemoryStore:
-        return store
-
-    store = MemoryStore()
     emulator = Emulator(
-        open_store,
+        MemoryStore().open,
         clock=Clock(started_at_ms=NOW_MS, monotonic_s=asyncio.get_running_loop().time),
         new_uuid=uuid4,
         settings=Settings(group_initial_rebalance_delay_ms=0),

@@ -32,14 +32,11 @@ class Beating:
     def __init__(self) -> None:
         self.seconds = 0.0
         self.emulator = Emulator(
-            self.open_store,
+            MemoryStore().open,
             clock=Clock(started_at_ms=1_700_000_000_000, monotonic_s=lambda: self.seconds),
             new_uuid=uuid4,
             settings=Settings(group_initial_rebalance_delay_ms=0),
         )
-
-    async def open_store(self) -> MemoryStore:
-        return MemoryStore()
 
     async def begin(self) -> None:
         await self.emulator.start()

@@ -160,12 +160,8 @@ class Stage:
 async def on_stage(store: MemoryStore | None = None, **settings: str) -> AsyncIterator[Stage]:
     store, ids, time_s = store or MemoryStore(), itertools.count(1), [0.0]
     reign = await store.next_reign()
-
-    async def open_store() -> MemoryStore:
-        return store
-
     emulator = Emulator(
-        open_store,
+        store.open,
         clock=Clock(started_at_ms=NOW_MS, monotonic_s=lambda: time_s[0]),
         new_uuid=lambda: UUID(int=reign << 64 | next(ids)),
         settings=Settings(group_initial_rebalance_delay_ms=0),
