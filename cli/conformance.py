@@ -16,11 +16,10 @@ from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
-import regroup.conformance.stories  # noqa: F401  # enters the stories
 from regroup.cli.conformance_words import OURS, add_arguments
 from regroup.cli.serve import set_up_log
 from regroup.cli.steered import steered_emulator
-from regroup.conformance.cases import CASES, Case
+from regroup.conformance.cases import Case
 from regroup.conformance.comparison import as_json as told_as_json
 from regroup.conformance.comparison import as_text as told_as_text
 from regroup.conformance.comparison import comparison
@@ -28,6 +27,7 @@ from regroup.conformance.duel import duels
 from regroup.conformance.report import Report, as_json, as_text, why_not, with_the_unseen
 from regroup.conformance.runner import Outcome, Plan, Verdict
 from regroup.conformance.runner import run as run_cases
+from regroup.conformance.stories import CASES
 from regroup.conformance.target import NotThere, Restart, Target
 from regroup.conformance.unseen import UNSEEN
 

@@ -3,12 +3,11 @@
 import argparse
 from pathlib import Path
 
-import regroup.conformance.stories  # noqa: F401  # enters the stories
 from regroup.cli.serve import address
-from regroup.conformance.cases import CASES
 from regroup.conformance.chance import SLOT_MS
 from regroup.conformance.duel import AT_ONCE as COURSES_AT_ONCE
 from regroup.conformance.runner import AT_ONCE
+from regroup.conformance.stories import CASES
 
 OURS = "emulator"
 """As the one to compare with: an emulator of our own."""

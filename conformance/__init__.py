@@ -1,7 +1,7 @@
 """Is it like Kafka? Stories told over the wire to any address that speaks Kafka, and what came of each.
 
     from regroup.conformance.target import Target               # an address: its versions, its settings
-    from regroup.conformance.cases import CASES, case           # a story, and what it needs to be told
+    from regroup.conformance.stories import CASES               # the stories, each with what it needs to be told
     from regroup.conformance.runner import run                  # many stories at once -> verdicts
     from regroup.conformance.report import as_json, as_text     # what a person and a program read
 

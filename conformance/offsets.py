@@ -1,6 +1,7 @@
 """Offsets as the stories handle them: committed from outside, fetched, deleted, and committed in a transaction."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from regroup.conformance.expect import NO_OFFSET, NotObservable, Offset, Partition, every_partition, offsets_in, same
 from regroup.conformance.member import Member, offset_topics
@@ -117,7 +118,7 @@ class Producer:
         await self._finds_its_coordinator()
         await self.story.until(self._gets_its_id)
         for group in groups or (self.story.group,):
-            await self.story.until(lambda group=group: self._announces(group))  # type: ignore[misc]  # mypy: default
+            await self.story.until(partial(self._announces, group))
 
     async def _finds_its_coordinator(self) -> None:
         request = FindCoordinatorRequest(key=self.transactional_id, key_type=TRANSACTION)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from regroup.conformance.cases import CASES, area_of
+from regroup.conformance.cases import area_of
 from regroup.conformance.runner import Outcome, Verdict
+from regroup.conformance.stories import CASES
 from regroup.conformance.unseen import UNSEEN
 
 

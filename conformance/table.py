@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from regroup.conformance.cases import CASES, area_of
+from regroup.conformance.cases import area_of
 from regroup.conformance.comparison import Comparison, section
 from regroup.conformance.report import Report
 from regroup.conformance.runner import Outcome, Verdict
+from regroup.conformance.stories import CASES
 
 MARKS = {Outcome.PASSED: "pass", Outcome.FAILED: "**fail**", Outcome.NOT_OBSERVABLE: "–"}
 LONGEST_REASON = 200

@@ -1,6 +1,10 @@
-"""The stories, a file or two an area; importing this package enters them all."""
+"""The stories, a file or two an area; importing this package enters them all into `CASES`."""
 
 from importlib import import_module
+
+from regroup.conformance.cases import CASES
+
+__all__ = ["CASES"]
 
 FILES = (
     "join",

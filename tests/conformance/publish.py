@@ -9,8 +9,9 @@ import asyncio
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 
 import msgspec
@@ -18,14 +19,14 @@ from apache_kafka import ApacheKafka, NotAvailable, apache_kafka
 from peers import CROWDED, FORGETFUL, NARROW, ROOMY, NotHere, Regroup, kfake, librdkafka_mock, librdkafka_version
 from peers import regroup as our_own
 
-import regroup.conformance.stories  # noqa: F401  # enters the stories
 from regroup.cli.serve import set_up_log
 from regroup.cli.steered import steered_emulator
-from regroup.conformance.cases import CASES, Case
+from regroup.conformance.cases import Case
 from regroup.conformance.comparison import Comparison, as_text, comparison
 from regroup.conformance.duel import DuelOutcome, duels
 from regroup.conformance.report import Report, as_json, from_json, merged, with_the_unseen
 from regroup.conformance.runner import Outcome, Plan, Verdict, run
+from regroup.conformance.stories import CASES
 from regroup.conformance.table import page
 from regroup.conformance.target import NotThere, Target
 
@@ -34,6 +35,9 @@ MOCK_NEWEST = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "LeaveGroup": 3}
 
 # Its own: nothing can be set from outside.
 MOCK_TOLD = {"group.initial.rebalance.delay.ms": "3000", "group.min.session.timeout.ms": "6000"}
+
+MOCKS_AT_ONCE = 6
+"""Its stories mostly wait for what never comes."""
 
 SLOT_MS = 500
 """From move to move of a random course: three Java processes and a test run may be going on beside it."""
@@ -112,16 +116,22 @@ def of_kfake(longest: float) -> tuple[str, list[Verdict]]:
 
 
 def of_the_mock(longest: float) -> tuple[str, list[Verdict]]:
-    """An area at a time. A story may abort the whole process: then each story of the area has a mock of its own."""
-    verdicts: dict[str, Verdict] = {}
-    for area in dict.fromkeys(each.area for each in CASES.values()):
-        cases = [each for each in CASES.values() if each.area == area]
-        found = _of_a_mock(cases, longest)
-        if any("refused" in each.reason for each in found):
-            found = [verdict for each in cases for verdict in _of_a_mock([each], longest)]
-        verdicts |= {each.behaviour: each for each in found}
+    """An area on each mock, several side by side."""
+    areas = dict.fromkeys(each.area for each in CASES.values())
+    with ThreadPoolExecutor(MOCKS_AT_ONCE) as pool:
+        found = pool.map(partial(_of_an_area, longest=longest), areas)
+        verdicts = {each.behaviour: each for area in found for each in area}
     of_two = [verdict for each in IN_A_CLUSTER for verdict in _of_a_mock([each], longest, brokers=2)]
     return f"librdkafka mock {librdkafka_version()}", merged([verdicts[name] for name in CASES], of_two)
+
+
+def _of_an_area(area: str, longest: float) -> list[Verdict]:
+    """A story may abort the whole process: then each story of the area has a mock of its own."""
+    cases = [each for each in CASES.values() if each.area == area]
+    found = _of_a_mock(cases, longest)
+    if any("refused" in each.reason for each in found):
+        found = [verdict for each in cases for verdict in _of_a_mock([each], longest)]
+    return found
 
 
 def _of_a_mock(cases: list[Case], longest: float, *, brokers: int = 1) -> list[Verdict]:

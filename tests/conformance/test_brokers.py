@@ -7,11 +7,10 @@ from apache_kafka import ApacheKafka
 from peers import ROOMY
 from peers import regroup as our_own
 
-import regroup.conformance.stories  # noqa: F401  # enters the stories
 from regroup.cli.steered import steered_emulator
-from regroup.conformance.cases import CASES
 from regroup.conformance.duel import duels
 from regroup.conformance.runner import Outcome, Plan, Verdict, run
+from regroup.conformance.stories import CASES
 from regroup.conformance.target import Target
 
 

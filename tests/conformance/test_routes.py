@@ -7,11 +7,10 @@ from uuid import uuid4
 
 import pytest
 
-import regroup.conformance.stories  # noqa: F401  # enters the stories
-from regroup.conformance.cases import CASES
 from regroup.conformance.expect import NotObservable
 from regroup.conformance.routes import Routes
 from regroup.conformance.runner import Outcome, Plan, run
+from regroup.conformance.stories import CASES
 from regroup.conformance.target import Target
 from regroup.coordinator.settings import Settings
 from regroup.protocol.messages.cluster import ApiVersionsRequest

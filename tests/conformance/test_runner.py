@@ -3,11 +3,11 @@
 import pytest
 from fake_broker import Answer, fake_broker
 
-import regroup.conformance.stories  # noqa: F401  # enters the stories
-from regroup.conformance.cases import CASES, Case, Need
+from regroup.conformance.cases import Case, Need
 from regroup.conformance.expect import Differs
 from regroup.conformance.member import Member
 from regroup.conformance.runner import Outcome, Plan, Verdict, run
+from regroup.conformance.stories import CASES
 from regroup.conformance.story import Story
 from regroup.conformance.target import NotThere, Target
 from regroup.protocol.errors import ErrorCode as E
