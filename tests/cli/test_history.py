@@ -143,28 +143,47 @@ def change(store: Path, statement: str, *parameters: object) -> None:
         assert connection.execute(statement, parameters).rowcount > 0, "something was changed"
 
 
-def a_generation_too_far(store: Path) -> int:
-    position = position_of(store, "generation-started", 1)
-    change(store, "UPDATE events SET payload = json_set(payload, '$.generation', 9) WHERE position = ?", position)
+def forged(store: Path, kind: str, which: int, key: str, value: object) -> int:
+    """The position of an event of this kind, in which something else is said now."""
+    position = position_of(store, kind, which)
+    change(store, "UPDATE events SET payload = json_set(payload, ?, ?) WHERE position = ?", f"$.{key}", value, position)
     return position
+
+
+def missing(store: Path, kind: str, which: int) -> int:
+    """Where it shows that an event of this kind is gone."""
+    position = position_of(store, kind, which)
+    change(store, "DELETE FROM events WHERE position = ?", position)
+    return position + 1
+
+
+def forged_snapshot(store: Path, group: str | None, key: str, value: object) -> int:
+    """The position of the first snapshot of this group, or of the topics, in which something else is said now."""
+    position = first_snapshot(store, group)
+    statement = 'UPDATE snapshots SET payload = json_set(payload, ?, ?) WHERE position = ? AND "group" IS ?'
+    change(store, statement, f"$.{key}", value, position, group)
+    return position
+
+
+def first_snapshot(store: Path, group: str | None) -> int:
+    which = "IS NULL" if group is None else f"= '{group}'"
+    return int(rows_of(store, f'SELECT min(position) FROM snapshots WHERE "group" {which}')[0][0])
+
+
+def a_generation_too_far(store: Path) -> int:
+    return forged(store, "generation-started", 1, "generation", 9)
 
 
 def a_leader_from_elsewhere(store: Path) -> int:
-    position = position_of(store, "generation-started", 1)
-    change(store, "UPDATE events SET payload = json_set(payload, '$.leader', 'me') WHERE position = ?", position)
-    return position
+    return forged(store, "generation-started", 1, "leader", "me")
 
 
 def an_event_missing(store: Path) -> int:
-    position = position_of(store, "member-joined", 1)
-    change(store, "DELETE FROM events WHERE position = ?", position)
-    return position + 1
+    return missing(store, "member-joined", 1)
 
 
 def the_cluster_s_event_missing(store: Path) -> int:
-    position = position_of(store, "topic-created", 1)
-    change(store, "DELETE FROM events WHERE position = ?", position)
-    return position + 1
+    return missing(store, "topic-created", 1)
 
 
 def an_unreadable_event(store: Path) -> int:
@@ -180,57 +199,31 @@ def an_unknown_event(store: Path) -> int:
 
 
 def a_false_snapshot(store: Path) -> int:
-    ((position,),) = rows_of(store, f"SELECT min(position) FROM snapshots WHERE \"group\" = '{GROUP}'")
-    change(
-        store,
-        "UPDATE snapshots SET payload = json_set(payload, '$.generation', 77) WHERE position = ? AND \"group\" = ?",
-        position,
-        GROUP,
-    )
-    return int(position)
+    return forged_snapshot(store, GROUP, "generation", 77)
 
 
 def an_offset_in_the_snapshot_s_past(store: Path) -> int:
     """The fold and the first snapshot after it disagree, so the fault is found where the snapshot was taken."""
-    change(
-        store,
-        "UPDATE events SET payload = json_set(payload, '$.offsets.orders.0.offset', 99) WHERE position = ?",
-        next(
-            row[0]
-            for row in rows_of(store, "SELECT position, payload FROM events WHERE type = 'offsets-committed'")
-            if "0" in json.loads(row[1])["offsets"]["orders"]
-        ),
-    )
-    return int(rows_of(store, f"SELECT min(position) FROM snapshots WHERE \"group\" = '{GROUP}'")[0][0])
+    commits = rows_of(store, "SELECT payload FROM events WHERE type = 'offsets-committed' ORDER BY position")
+    which = next(n for n, (payload,) in enumerate(commits) if "0" in json.loads(payload)["offsets"]["orders"])
+    forged(store, "offsets-committed", which, "offsets.orders.0.offset", 99)
+    return first_snapshot(store, GROUP)
 
 
 def a_topic_that_was_never_made(store: Path) -> int:
-    position = position_of(store, "offsets-reserved", 0)
-    change(store, "UPDATE events SET payload = json_set(payload, '$.name', 'refunds') WHERE position = ?", position)
-    return position
+    return forged(store, "offsets-reserved", 0, "name", "refunds")
 
 
 def a_partition_too_many(store: Path) -> int:
-    position = position_of(store, "offsets-reserved", 0)
-    change(store, "UPDATE events SET payload = json_set(payload, '$.partition', 2) WHERE position = ?", position)
-    return position
+    return forged(store, "offsets-reserved", 0, "partition", 2)
 
 
 def a_topic_made_twice(store: Path) -> int:
-    position = position_of(store, "topic-created", 1)
-    change(store, "UPDATE events SET payload = json_set(payload, '$.name', 'orders') WHERE position = ?", position)
-    return position
+    return forged(store, "topic-created", 1, "name", "orders")
 
 
 def a_false_snapshot_of_the_topics(store: Path) -> int:
-    ((position,),) = rows_of(store, 'SELECT min(position) FROM snapshots WHERE "group" IS NULL')
-    change(
-        store,
-        "UPDATE snapshots SET payload = json_set(payload, '$.producer_ids_before', 7) "
-        'WHERE position = ? AND "group" IS NULL',
-        position,
-    )
-    return int(position)
+    return forged_snapshot(store, None, "producer_ids_before", 7)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pytest
@@ -19,29 +19,9 @@ from regroup.protocol.errors import ErrorCode
 from regroup.protocol.exceptions import Unencodable
 from regroup.protocol.frames import FrameReader, RequestHeader, decode_response, encode_request
 from regroup.protocol.message import Message
-from regroup.protocol.messages.describe import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
-from regroup.protocol.messages.group import (
-    HeartbeatRequest,
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    MemberIdentity,
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-)
-from regroup.protocol.messages.offsets import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-)
+from regroup.protocol.messages import describe as d
+from regroup.protocol.messages import group as g
+from regroup.protocol.messages import offsets as o
 from regroup.server.clock import Clock
 from regroup.server.emulator import Emulator
 from regroup.storage.memory import MemoryStore
@@ -69,18 +49,18 @@ def up_to(count: int, each: st.SearchStrategy[Any]) -> st.SearchStrategy[list[An
     return st.lists(each, max_size=count)
 
 
-protocols = up_to(3, st.builds(JoinGroupRequestProtocol, name=names, metadata=opaque))
-shares = up_to(3, st.builds(SyncGroupRequestAssignment, member_id=members, assignment=opaque))
-leavers = up_to(3, st.builds(MemberIdentity, member_id=members, group_instance_id=instances, reason=texts))
+protocols = up_to(3, st.builds(g.JoinGroupRequestProtocol, name=names, metadata=opaque))
+shares = up_to(3, st.builds(g.SyncGroupRequestAssignment, member_id=members, assignment=opaque))
+leavers = up_to(3, st.builds(g.MemberIdentity, member_id=members, group_instance_id=instances, reason=texts))
 commits = up_to(
     2,
     st.builds(
-        OffsetCommitRequestTopic,
+        o.OffsetCommitRequestTopic,
         name=topics,
         partitions=up_to(
             3,
             st.builds(
-                OffsetCommitRequestPartition,
+                o.OffsetCommitRequestPartition,
                 partition_index=numbers,
                 committed_offset=offsets,
                 committed_leader_epoch=numbers,
@@ -90,61 +70,63 @@ commits = up_to(
         ),
     ),
 )
-asked = up_to(2, st.builds(OffsetFetchRequestTopic, name=topics, partition_indexes=up_to(3, numbers)))
-asked_newly = up_to(2, st.builds(OffsetFetchRequestTopics, name=topics, partition_indexes=up_to(3, numbers)))
+asked = up_to(2, st.builds(o.OffsetFetchRequestTopic, name=topics, partition_indexes=up_to(3, numbers)))
+asked_newly = up_to(2, st.builds(o.OffsetFetchRequestTopics, name=topics, partition_indexes=up_to(3, numbers)))
 forgotten = up_to(
     2,
     st.builds(
-        OffsetDeleteRequestTopic,
+        o.OffsetDeleteRequestTopic,
         name=topics,
-        partitions=up_to(3, st.builds(OffsetDeleteRequestPartition, partition_index=numbers)),
+        partitions=up_to(3, st.builds(o.OffsetDeleteRequestPartition, partition_index=numbers)),
     ),
 )
 SENSIBLE: list[st.SearchStrategy[Message]] = [
     st.builds(
-        JoinGroupRequest,
+        g.JoinGroupRequest,
         group_id=st.just("payments"),
         session_timeout_ms=st.just(300),
         rebalance_timeout_ms=st.sampled_from([50, 300]),
         member_id=st.sampled_from([LATEST, LATEST, ""]),
         group_instance_id=st.sampled_from([None, None, None, "till-1"]),
         protocol_type=st.just("consumer"),
-        protocols=st.just([JoinGroupRequestProtocol(name="range", metadata=bytes(10))]),
+        protocols=st.just([g.JoinGroupRequestProtocol(name="range", metadata=bytes(10))]),
     ),
     st.builds(
-        SyncGroupRequest,
+        g.SyncGroupRequest,
         group_id=st.just("payments"),
         generation_id=st.just(LATEST),
         member_id=st.just(LATEST),
         protocol_type=st.just("consumer"),
         protocol_name=st.just("range"),
-        assignments=st.just([SyncGroupRequestAssignment(member_id=LATEST, assignment=b"share")]),
+        assignments=st.just([g.SyncGroupRequestAssignment(member_id=LATEST, assignment=b"share")]),
     ),
-    st.builds(HeartbeatRequest, group_id=st.just("payments"), generation_id=st.just(LATEST), member_id=st.just(LATEST)),
     st.builds(
-        OffsetCommitRequest,
+        g.HeartbeatRequest, group_id=st.just("payments"), generation_id=st.just(LATEST), member_id=st.just(LATEST)
+    ),
+    st.builds(
+        o.OffsetCommitRequest,
         group_id=st.just("payments"),
         generation_id_or_member_epoch=st.just(LATEST),
         member_id=st.just(LATEST),
         topics=st.just(
             [
-                OffsetCommitRequestTopic(
-                    name="orders", partitions=[OffsetCommitRequestPartition(partition_index=1, committed_offset=5)]
+                o.OffsetCommitRequestTopic(
+                    name="orders", partitions=[o.OffsetCommitRequestPartition(partition_index=1, committed_offset=5)]
                 )
             ]
         ),
     ),
     st.builds(
-        LeaveGroupRequest,
+        g.LeaveGroupRequest,
         group_id=st.just("payments"),
         member_id=st.just(LATEST),
-        members=st.just([MemberIdentity(member_id=LATEST)]),
+        members=st.just([g.MemberIdentity(member_id=LATEST)]),
     ),
 ]
 """With these alone a group would live an ordinary life."""
 ABSURD: list[st.SearchStrategy[Message]] = [
     st.builds(
-        JoinGroupRequest,
+        g.JoinGroupRequest,
         group_id=groups,
         session_timeout_ms=timeouts_ms,
         rebalance_timeout_ms=timeouts_ms,
@@ -155,7 +137,7 @@ ABSURD: list[st.SearchStrategy[Message]] = [
         reason=texts,
     ),
     st.builds(
-        SyncGroupRequest,
+        g.SyncGroupRequest,
         group_id=groups,
         generation_id=generations,
         member_id=members,
@@ -165,15 +147,15 @@ ABSURD: list[st.SearchStrategy[Message]] = [
         assignments=shares,
     ),
     st.builds(
-        HeartbeatRequest,
+        g.HeartbeatRequest,
         group_id=groups,
         generation_id=generations,
         member_id=members,
         group_instance_id=instances,
     ),
-    st.builds(LeaveGroupRequest, group_id=groups, member_id=members, members=leavers),
+    st.builds(g.LeaveGroupRequest, group_id=groups, member_id=members, members=leavers),
     st.builds(
-        OffsetCommitRequest,
+        o.OffsetCommitRequest,
         group_id=groups,
         generation_id_or_member_epoch=generations,
         member_id=members,
@@ -182,16 +164,16 @@ ABSURD: list[st.SearchStrategy[Message]] = [
         topics=commits,
     ),
     st.builds(
-        OffsetFetchRequest,
+        o.OffsetFetchRequest,
         group_id=groups,
         topics=asked | st.none(),
-        groups=up_to(2, st.builds(OffsetFetchRequestGroup, group_id=groups, topics=asked_newly | st.none())),
+        groups=up_to(2, st.builds(o.OffsetFetchRequestGroup, group_id=groups, topics=asked_newly | st.none())),
         require_stable=st.booleans(),
     ),
-    st.builds(DescribeGroupsRequest, groups=up_to(3, groups), include_authorized_operations=st.booleans()),
-    st.builds(DeleteGroupsRequest, groups_names=up_to(2, groups)),
-    st.builds(OffsetDeleteRequest, group_id=groups, topics=forgotten),
-    st.builds(ListGroupsRequest, states_filter=up_to(2, kinds), types_filter=up_to(2, kinds)),
+    st.builds(d.DescribeGroupsRequest, groups=up_to(3, groups), include_authorized_operations=st.booleans()),
+    st.builds(d.DeleteGroupsRequest, groups_names=up_to(2, groups)),
+    st.builds(o.OffsetDeleteRequest, group_id=groups, topics=forgotten),
+    st.builds(d.ListGroupsRequest, states_filter=up_to(2, kinds), types_filter=up_to(2, kinds)),
 ]
 
 
@@ -216,6 +198,14 @@ moves = st.builds(
 )
 
 
+class Line(NamedTuple):
+    """A connection, and the API and version of each question that is not answered yet."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    asked: "asyncio.Queue[tuple[int, int]]"
+
+
 @dataclass
 class Player:
     """Three connections, what each has been asked and answered, and what the answers gave away."""
@@ -223,7 +213,7 @@ class Player:
     address: tuple[str, int]
     member: str = ""
     generation: int = -1
-    lines: dict[int, tuple[asyncio.StreamReader, asyncio.StreamWriter]] = field(default_factory=dict)
+    lines: dict[int, Line] = field(default_factory=dict)
     readers: dict[asyncio.Task[None], None] = field(default_factory=dict)
     answered: int = 0
 
@@ -234,9 +224,8 @@ class Player:
             data = encode_request(RequestHeader(request.api_key, version, 7, "fuzz"), request)
         except Unencodable:  # this version has no room for it
             return
-        asked = await self.line(move.who)
+        _, writer, asked = await self.line(move.who)
         asked.put_nowait((request.api_key, version))
-        _, writer = self.lines[move.who]
         with suppress(ConnectionError):
             writer.write(data if move.cut is None else data[: move.cut])
             await writer.drain()
@@ -259,27 +248,25 @@ class Player:
             values[name] = self.filled_in(value)
         return type(message)(**values)
 
-    async def line(self, who: int) -> "asyncio.Queue[tuple[int, int]]":
-        if who not in self.lines or self.lines[who][1].is_closing():
-            self.lines[who] = await asyncio.open_connection(*self.address)
-            asked: asyncio.Queue[tuple[int, int]] = asyncio.Queue()
-            self.lines[who][1].asked = asked  # type: ignore[attr-defined]  # it lives as long as the connection
-            self.readers[asyncio.create_task(self.read(self.lines[who][0], asked))] = None
-        return self.lines[who][1].asked  # type: ignore[attr-defined,no-any-return]  # as above
+    async def line(self, who: int) -> Line:
+        if who not in self.lines or self.lines[who].writer.is_closing():
+            self.lines[who] = line = Line(*await asyncio.open_connection(*self.address), asyncio.Queue())
+            self.readers[asyncio.create_task(self.read(line))] = None
+        return self.lines[who]
 
-    async def read(self, reader: asyncio.StreamReader, asked: "asyncio.Queue[tuple[int, int]]") -> None:
+    async def read(self, line: Line) -> None:
         """Every answer that comes belongs to the next question, and can be read."""
         frames = FrameReader()
         with suppress(ConnectionError):
-            while data := await reader.read(65536):
+            while data := await line.reader.read(65536):
                 for frame in frames.feed(data):
-                    correlation_id, answer = decode_response(*asked.get_nowait(), frame)
+                    correlation_id, answer = decode_response(*line.asked.get_nowait(), frame)
                     assert correlation_id == 7
                     self.learn(answer)
                     self.answered += 1
 
     def learn(self, answer: Message) -> None:
-        if isinstance(answer, JoinGroupResponse) and answer.member_id:
+        if isinstance(answer, g.JoinGroupResponse) and answer.member_id:
             self.member = answer.member_id
             self.generation = max(self.generation, answer.generation_id)
         elif getattr(answer, "error_code", 0) == ErrorCode.UNKNOWN_MEMBER_ID:
@@ -287,8 +274,8 @@ class Player:
 
     async def close(self) -> None:
         """Hang up everywhere; an answer that could not be read is raised here."""
-        for _, writer in self.lines.values():
-            writer.transport.abort()
+        for line in self.lines.values():
+            line.writer.transport.abort()
         await asyncio.gather(*self.readers)
 
 
