@@ -197,7 +197,7 @@ def main() -> int:
     parser.add_argument("page", type=Path)
     parser.add_argument("--only", action="append", choices=(*PEERS, CHANCE), help="only this one; may be repeated")
     parser.add_argument("--longest", type=float, default=400, metavar="SECONDS", help="leave out longer stories")
-    parser.add_argument("--courses", type=int, default=60, metavar="N", help="random courses for each set of settings")
+    parser.add_argument("--courses", type=int, default=120, metavar="N", help="random courses for each set of settings")
     parser.add_argument("--reports", type=Path, metavar="FOLDER", help="keep the reports there, and use those there")
     arguments = parser.parse_args()
     set_up_log("error", "text")
