@@ -98,17 +98,12 @@ def run(args: argparse.Namespace) -> int:
     settings, broker_settings = settings_from(texts_from(args.config) | dict(args.settings))
     mqtt = serve_mqtt.plan_of(args)
     with asyncio.Runner(loop_factory=serve_loop.loop_factory(args.loop)) as runner:
-        return runner.run(serve(args, settings, broker_settings, mqtt))
+        return runner.run(serve(args, emulator_for(args, settings, broker_settings), mqtt))
 
 
-async def serve(
-    args: argparse.Namespace,
-    settings: Settings,
-    broker_settings: BrokerSettings,
-    mqtt: serve_mqtt.MqttPlan | None = None,
-) -> int:
-    """Serve until SIGTERM or Ctrl-C; then finish what was accepted."""
-    emulator = Emulator(
+def emulator_for(args: argparse.Namespace, settings: Settings, broker_settings: BrokerSettings) -> Emulator:
+    """What was asked for on the command line; nothing is opened yet."""
+    return Emulator(
         partial(open_store, args.store, durability=args.durability),
         clock=Clock(started_at_ms=time.time_ns() // 1_000_000, monotonic_s=time.monotonic),
         new_uuid=uuid4,
@@ -120,11 +115,20 @@ async def serve(
         brokers=args.brokers,
         release=release_named(args.broker_version) if args.broker_version else None,
     )
-    enough = asyncio.Event()
-    loop = asyncio.get_running_loop()
+
+
+def told_to_stop() -> asyncio.Event:
+    """Set by SIGTERM or Ctrl-C."""
+    enough, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, enough.set)
-    loop.set_exception_handler(LoopLog())
+    return enough
+
+
+async def serve(args: argparse.Namespace, emulator: Emulator, mqtt: serve_mqtt.MqttPlan | None = None) -> int:
+    """Serve until SIGTERM or Ctrl-C; then finish what was accepted."""
+    enough = told_to_stop()
+    asyncio.get_running_loop().set_exception_handler(LoopLog())
     allow_open_files()
     try:
         await emulator.start()

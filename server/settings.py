@@ -56,12 +56,12 @@ class BrokerSettings:
         Raises UnknownSetting and InvalidSetting, both of which say what would do.
         """
         known = {_kafka_name(each.name): each for each in fields(cls)}
-        values: dict[str, int | bool] = {}
+        values: dict[str, Any] = {}  # each is parsed by the rule of its own field
         for name, text in texts.items():
             if name not in known:
                 raise UnknownSetting(unknown_setting(name, list(known)))
             values[known[name].name] = _parse(name, text, known[name].metadata)
-        return cls(**values)  # type: ignore[arg-type]  # each value was parsed by the rule of its own field
+        return cls(**values)
 
     def shown(self) -> Iterator[ShownSetting]:
         """All of them, as DescribeConfigs shows them."""

@@ -204,13 +204,15 @@ async def test_a_restart_does_not_forget_an_open_transaction(committed: bool) ->
         assert await stage.stands_at(stable=True) == ((7, 0) if committed else (-1, 0))
 
 
-async def test_a_transaction_that_was_settled_before_a_crash_reaches_its_groups_after_it() -> None:
+async def test_a_transaction_that_was_settled_before_a_crash_reaches_its_groups_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The crash comes between the decision and its telling."""
     store = MemoryStore()
     async with on_stage(store) as stage:
         producer = await (await stage.producer()).begins()
         await take_part(producer, b"lost", offset=7)
-        stage.emulator.transactions._complete = lambda transactional_id: None  # type: ignore[method-assign]
+        monkeypatch.setattr(stage.emulator.transactions, "_complete", lambda transactional_id: None)
         await producer.ends()
         assert await stage.stands_at(stable=True) == (-1, E.UNSTABLE_OFFSET_COMMIT)
     async with on_stage(store) as stage:
