@@ -4,7 +4,7 @@ An event carries results (the leader, the protocol, the deadline), so that foldi
 no clock, and an old store folds the same for ever. `reason` says why this time, in words for people.
 """
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -262,3 +262,6 @@ AnyEvent: TypeAlias = (
     | GroupDeleted
     | CoordinatorLoaded
 )
+
+OFFSETS_ALONE: Final = (OffsetsCommitted, TransactionalOffsetsWritten, TransactionEnded, OffsetsForgotten)
+"""Of a group they change what is committed, or will be, and nothing else."""

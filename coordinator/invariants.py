@@ -27,8 +27,10 @@ def a_generation_has_one_leader_and_it_is_a_member(group: Group) -> bool:
 
 def only_a_group_between_generations_waits_for_joins(group: Group) -> bool:
     """A JoinGroup is held back only while the join phase runs, a SyncGroup only in the sync phase."""
-    joins, syncs = (next(group.waiting(answer), None) for answer in (Waiting.JOIN, Waiting.SYNC))
-    return (joins is None or group.state is State.PREPARING) and (syncs is None or group.state is State.COMPLETING)
+    waiting = [member.waiting for member in group.members.values()]
+    may_wait_for_joins = group.state is State.PREPARING or Waiting.JOIN not in waiting
+    may_wait_for_syncs = group.state is State.COMPLETING or Waiting.SYNC not in waiting
+    return may_wait_for_joins and may_wait_for_syncs
 
 
 def a_join_phase_runs_exactly_while_the_group_prepares(group: Group) -> bool:
@@ -168,7 +170,10 @@ OF_GROUPS: Final[tuple[OfGroup, ...]] = (
     a_generation_works_with_a_protocol_that_all_support,
     a_stable_group_is_what_the_log_holds,
 )
-"""Hold whenever a command has been dealt with; between the events of one command a group may be on its way."""
+"""Hold whenever a command has been dealt with; between the events of one command a group may be on its way.
+
+None of them speaks of offsets, so none is broken by an event of `OFFSETS_ALONE`.
+"""
 
 OF_SOUND_ASSIGNORS: Final[tuple[OfGroup, ...]] = (one_owner_per_partition,)
 """Hold where the leader's assignor is sound: the coordinator only keeps the books."""

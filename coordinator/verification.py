@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from regroup.coordinator.events import CoordinatorLoaded
+from regroup.coordinator.events import OFFSETS_ALONE, CoordinatorLoaded
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.invariants import broken_by_group, broken_by_step, sentence
@@ -38,21 +38,26 @@ class Verifier:
 
     def __init__(self, snapshots: Iterable[Snapshot] = ()) -> None:
         self.groups: dict[str, Group] = {}
-        self._unchecked: dict[str, Record] = {}
+        self._last: dict[str, Record] = {}
+        self._moved: dict[str, int] = {}
+        """Groups that are not checked yet, and where they moved last."""
         self._snapshots: dict[tuple[str | None, int], Snapshot] = {
             (each.group, each.number): each for each in snapshots if each.group is not None
         }
 
     def begin_from(self, snapshots: Iterable[Snapshot]) -> None:
         """Where earlier records have been trimmed away, the fold begins here."""
-        self.groups = {each.group: read_snapshot(each) for each in snapshots if each.group is not None}
+        for each in snapshots:
+            if each.group is not None:
+                self.groups[each.group] = read_snapshot(each)
+                self._moved[each.group] = each.position
 
     def faults_of(self, record: Record) -> Iterator[Fault]:
         """What this record breaks, or shows to have been broken by the command before it."""
         if record.group is None:
             return
         before = self.groups.get(record.group) or Group(name=record.group)
-        last = self._unchecked.get(record.group)
+        last = self._last.get(record.group)
         if last and (last.cause, last.at_ms) != (record.cause, record.at_ms):
             yield from self._faults_at_rest(record.group)
         try:
@@ -64,7 +69,9 @@ class Verifier:
         if last and not a_reign_begins_with_a_load(before, last, record):
             yield Fault(record.position, record.group, sentence(a_reign_begins_with_a_load))
         self.groups[record.group] = after
-        self._unchecked[record.group] = record
+        self._last[record.group] = record
+        if not isinstance(event, OFFSETS_ALONE):
+            self._moved[record.group] = record.position
         for broken in broken_by_step(before, event, after):
             yield Fault(record.position, record.group, broken)
         if record.number != after.number:
@@ -73,13 +80,15 @@ class Verifier:
 
     def faults_at_the_end(self) -> Iterator[Fault]:
         """What the last commands broke."""
-        for name in list(self._unchecked):
+        for name in list(self._moved):
             yield from self._faults_at_rest(name)
 
     def _faults_at_rest(self, name: str) -> Iterator[Fault]:
-        record = self._unchecked.pop(name)
-        for broken in broken_by_group(self.groups[name]):
-            yield Fault(record.position, name, broken)
+        """Of a group that has only got other offsets, everything holds that held before."""
+        position = self._moved.pop(name, None)
+        if position is not None:
+            for broken in broken_by_group(self.groups[name]):
+                yield Fault(position, name, broken)
 
     def _differs_from_snapshot(self, record: Record, group: Group) -> Iterator[Fault]:
         snapshot = self._snapshots.get((record.group, record.number))

@@ -1,7 +1,7 @@
 """What a group was after each event, flat enough for SQL: the table `steps`, which the invariants are asked of."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -10,12 +10,12 @@ from regroup.coordinator import events as e
 from regroup.coordinator.group import Group, Member
 from regroup.pipeline.moment import Moment, Row
 
-OFFSETS_ALONE: Final = (e.OffsetsCommitted, e.TransactionalOffsetsWritten, e.TransactionEnded, e.OffsetsForgotten)
-"""Events that leave everything but offsets as it was: no step is told of them."""
-
 
 class Steps:
-    """Watches one group. Of the last event of a command the whole group is told, since only then it is at rest."""
+    """Watches one group. Of the last event of a command the whole group is told, since only then it is at rest.
+
+    No step is told of events that leave everything but offsets as it was.
+    """
 
     def __init__(self) -> None:
         self._last: tuple[dict[str, Any], Group] | None = None
@@ -23,7 +23,7 @@ class Steps:
     def sees(self, moment: Moment) -> Iterator[Row]:
         if moment.begins_command:
             yield from self._tell(at_rest=True)
-        if isinstance(moment.event, OFFSETS_ALONE):
+        if isinstance(moment.event, e.OFFSETS_ALONE):
             return
         yield from self._tell(at_rest=False)
         self._last = (step(moment), moment.after)

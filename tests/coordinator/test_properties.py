@@ -10,10 +10,11 @@ from typing import TypeAlias
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.decision import Decision
-from regroup.coordinator.events import AppendRefused
+from regroup.coordinator.events import OFFSETS_ALONE, AppendRefused
 from regroup.coordinator.evolve import evolve, fold
 from regroup.coordinator.group import Group, State
 from regroup.coordinator.invariants import (
@@ -63,6 +64,17 @@ def test_a_decision_is_what_its_events_add_up_to(moves: list[Move]) -> None:
     player.watch = watch
     play(moves, player)
     assert fold(Group(name="g"), player.history) == player.group
+
+
+@whatever_happens
+def test_an_event_about_offsets_alone_changes_nothing_that_an_invariant_of_groups_speaks_of(moves: list[Move]) -> None:
+    group = Group(name="g")
+    for event in play(moves, Player()).history:
+        before, group = group, evolve(group, event)
+        if isinstance(event, OFFSETS_ALONE):
+            back = {"offsets": before.offsets, "pending_offsets": before.pending_offsets, "number": before.number}
+            assert list(group.appends) == list(before.appends)
+            assert replace(group, **back) == replace(before, appends=group.appends)
 
 
 @whatever_happens
