@@ -6,11 +6,11 @@ regroup chaos run --scenario leader-crashes-before-syncing --store groups.db
 """
 
 import argparse
-import asyncio
 import os
 import shlex
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import zip_longest
 from multiprocessing import get_context
 from pathlib import Path
@@ -29,7 +29,6 @@ from regroup.lab.trial import finding_in, planted
 from regroup.lab.world import Outcome, play
 from regroup.storage.inline import open_inline_store
 from regroup.storage.records import Record
-from regroup.storage.store import EventStore
 
 NOT_DETERMINISTIC: Final = 4
 MOST_ROWS: Final = 40
@@ -51,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
     print(describe(plan))
     if args.check_determinism:
         return compare(plan, args.bug)
-    outcome, records = played(plan, args.bug, args.store)
-    tell_history(records)
+    outcome = played(plan, args.bug, args.store)
+    tell_history(outcome.records)
     return tell_verdict(outcome, replay_line(args))
 
 
@@ -88,36 +87,12 @@ def replay_line(args: argparse.Namespace) -> str:
 # -- playing
 
 
-def played(plan: Plan, bug: str, store: Path | None) -> tuple[Outcome, Sequence[Record]]:
-    """What became of it, and the history, which lies in the store then, too."""
-    if store is None:
-        with planted(bug):
-            outcome = play(plan)
-        return outcome, outcome.records
-    if store.exists():
+def played(plan: Plan, bug: str, store: Path | None) -> Outcome:
+    """What became of it. The history lies in the store then, too."""
+    if store is not None and store.exists():
         raise ValueError(f"{store} is there already; a run begins a new history, so name another file")
-    opened = OneStore(store)
     with planted(bug):
-        outcome = play(plan, open_store=opened.open)
-    return outcome, asyncio.run(rows_in(store))
-
-
-class OneStore:
-    """A file, opened once in a run, however often its brokers die: what they lose, the simulated disk decides."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._store: EventStore | None = None
-
-    async def open(self) -> EventStore:
-        if self._store is None:
-            self._store = await open_inline_store(self._path)
-        return self._store
-
-
-async def rows_in(path: Path) -> list[Record]:
-    async with await open_inline_store(path, read_only=True) as store:
-        return [record async for record in store.read()]
+        return play(plan, open_store=partial(open_inline_store, store) if store else None)
 
 
 def canonical_rows(plan: Plan, bug: str) -> list[str]:

@@ -40,7 +40,7 @@ from regroup.storage.store import EventStore
 class Outcome:
     """What a run has come to. `verdict.broken` is in order of time; expectations that did not hold are among them.
 
-    `records` are the stored rows, unless the store was somebody else's.
+    `records` are the stored rows.
     """
 
     plan: Plan
@@ -77,6 +77,11 @@ def play(plan: Plan, *, judge: bool = True, open_store: OpenStore | None = None)
     return outcomes[0]
 
 
+async def _opened(store: EventStore) -> EventStore:
+    """What lies in memory outlives the processes that have it open."""
+    return store
+
+
 def _told_by_ms(plan: Plan) -> int:
     """When faults end: not before everything has happened that happens at a time."""
     times = [happening.when.delay_ms for happening in plan.happenings if not happening.when.after]
@@ -91,10 +96,13 @@ class World:
         self.loop = asyncio.get_running_loop()
         settings = Settings.from_texts({name: str(value) for name, value in plan.settings.items()})
         self.judge = Judge(settings, lambda: self.now_ms) if judge else None
-        self._memory = MemoryStore() if open_store is None else None
+        memory = MemoryStore()
         self.network = Network(self.loop, self.chance("network"), plan.network)
         self.disk = Disk(
-            open_store or self._open_memory, self.chance("disk"), latency_ms=plan.disk_latency_ms, stored=self._stored
+            open_store or partial(_opened, memory),
+            self.chance("disk"),
+            latency_ms=plan.disk_latency_ms,
+            stored=self._stored,
         )
         self.brokers = Brokers(
             self.network,
@@ -122,10 +130,6 @@ class World:
     def chance(self, what: str) -> Random:
         """A stream of chance of its own for each room, so that one more draw here changes nothing there."""
         return Random(f"{self.plan.seed}/{what}")
-
-    async def _open_memory(self) -> EventStore:
-        assert self._memory is not None
-        return self._memory
 
     @property
     def now_ms(self) -> int:
@@ -168,13 +172,13 @@ class World:
                 self.breaks(f"{happening.step}.", f"it never came so far that {happening.when.after}")
         self.is_over = True
         await self.brokers.settled()
-        records = [record async for record in self._memory.read()] if self._memory else []
-        verdict = self.judge.finish(records if self._memory else None) if self.judge else Verdict()
+        records = await self.disk.records()
+        verdict = self.judge.finish(records) if self.judge else Verdict()
         ended_ms = self.now_ms
         await self.company.close()
         await self.brokers.close()
         broken = sorted([*verdict.broken, *self.broken], key=lambda broken: broken.at_ms)
-        return Outcome(self.plan, verdict.with_broken(broken), tuple(records), ended_ms, healed)
+        return Outcome(self.plan, verdict.with_broken(broken), records, ended_ms, healed)
 
     # Happenings
 

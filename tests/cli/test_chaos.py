@@ -85,7 +85,9 @@ def test_a_store_holds_the_history_for_every_other_command(
     story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = tmp_path / "groups.db"
-    assert said_by(capsys, "run", "--scenario", story, "--store", store)[0] == 0
+    story.write_text(story.read_text() + "  - at 22s: the brokers crash for 2s\n  - at 26s: the disk fails once\n")
+    code, out, _ = said_by(capsys, "run", "--scenario", story, "--store", store)
+    assert (code, "coordinator-loaded" in out) == (0, True)
     assert main(["verify", str(store)]) == 0
     assert main(["events", str(store)]) == 0
     assert "assignment-committed" in capsys.readouterr().out

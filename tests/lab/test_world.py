@@ -101,6 +101,7 @@ def test_a_run_in_a_file_leaves_a_store_like_any_other(tmp_path: Path) -> None:
     file = tmp_path / "run.db"
     in_file = play(TROUBLED, open_store=partial(open_inline_store, file))
     assert not in_file.failed, sentences(in_file)
+    assert rows(in_file) == rows(play(TROUBLED))
     verified = subprocess.run(
         [sys.executable, "-m", "regroup.cli", "verify", str(file)], capture_output=True, text=True, check=False
     )
