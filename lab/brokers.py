@@ -21,6 +21,7 @@ from regroup.server.cluster import Cluster
 from regroup.server.emulator import Emulator
 from regroup.server.settings import BrokerSettings
 from regroup.storage.errors import StoreError
+from regroup.storage.records import Record
 
 PORT: Final = 9092
 """Of broker 0; the others follow."""
@@ -179,6 +180,10 @@ class Brokers:
         shares = self.emulator.shares
         coordinator = shares.coordinators[shares.share_of(name)]
         return coordinator.group(name) if coordinator.is_ready else None
+
+    async def records(self) -> tuple[Record, ...] | None:
+        """All that is on disk; None while the process is dead."""
+        return None if self.emulator is None else tuple([record async for record in self.emulator.store.read()])
 
     async def settled(self) -> None:
         """Everything that was accepted is on disk."""

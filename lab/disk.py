@@ -36,10 +36,6 @@ class Disk:
         if self._opened is not None:
             self._opened.die()
 
-    async def records(self) -> tuple[Record, ...]:
-        """All that the process at work could read."""
-        return tuple([record async for record in self._opened.read()]) if self._opened is not None else ()
-
     def check(self) -> None:
         """Raise what a write would raise now."""
         if self.is_full:

@@ -1,5 +1,7 @@
 """The second half of a run: faults are over, and every group has to find its way back."""
 
+import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from regroup.coordinator.deadlines import next_deadline
@@ -25,11 +27,15 @@ async def heal(world: "World") -> None:
         habits = [parse_habit(text) for text in world.plan.members[name].habits]
         if member.is_zombie or any(habit.kind.lasts for habit in habits):
             world.company.misbehave(name, Kind.CRASH)
-    await world.brokers.heal()
+    with suppress(TimeoutError):  # then `why_not_well` says so
+        async with asyncio.timeout(world.plan.bound_ms / 1000):
+            await world.brokers.heal()
 
 
 def why_not_well(world: "World") -> str | None:
     """What is still missing until every group with living members is Stable and owns everything; None if nothing is."""
+    if world.brokers.emulator is None:
+        return "the brokers do not come back"
     groups = dict.fromkeys(planned.group for planned in world.plan.members.values())
     return next((missing for name in groups if (missing := _missing(world, name))), None)
 

@@ -40,7 +40,7 @@ from regroup.storage.store import EventStore
 class Outcome:
     """What a run has come to. `verdict.broken` is in order of time; expectations that did not hold are among them.
 
-    `records` are the stored rows.
+    `records` are the stored rows; there are none if the brokers are dead at the end.
     """
 
     plan: Plan
@@ -172,13 +172,15 @@ class World:
                 self.breaks(f"{happening.step}.", f"it never came so far that {happening.when.after}")
         self.is_over = True
         await self.brokers.settled()
-        records = await self.disk.records()
+        records = await self.brokers.records()
         verdict = self.judge.finish(records) if self.judge else Verdict()
         ended_ms = self.now_ms
+        for task in self._tasks:
+            task.cancel()
         await self.company.close()
         await self.brokers.close()
         broken = sorted([*verdict.broken, *self.broken], key=lambda broken: broken.at_ms)
-        return Outcome(self.plan, verdict.with_broken(broken), records, ended_ms, healed)
+        return Outcome(self.plan, verdict.with_broken(broken), records or (), ended_ms, healed)
 
     # Happenings
 

@@ -25,6 +25,7 @@ from regroup.lab.steps import (
 from regroup.lab.world import Outcome, World, play
 from regroup.members.workload import Workload
 from regroup.server.apis.groups import GroupApis
+from regroup.storage.errors import StoreFailed
 from regroup.storage.inline import open_inline_store
 from regroup.storage.memory import MemoryStore
 from regroup.storage.store import EventStore
@@ -188,6 +189,22 @@ def test_a_group_that_does_not_find_its_way_back_says_what_it_waits_for(monkeypa
     assert not outcome.healed
     assert outcome.first_sentence == ALL_IS_WELL
     assert "anna" in outcome.verdict.broken[0].detail
+
+
+def test_brokers_that_never_come_back_end_the_run_and_say_so() -> None:
+    opened: list[EventStore] = []
+
+    async def open_once() -> EventStore:
+        if opened:
+            raise StoreFailed("the file is locked for ever")
+        opened.append(MemoryStore())
+        return opened[0]
+
+    outcome = play(told(("at 20s", "the brokers crash for 5s"), bound_ms=60_000), open_store=open_once)
+    assert (outcome.healed, outcome.records) == (False, ())
+    assert [(each.sentence, each.detail) for each in outcome.verdict.broken] == [
+        (ALL_IS_WELL, "the brokers do not come back")
+    ]
 
 
 def test_an_exception_that_nobody_foresaw_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
