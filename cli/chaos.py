@@ -2,7 +2,7 @@
 
 regroup chaos run --seed 7                          one run, and what became of it
 regroup chaos run --seed 7 --store groups.db        the same, for `regroup events` and all the others to read
-regroup chaos hunt --seeds 1000 --jobs 2 --shrink   many runs; those that fail are made small and saved
+regroup chaos hunt --seeds 1000 --jobs 2            many runs; those that fail are made small and saved
 regroup chaos list                                  the scenarios that ship with it, and the bugs of the zoo
 regroup chaos zoo                                   does it find anything? Bugs are planted, and hunted
 
@@ -56,7 +56,8 @@ def _of_hunt(add: Callable[..., object]) -> None:
     add("--seeds", metavar="N|FIRST-LAST", type=_seeds, default=_seeds("100"), help="which ones (default: 100)")
     _jobs(add)
     add("--bug", metavar="NAME", default="", help="plant this bug of the zoo")
-    add("--shrink", action="store_true", help="make the first failing seed of each kind as small as it can be")
+    shrink_help = "make the first failing seed of each kind as small as it can be, and save it (default)"
+    add("--shrink", action=argparse.BooleanOptionalAction, default=True, help=shrink_help)
     add("--save-in", metavar="FOLDER", type=Path, default=Path(), help="where small ones are saved (default: here)")
 
 

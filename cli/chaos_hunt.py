@@ -1,8 +1,8 @@
-"""Play many seeds, and say which of them fail, and of what.
+"""Play many seeds, say which of them fail, and of what, and make what fails small.
 
 regroup chaos hunt --seeds 1000 --jobs 2
-regroup chaos hunt --seeds 501-1000 --shrink --save-in found
-regroup chaos hunt --seeds 200 --bug two-leaders
+regroup chaos hunt --seeds 501-1000 --save-in found
+regroup chaos hunt --seeds 200 --bug two-leaders --no-shrink
 """
 
 import argparse

@@ -140,7 +140,7 @@ def test_a_hunt_names_what_it_finds_and_shrinks_and_saves_it(
 ) -> None:
     plan = read_plan(wrong_story.read_text())
     monkeypatch.setattr("regroup.cli.chaos_hunt.draw_plan", lambda seed: replace(plan, seed=seed))
-    code, out, _ = said_by(capsys, "hunt", "--seeds", "5-6", "--jobs", 1, "--shrink", "--save-in", tmp_path)
+    code, out, _ = said_by(capsys, "hunt", "--seeds", "5-6", "--jobs", 1, "--save-in", tmp_path)
     assert code == 1
     assert "2 seeds were played, 2 of them fail." in out
     assert "regroup chaos run --seed 5\n" in out
@@ -148,6 +148,16 @@ def test_a_hunt_names_what_it_finds_and_shrinks_and_saves_it(
     assert f"regroup chaos run --scenario {tmp_path / 'chaos-seed-5.yaml'}" in out
     assert len(small.happenings) < len(plan.happenings)
     assert said_by(capsys, "run", "--scenario", tmp_path / "chaos-seed-5.yaml")[0] == 1
+
+
+def test_a_hunt_leaves_what_it_finds_as_it_is_if_that_is_wished(
+    wrong_story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = read_plan(wrong_story.read_text())
+    monkeypatch.setattr("regroup.cli.chaos_hunt.draw_plan", lambda seed: plan)
+    code, out, _ = said_by(capsys, "hunt", "--seeds", 1, "--jobs", 1, "--no-shrink", "--save-in", tmp_path / "found")
+    assert (code, "came down to" in out) == (1, False)
+    assert not (tmp_path / "found").exists()
 
 
 def test_a_hunt_that_finds_nothing_ends_with_0(
