@@ -98,12 +98,17 @@ class Watcher:
 
     async def _listen(self, client: aiomqtt.Client) -> None:
         async for message in client.messages:
-            levels = self._topics.levels(message.topic.value)
-            if levels and isinstance(message.payload, bytes):
-                try:
-                    self._hear(levels, message.payload)
-                except ValueError as error:
-                    self._refuse(f"{message.topic.value[:200]} cannot be read: {error}")
+            if isinstance(message.payload, bytes):
+                self.hear(message.topic.value, message.payload)
+
+    def hear(self, topic: str, payload: bytes) -> None:
+        """One message. What cannot be read is dropped, with a line."""
+        levels = self._topics.levels(topic)
+        try:
+            if levels:
+                self._hear(levels, payload)
+        except (ValueError, OverflowError, RecursionError) as error:
+            self._refuse(f"{topic[:200]} cannot be read: {error}")
 
     def _hear(self, levels: tuple[str, ...], payload: bytes) -> None:
         match levels[-1]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from rich.table import Table
@@ -40,8 +40,7 @@ class Board:
         self.last[group] = event
         if event.type not in ("member-expelled", "member-left") or group is None:
             return
-        member = msgspec.json.decode(event.payload).get("member", "")
-        death = self.deaths.pop(member, None)
+        death = self.deaths.pop(str(_payload(event).get("member")), None)
         if death is not None:
             self.noticed[group] = f"{death.name} died; noticed after {(event.at_ms - death.died_at_ms) / 1000:.1f} s"
 
@@ -57,7 +56,7 @@ def table(board: Board, now_ms: int) -> Table:
         drawn.add_row(
             Text(printable(group.group[:40])),
             Text(group.state, style=COLOURS.get(group.state, "")),
-            f"{max(0, now_ms - group.state_since_ms) / 1000:.0f} s",
+            f"{_seconds(now_ms - group.state_since_ms)} s",
             str(group.generation),
             Text(_short(group.leader or "–")),
             Text(_members(group)),
@@ -87,10 +86,13 @@ def _dead(group: GroupSummary, now_ms: int) -> str:
 
 
 def _death(member: MemberSummary, now_ms: int) -> str:
-    passed_s = max(0, now_ms - (member.died_at_ms or 0)) / 1000
-    return (
-        f"{_short(member.member)} died {passed_s:.0f} s ago, session timeout {member.session_timeout_ms / 1000:.0f} s"
-    )
+    passed_s, timeout_s = _seconds(now_ms - (member.died_at_ms or 0)), _seconds(member.session_timeout_ms)
+    return f"{_short(member.member)} died {passed_s} s ago, session timeout {timeout_s} s"
+
+
+def _seconds(milliseconds: int) -> int:
+    """Whole ones; also of numbers that no float can hold, since anybody may publish them."""
+    return max(0, milliseconds) // 1000
 
 
 def _short(member_id: str) -> str:
@@ -105,12 +107,17 @@ def printable(text: str) -> str:
 
 def event_line(group: str | None, event: FeedEvent) -> str:
     """Position, time, group, number, what happened and why."""
-    payload = {} if event.left_out_bytes else msgspec.json.decode(event.payload)
+    payload = _payload(event)
     at = datetime.fromtimestamp(event.at_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
     who = " ".join(_short(str(payload[key])) for key in ("member", "generation", "leader") if key in payload)
-    reason = f"  because {printable(payload['reason'])}" if payload.get("reason") else ""
+    reason = f"  because {printable(str(payload['reason']))}" if payload.get("reason") else ""
     name = "(cluster)" if group is None else printable(group)
     return f"{event.position:>6}  {at}  {name:<16} #{event.number:<5} {event.type:<22} {who}{reason}"
+
+
+def _payload(event: FeedEvent) -> dict[str, Any]:
+    """Nothing, if it was too large for a message. ValueError if it is none."""
+    return msgspec.json.decode(event.payload, type=dict[str, Any] | None) or {}
 
 
 def death_line(death: DeathMessage) -> str:

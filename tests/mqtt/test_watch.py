@@ -1,10 +1,13 @@
 """What `regroup watch` makes of the feed."""
 
+from argparse import Namespace
 from io import StringIO
 
 import msgspec
+import pytest
 from rich.console import Console
 
+from regroup.cli.watch import Watcher
 from regroup.cli.watch_table import Board, event_line, table
 from regroup.members.mqtt_address import MqttAddress
 from regroup.server.mqtt.messages import DeathMessage, FeedEvent, Presence
@@ -49,6 +52,35 @@ def test_a_death_stands_beside_the_session_timeout_until_it_is_noticed() -> None
     board.note("pay[red]ments", EXPELLED)
     board.groups["payments"] = group()
     assert "laptop-1 died; noticed after 6.0 s" in drawn(board)
+
+
+EVENT = b'{"group":"g","events":[{"position":1,"number":1,"reign":1,"at_ms":%s,"type":"%s","version":1,"payload":%s}]}'
+
+
+@pytest.mark.parametrize(
+    ("topic", "payload"),
+    [
+        ("coordinator", b"?"),
+        ("groups/g/state", b'{"group":"g"}'),
+        ("groups/g/deaths", b"[]"),
+        ("groups/g/events", b'{"group":"g"}'),
+        ("groups/g/events", EVENT % (b"1", b"member-left", b"[]")),
+        ("groups/g/events", EVENT % (b"1" * 400, b"offsets-committed", b"{}")),
+        ("groups/g/events", EVENT % (b"1", b"offsets-committed", b"[" * 100_000 + b"]" * 100_000)),
+    ],
+)
+async def test_what_cannot_be_read_is_dropped_with_a_line_and_the_rest_is_shown(
+    topic: str, payload: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = StringIO()
+    args = Namespace(mqtt=MqttAddress("broker", 1883), group=None, from_start=True)
+    watcher = Watcher(args, Console(file=shown, width=200))
+    watcher.hear(f"regroup/main/{topic}", payload)
+    assert "cannot be read" in capsys.readouterr().err
+    watcher.hear(
+        "regroup/main/groups/other/events", (EVENT % (b"1", b"member-left", b"null")).replace(b'"g"', b'"other"')
+    )
+    assert "member-left" in shown.getvalue()
 
 
 def test_an_events_line_says_who_and_why_and_obeys_nobody() -> None:
