@@ -95,14 +95,15 @@ class CooperativeStickyAssignor(AbstractSticky):
 
     def memories(self, members: Mapping[str, Member]) -> dict[str, Memory]:
         """The owned partitions, with the Subscription's generation or, from members before v2, the user data's."""
-        return {name: self._memory(member) for name, member in members.items()}
-
-    def _memory(self, member: Member) -> Memory:
-        generation: int | None = member.generation_id
-        if generation == NO_GENERATION:
-            data = member.user_data
-            generation = None if data is None else decode_cooperative_sticky_user_data(data)
-        return Memory(member.owned_partitions, generation)
+        # Most members of a group say the same.
+        in_user_data = {member.user_data: _generation_in(member.user_data) for member in members.values()}
+        return {
+            name: Memory(
+                member.owned_partitions,
+                in_user_data[member.user_data] if member.generation_id == NO_GENERATION else member.generation_id,
+            )
+            for name, member in members.items()
+        }
 
     def subscription_user_data(self, topics: Sequence[str], last: LastAssignment | None) -> bytes | None:
         """The generation of the last assignment, -1 for a member that never had any."""
@@ -118,6 +119,10 @@ class CooperativeStickyAssignor(AbstractSticky):
         for name in dict.fromkeys(changed_hands.values()):
             assignments[name] = [each for each in assignments[name] if changed_hands.get(each) != name]
         return assignments
+
+
+def _generation_in(user_data: bytes | None) -> int | None:
+    return None if user_data is None else decode_cooperative_sticky_user_data(user_data)
 
 
 def memories_in_user_data(members: Mapping[str, Member]) -> dict[str, Memory]:
@@ -160,7 +165,7 @@ def _keep_what_can_be_kept(
     revoked = any(len(held[group.rank_of[name]]) < len(owned) for name, owned in claims.owned.items())
     order = group.topics_in_order()
     kept = [each for partitions in held for each in partitions]
-    former = former_owners(memories, claims.latest_generation)
+    former = former_owners(memories)
     return Start(
         held,
         order=[each for topic in order for each in group.cluster.partitions(topic)],

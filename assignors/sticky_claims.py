@@ -30,7 +30,6 @@ class Claims:
 
     owned: dict[str, list[TopicPartition]]
     contested: set[TopicPartition] = field(default_factory=set)
-    latest_generation: int = NO_GENERATION
 
 
 def reconcile(memories: Mapping[str, Memory], members: Mapping[str, Member], topics: Mapping[str, object]) -> Claims:
@@ -39,11 +38,10 @@ def reconcile(memories: Mapping[str, Memory], members: Mapping[str, Member], top
     Partitions of topics outside `topics` are forgotten. Numbers that a topic no longer has are not, as in Kafka.
     """
     claimed = {name: [each for each in memory.partitions if each[0] in topics] for name, memory in memories.items()}
-    latest = max([memory.known_generation for memory in memories.values()], default=NO_GENERATION)
     every_one: set[TopicPartition] = set()
     if len(every_one.union(*claimed.values())) == sum(map(len, claimed.values())):
-        return Claims(claimed, latest_generation=latest)
-    claims = Claims({}, latest_generation=latest)
+        return Claims(claimed)
+    claims = Claims({})
     owners: dict[TopicPartition, str] = {}
     for name, partitions in claimed.items():
         claims.owned[name] = []
@@ -78,11 +76,12 @@ def _claim(
     owners[partition] = name
 
 
-def former_owners(memories: Mapping[str, Memory], latest_generation: int) -> dict[TopicPartition, str]:
+def former_owners(memories: Mapping[str, Memory]) -> dict[TopicPartition, str]:
     """Who had a partition in an older generation than the latest one; where several had, the latest of them."""
+    latest = max([memory.known_generation for memory in memories.values()], default=NO_GENERATION)
     former: dict[TopicPartition, tuple[int, str]] = {}
     for name, memory in memories.items():
-        if memory.known_generation < latest_generation:
+        if memory.known_generation < latest:
             for partition in memory.partitions:
                 known = former.get(partition)
                 if known is None or memory.known_generation > known[0]:
@@ -110,8 +109,8 @@ class Racks:
 
 def racks_that_matter(cluster: Cluster, members: Mapping[str, Member], topics: Sequence[str]) -> Racks:
     """The racks of members and replicas, or nothing if no member gains from them."""
-    of_member = {name: member.rack_id for name, member in members.items() if member.rack_id}
-    if not of_member or not cluster.racks:
+    of_member = {name: member.rack_id for name, member in members.items() if member.rack_id} if cluster.racks else {}
+    if not of_member:
         return Racks()
     of_replicas = {
         partition: racks

@@ -14,6 +14,7 @@ a block, which is a slice. So the work is one pass over the partitions and not m
 """
 
 from collections.abc import Sequence
+from itertools import chain
 
 from regroup.assignors.interface import Assignments, AssignorError, Cluster
 from regroup.assignors.sticky_claims import Claims, Racks, lost_partition, still_free
@@ -41,9 +42,9 @@ class EqualDeal:
     def deal(self) -> None:
         """Do the three steps; raises `AssignorError` where Kafka's quotas do not work out."""
         self._keep()
-        kept = {name: len(partitions) for name, partitions in self.assignments.items()}
-        everything_kept = [each for partitions in self.assignments.values() for each in partitions]
-        free = still_free(everything_kept, self.topics, self.cluster)
+        something_moves = self.released or self.claims.contested
+        kept = {name: len(mine) for name, mine in self.assignments.items()} if something_moves else {}
+        free = still_free([*chain.from_iterable(self.assignments.values())], self.topics, self.cluster)
         self.below.sort(key=utf16_order)
         self.at_quota.sort(key=utf16_order)
         if self.racks.of_member:
@@ -151,10 +152,8 @@ class EqualDeal:
             raise self._does_not_work_out(f"partition {number} of topic {topic} finds no member below its quota", topic)
 
     def _note_what_changed_hands(self, kept: dict[str, int]) -> None:
-        if not self.released and not self.claims.contested:
-            return
-        for name, partitions in self.assignments.items():
-            for partition in partitions[kept[name] :]:
+        for name, count in kept.items():
+            for partition in self.assignments[name][count:]:
                 if self.released.get(partition, name) != name or partition in self.claims.contested:
                     self.changed_hands[partition] = name
 
