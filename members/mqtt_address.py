@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Final, Self
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
 DEFAULT_CLUSTER: Final = "main"
@@ -26,7 +26,7 @@ class MqttAddress:
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'mqtts' if self.is_encrypted else 'mqtt'}://{host}:{self.port}/{self.cluster}"
+        return f"{'mqtts' if self.is_encrypted else 'mqtt'}://{host}:{self.port}/{quote(self.cluster, safe='')}"
 
 
 def parse_mqtt(text: str) -> MqttAddress:
