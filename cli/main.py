@@ -23,7 +23,7 @@ A coordinator of Kafka consumer groups that you may break, replay and look at.
   regroup members --bootstrap 127.0.0.1:9092 --group g --topic orders --count 5 --habit 2:pause:20s
                                                 simulated consumers, the second of which stops for 20 seconds
   regroup chaos run --seed 7                    ten minutes of crashes, pauses and cut networks, in a second
-  regroup chaos hunt --seeds 1000 --shrink      until an invariant breaks; what breaks it is made small
+  regroup chaos hunt --seeds 1000               until an invariant breaks; what breaks it is made small
   regroup watch --mqtt mqtt://localhost         the groups of a coordinator elsewhere, live
   regroup conformance --bootstrap HOST:PORT     where any coordinator differs from Apache Kafka
   regroup pipeline ingest 'runs/*.db' out       from the histories of many runs to tables, on Spark
