@@ -1,7 +1,7 @@
 """How much of plain sqlite3's speed is left: `python benchmarks/store.py [--events N]`. Medians of several runs.
 
-Both sides write the same rows to the same tables, in batches of the same size, with the same pragmas; the store also
-checks numbers and reigns, queues, and waits for another thread.
+All write the same rows to the same tables, in batches of the same size, with the same pragmas. aiosqlite alone shows
+what the hand-over to another thread costs; the store also checks numbers and reigns, and queues.
 """
 
 import argparse
@@ -10,9 +10,11 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Coroutine
-from functools import partial
+from itertools import chain, count, product
 from pathlib import Path
 from statistics import median
+
+import aiosqlite
 
 from regroup.storage.commit_queue import CommitQueue
 from regroup.storage.errors import StoreError
@@ -20,7 +22,7 @@ from regroup.storage.files import prepare
 from regroup.storage.opening import PRAGMAS, Durability
 from regroup.storage.records import NewRecord
 from regroup.storage.sqlite import open_store
-from regroup.storage.statements import INSERT_RECORD, rows_of
+from regroup.storage.statements import INSERT_RECORD, INSERT_RECORDS, ROWS_IN_ONE_STATEMENT, rows_of
 
 PAYLOAD = b'{"member":"consumer-1-5ad7c1f2-3f0e-4a61-9d0b-2f6f3c1e7a55","client":"consumer-1","timeout_ms":45000}'
 GROUPS = 100
@@ -48,6 +50,25 @@ def plain(path: Path, count: int, batch: int, durability: Durability) -> float:
     took = time.perf_counter() - started
     connection.close()
     return took
+
+
+async def threaded(path: Path, count: int, batch: int, durability: Durability) -> float:
+    """Seconds that aiosqlite takes, asked as the store asks it: once for a small batch, three times for a large one."""
+    prepare(path)
+    rows = rows_of(new_records(count), 1)
+    batches = [rows[start : start + batch] for start in range(0, count, batch)]
+    async with aiosqlite.connect(path, isolation_level=None) as connection:
+        for pragma in PRAGMAS[durability]:
+            await connection.execute(pragma)
+        started = time.perf_counter()
+        for each in batches:
+            if batch <= ROWS_IN_ONE_STATEMENT:
+                await connection.execute_fetchall(INSERT_RECORDS[len(each) - 1], list(chain.from_iterable(each)))
+            else:
+                await connection.execute("BEGIN")
+                await connection.executemany(INSERT_RECORD, each)
+                await connection.execute("COMMIT")
+        return time.perf_counter() - started
 
 
 async def queued(path: Path, count: int, batch: int, durability: Durability) -> float:
@@ -108,14 +129,47 @@ def fill(path: Path, count: int, groups: int) -> None:
     connection.close()
 
 
-def rivals(runs: int, mine: Callable[[], float], theirs: Callable[[], float]) -> tuple[float, float]:
-    """Medians of both, run in turn so that a busy machine disturbs both alike."""
-    pairs = [(mine(), theirs()) for _ in range(runs)]
-    return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
+def in_turn(runs: int, *works: Callable[[], float]) -> list[float]:
+    """The median of each, run in turn so that a busy machine disturbs all alike."""
+    rounds = [[work() for work in works] for _ in range(runs)]
+    return [median(each) for each in zip(*rounds, strict=True)]
 
 
 def run(work: Coroutine[object, object, float]) -> float:
     return asyncio.run(work)
+
+
+def measure_appends(fresh: Callable[[], Path], events: int, runs: int) -> None:
+    print(f"{'append, events/s':32}{'queue':>9}{'aiosqlite':>11}{'sqlite3':>9}{'beside both, as ratios':>32}")
+    durabilities: tuple[Durability, ...] = ("disk", "process")
+    for durability, batch in product(durabilities, (1, 16, 64, 512)):
+        events_of_line = min(events, batch * 2000)
+        ours, thread, bare = took(fresh, runs, (events_of_line, batch, durability))
+        speeds = f"{events_of_line / ours:9,.0f}{events_of_line / thread:11,.0f}{events_of_line / bare:9,.0f}"
+        name = f"durability={durability}, batch {batch}"
+        print(f"{name:32}{speeds}{thread / ours:17.2f}{bare / ours:15.2f}")
+
+
+def took(fresh: Callable[[], Path], runs: int, work: tuple[int, int, Durability]) -> list[float]:
+    """Seconds of the queue, of aiosqlite and of sqlite3 for so many events, in batches of this size."""
+    return in_turn(
+        runs,
+        lambda: run(queued(fresh(), *work)),
+        lambda: run(threaded(fresh(), *work)),
+        lambda: plain(fresh(), *work),
+    )
+
+
+def measure_reading(fresh: Callable[[], Path]) -> None:
+    for groups in (100, 10_000):
+        large = fresh()
+        fill(large, 1_000_000, groups)
+        seconds = median(run(opening(large)) for _ in range(3))
+        print(f"open a million events of {groups:,} groups, with heads: {seconds:.3f} s")
+    mine, theirs = in_turn(3, lambda: run(replay(large)), lambda: plain_replay(large))
+    print(
+        f"replay a million, events/s: store {1e6 / mine:,.0f}, sqlite3 {1e6 / theirs:,.0f}, ratio {theirs / mine:.2f}"
+    )
 
 
 def main() -> None:
@@ -124,34 +178,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5, help="per line (default 5)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        counter = iter(range(10_000))
+        numbers = count()
 
         def fresh() -> Path:
-            return Path(folder, f"{next(counter)}.store")
+            return Path(folder, f"{next(numbers)}.store")
 
-        def through_the_queue(count: int, batch: int, durability: Durability) -> float:
-            return run(queued(fresh(), count, batch, durability))
-
-        def plainly(count: int, batch: int, durability: Durability) -> float:
-            return plain(fresh(), count, batch, durability)
-
-        print(f"{'append, events/s':34}{'queue':>10}{'sqlite3':>10}{'ratio':>8}")
-        durabilities: tuple[Durability, ...] = ("disk", "process")
-        for durability in durabilities:
-            for batch in (1, 16, 64, 512):
-                count = min(options.events, batch * 2000)
-                work = (count, batch, durability)
-                mine, theirs = rivals(options.runs, partial(through_the_queue, *work), partial(plainly, *work))
-                name = f"durability={durability}, batch {batch}"
-                print(f"{name:34}{count / mine:10,.0f}{count / theirs:10,.0f}{theirs / mine:8.2f}")
-
-        for groups in (100, 10_000):
-            large = fresh()
-            fill(large, 1_000_000, groups)
-            took = median(run(opening(large)) for _ in range(3))
-            print(f"open a million events of {groups:,} groups, with heads: {took:.3f} s")
-        mine, theirs = rivals(3, lambda: run(replay(large)), lambda: plain_replay(large))
-        print(f"{'replay a million, events/s':34}{1e6 / mine:10,.0f}{1e6 / theirs:10,.0f}{theirs / mine:8.2f}")
+        measure_appends(fresh, options.events, options.runs)
+        measure_reading(fresh)
 
 
 if __name__ == "__main__":
