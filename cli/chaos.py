@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     """What was typed; mistakes are told in one line."""
     try:
         return int(args.act(args))
-    except ValueError as error:
+    except (ValueError, FileNotFoundError, FileExistsError, NotADirectoryError, PermissionError) as error:
         print(f"regroup chaos {args.what}: {error}", file=sys.stderr)
         return CANNOT_BE_DONE
 

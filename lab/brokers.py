@@ -74,17 +74,20 @@ class Brokers:
 
     # Life and death of the process
 
+    async def begin(self) -> None:
+        """Open the disk and load. StoreError if the disk refuses."""
+        emulator = self._make_emulator()
+        await emulator.start()
+        self.emulator = emulator
+
     async def start(self) -> None:
-        """Open the disk and load. Tries again while the disk refuses."""
+        """The same, as often as it takes."""
         async with self._moving:
             while self.emulator is None:
-                emulator = self._make_emulator()
                 try:
-                    await emulator.start()
+                    await self.begin()
                 except StoreError:
                     await asyncio.sleep(RESTART_PAUSE_S)
-                else:
-                    self.emulator = emulator
 
     def _make_emulator(self) -> Emulator:
         self._logs.clear()

@@ -63,7 +63,7 @@ def play(plan: Plan, *, judge: bool = True, open_store: OpenStore | None = None)
     """Run a plan to its end, in this thread and without waiting.
 
     Without `judge` nobody looks at invariants; expectations and healing are still checked. Raises InvalidSetting or
-    ValueError if the plan asks for what cannot be.
+    ValueError if the plan asks for what cannot be, StoreError if the store cannot be opened in the beginning.
     """
     loop = VirtualLoop()
     outcomes: list[Outcome] = []
@@ -139,7 +139,7 @@ class World:
     # The run
 
     async def run(self) -> Outcome:
-        await self.brokers.start()
+        await self.brokers.begin()
         await self._make_topics()
         self.company.produce()
         for happening in self.plan.happenings:

@@ -201,6 +201,8 @@ def test_the_zoo_tells_after_how_many_seeds_a_bug_is_found_and_ends_with_1_if_on
         (("hunt", "--bug", "nonsense"), "There is no bug 'nonsense'"),
         (("zoo", "--bug", "nonsense"), "There is no bug 'nonsense'"),
         (("run", "--until", "soon"), "no duration"),
+        (("run", "--scenario", "first-join", "--save", "no-such-folder/plan.yaml"), "No such file or directory"),
+        (("run", "--scenario", "first-join", "--store", "no-such-folder/groups.db"), "no-such-folder"),
         (("run", "--check-determinism", "--store", "groups.db"), "leave out --store"),
         (("hunt", "--seeds", "9-3"), "should be a number"),
         (("hunt", "--jobs", "0"), "at least 1"),
