@@ -19,7 +19,6 @@ from regroup.protocol.errors import ErrorCode
 from regroup.server.clock import Clock
 from regroup.server.cluster import Cluster
 from regroup.server.emulator import Emulator
-from regroup.server.settings import BrokerSettings
 from regroup.storage.errors import StoreError
 from regroup.storage.records import Record
 
@@ -47,15 +46,13 @@ class Brokers:
         *,
         count: int,
         settings: Settings,
-        broker_settings: BrokerSettings,
         make_coordinator: MakeCoordinator,
     ) -> None:
         self.count = count
         self.clock = HostClock(asyncio.get_running_loop())
         self.wall_ahead_ms = 0
         self._network, self._disk, self._chance = network, disk, chance
-        self._settings, self._broker_settings = settings, broker_settings
-        self._make_coordinator = make_coordinator
+        self._settings, self._make_coordinator = settings, make_coordinator
         self._logs: list[SlowLog] = []
         self._log_latency_ms: int | None = None
         self._log_outcome = ErrorCode.NONE
@@ -96,7 +93,6 @@ class Brokers:
             clock=Clock(started_at_ms=self.now_ms(), monotonic_s=self.clock),
             new_uuid=lambda: UUID(int=self._chance.getrandbits(128), version=4),
             settings=self._settings,
-            broker_settings=self._broker_settings,
             host=ADDRESS,
             port=PORT,
             brokers=self.count,

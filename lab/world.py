@@ -30,7 +30,6 @@ from regroup.lab.verdict import Broken, Judge, Verdict
 from regroup.lab.wiretap import Wiretap, reads_along
 from regroup.members.steps import Change, ConsumerError
 from regroup.server.connection import Connection
-from regroup.server.settings import BrokerSettings
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord, Record
 from regroup.storage.store import EventStore
@@ -96,36 +95,32 @@ class World:
         self.loop = asyncio.get_running_loop()
         settings = Settings.from_texts({name: str(value) for name, value in plan.settings.items()})
         self.judge = Judge(settings, lambda: self.now_ms) if judge else None
-        memory = MemoryStore()
-        self.network = Network(self.loop, self.chance("network"), plan.network)
-        self.disk = Disk(
-            open_store or partial(_opened, memory),
-            self.chance("disk"),
-            latency_ms=plan.disk_latency_ms,
-            stored=self._stored,
-        )
-        self.brokers = Brokers(
-            self.network,
-            self.disk,
-            self.chance("ids"),
-            count=plan.brokers,
-            settings=settings,
-            broker_settings=BrokerSettings(),
-            make_coordinator=self.judge.make_coordinator if self.judge else GroupCoordinator,
-        )
+        open_store = open_store or partial(_opened, MemoryStore())
+        self.disk = Disk(open_store, self.chance("disk"), latency_ms=plan.disk_latency_ms, stored=self._stored)
+        self.wiretap = Wiretap(self.point)
+        self.network = self._make_network()
+        self.brokers = self._make_brokers(settings)
         self.company = Company(
             plan, self.network, self.brokers, self.chance("members"), self._observe, self._gone, self.judge
         )
         self.herald = Herald(self)
-        self.wiretap = Wiretap(self.point)
-        self.network.wiretap = self.wiretap if reads_along(plan) else None
-        self.network.connection_lost = self._connection_lost
         self.broken: list[Broken] = []
         self.is_healing = False
         """Faults are over: what is still to come of the plan does not happen, but what is expected still counts."""
         self.is_over = False
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._waiting: dict[str, list[Happening]] = {}
+
+    def _make_network(self) -> Network:
+        network = Network(self.loop, self.chance("network"), self.plan.network)
+        network.wiretap = self.wiretap if reads_along(self.plan) else None
+        network.connection_lost = self._connection_lost
+        return network
+
+    def _make_brokers(self, settings: Settings) -> Brokers:
+        make = self.judge.make_coordinator if self.judge else GroupCoordinator
+        chance, count = self.chance("ids"), self.plan.brokers
+        return Brokers(self.network, self.disk, chance, count=count, settings=settings, make_coordinator=make)
 
     def chance(self, what: str) -> Random:
         """A stream of chance of its own for each room, so that one more draw here changes nothing there."""
