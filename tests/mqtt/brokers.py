@@ -39,9 +39,10 @@ class Mosquitto:
     def start(self) -> "Mosquitto":
         assert FOUND is not None
         words = [FOUND, "-c", str(self._conf)]
-        self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         end_s = time.monotonic() + SECONDS
         while time.monotonic() < end_s:
+            if self.process is None or self.process.poll() is not None:  # somebody may have its port for a moment
+                self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             with suppress(OSError), closing(socket.create_connection(("127.0.0.1", self.port), timeout=1)):
                 return self
             time.sleep(0.01)
