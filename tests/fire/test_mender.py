@@ -48,7 +48,8 @@ class Disk(MemoryStore):
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regroup.server.emulator.REOPEN_PAUSE_S", 0.01)
+    for pause in ("REOPEN_PAUSE_S", "LONGEST_REOPEN_PAUSE_S"):
+        monkeypatch.setattr(f"regroup.server.emulator.{pause}", 0.01)
 
 
 async def started(disk: Disk) -> Emulator:

@@ -1,6 +1,6 @@
 // A Java consumer that says what it is given and what it commits, in lines of JSON.
 //
-//   java -cp 'kafka-clients.jar:…' Consume.java HOST:PORT GROUP TOPIC ASSIGNOR
+//   java -cp 'kafka-clients.jar:…' Consume.java HOST:PORT GROUP TOPIC ASSIGNOR SESSION_TIMEOUT_MS [INSTANCE]
 
 import java.time.Duration;
 import java.util.Collection;
@@ -18,8 +18,11 @@ public class Consume {
         settings.put("bootstrap.servers", words[0]);
         settings.put("group.id", words[1]);
         settings.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + words[3]);
-        settings.put("session.timeout.ms", "5000");
+        settings.put("session.timeout.ms", words[4]);
         settings.put("heartbeat.interval.ms", "200");
+        if (words.length > 5) {
+            settings.put("group.instance.id", words[5]);
+        }
         settings.put("auto.offset.reset", "earliest");
         settings.put("enable.auto.commit", "false");
         String text = "org.apache.kafka.common.serialization.StringDeserializer";

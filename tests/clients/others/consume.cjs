@@ -3,10 +3,10 @@
 //   NODE_PATH=… node consume.cjs HOST:PORT GROUP TOPIC
 const { Kafka, logLevel } = require("kafkajs");
 
-const [address, group, topic] = process.argv.slice(2);
+const [address, group, topic, sessionTimeout] = process.argv.slice(2);
 const say = (what, details) => console.log(JSON.stringify({ what, ...details }));
 const kafka = new Kafka({ brokers: [address], logLevel: logLevel.ERROR, retry: { initialRetryTime: 50, maxRetryTime: 500 } });
-const consumer = kafka.consumer({ groupId: group, sessionTimeout: 5000, heartbeatInterval: 200, maxWaitTimeInMs: 100 });
+const consumer = kafka.consumer({ groupId: group, sessionTimeout: Number(sessionTimeout), heartbeatInterval: 200, maxWaitTimeInMs: 100 });
 
 async function main() {
   let owned = [];

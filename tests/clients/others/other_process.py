@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,10 +21,19 @@ KAFKAJS = "2.2.4"
 JAVA_CLIENT = "4.1.1"
 """As in pom.xml."""
 DOWNLOAD_S = 240
-SESSION = ("session.timeout.ms=5000", "heartbeat.interval.ms=200", "auto.commit.interval.ms=100")
 
 Said = dict[str, Any]
 Read = Callable[[str], Iterator[Said]]
+
+
+class Wanted(NamedTuple):
+    """What a consumer is to read, and as whom."""
+
+    address: str
+    group: str
+    topic: str
+    session_timeout_ms: int = 5_000
+    instance_id: str | None = None
 
 
 class OtherProcess(ConsumerProcess):
@@ -89,37 +98,47 @@ def downloaded(folder: str, *words: str) -> Path:
     return target
 
 
-def kcat(address: str, group: str, topic: str, log: Path) -> OtherProcess:
+def kcat(wanted: Wanted, log: Path) -> OtherProcess:
     """librdkafka at the prompt; it commits by itself."""
     needs("kcat")
-    settings = [word for each in (*SESSION, "auto.offset.reset=earliest") for word in ("-X", each)]
-    return OtherProcess(["kcat", "-b", address, *settings, "-u", "-J", "-G", group, topic], {}, read_kcat, log)
+    settings = {
+        "session.timeout.ms": wanted.session_timeout_ms,
+        "heartbeat.interval.ms": 200,
+        "auto.commit.interval.ms": 100,
+        "auto.offset.reset": "earliest",
+        **({"group.instance.id": wanted.instance_id} if wanted.instance_id else {}),
+    }
+    words = [word for name, value in settings.items() for word in ("-X", f"{name}={value}")]
+    return OtherProcess(
+        ["kcat", "-b", wanted.address, *words, "-u", "-J", "-G", wanted.group, wanted.topic], {}, read_kcat, log
+    )
 
 
-def kafkajs(address: str, group: str, topic: str, log: Path) -> OtherProcess:
-    """The client of Node that is written in JavaScript."""
+def kafkajs(wanted: Wanted, log: Path) -> OtherProcess:
+    """The client of Node that is written in JavaScript. It knows no static members."""
     needs("node", "npm")
     folder = downloaded(
         f"kafkajs-{KAFKAJS}", "npm", "install", "--no-audit", "--no-fund", f"kafkajs@{KAFKAJS}", "--prefix"
     )
-    words = ["node", HERE / "consume.cjs", address, group, topic]
+    words = ["node", HERE / "consume.cjs", wanted.address, wanted.group, wanted.topic, str(wanted.session_timeout_ms)]
     return OtherProcess(words, {"NODE_PATH": str(folder / "node_modules")}, read_json, log)
 
 
-def java(assignor: str) -> Callable[[str, str, str, Path], OtherProcess]:
+def java(assignor: str) -> Callable[[Wanted, Path], OtherProcess]:
     """Apache Kafka's own consumer, with one of its assignors."""
 
-    def start(address: str, group: str, topic: str, log: Path) -> OtherProcess:
+    def start(wanted: Wanted, log: Path) -> OtherProcess:
         needs("java", "mvn")
         fetch = ("sh", "-c", f"mvn -q -B -f {HERE / 'pom.xml'} dependency:copy-dependencies -DoutputDirectory=$0")
         folder = downloaded(f"kafka-clients-{JAVA_CLIENT}", *fetch)
-        words = ["java", "-cp", f"{folder}/*", HERE / "Consume.java", address, group, topic, assignor]
+        words = ["java", "-cp", f"{folder}/*", HERE / "Consume.java", wanted.address, wanted.group, wanted.topic]
+        words += [assignor, str(wanted.session_timeout_ms), *([wanted.instance_id] if wanted.instance_id else [])]
         return OtherProcess(words, {}, read_json, log)
 
     return start
 
 
-OTHERS: dict[str, Callable[[str, str, str, Path], OtherProcess]] = {
+OTHERS: dict[str, Callable[[Wanted, Path], OtherProcess]] = {
     "kcat": kcat,
     "kafkajs": kafkajs,
     "java-range": java("RangeAssignor"),

@@ -8,12 +8,12 @@ import pytest
 from regroup.tests.clients.consumer_process import ConsumerProcess
 from regroup.tests.clients.emulator import EmulatorProcess, eventually
 from regroup.tests.clients.libraries import PRODUCERS
-from regroup.tests.clients.others.other_process import OTHERS
+from regroup.tests.clients.others.other_process import OTHERS, Wanted
 from regroup.tests.clients.processes import Serve
 
 GROUP, TOPIC = "payments", "orders"
 ALL = {(TOPIC, partition) for partition in range(4)}
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 """A Java program is compiled as it starts."""
 
 
@@ -37,7 +37,7 @@ def test_the_survivor_takes_over_and_goes_on_where_the_dead_one_committed(
 ) -> None:
     emulator = serve("--topic", f"{TOPIC}:4")
     survivor, victim = [
-        processes.enter_context(closing(OTHERS[client](emulator.address, GROUP, TOPIC, tmp_path / f"{n}.log")))
+        processes.enter_context(closing(OTHERS[client](Wanted(emulator.address, GROUP, TOPIC), tmp_path / f"{n}.log")))
         for n in range(2)
     ]
     eventually(lambda: sorted(len(each.owned) for each in (survivor, victim)) == [2, 2], "two halves", PATIENCE_S)
@@ -53,3 +53,30 @@ def test_the_survivor_takes_over_and_goes_on_where_the_dead_one_committed(
     assert len(survivor.records) == len(set(survivor.records)), "nothing is read twice"
     (expelled,) = emulator.events(GROUP, kind="member-expelled")
     assert expelled["cause"]["deadline"] == "session"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("client", ["kcat", pytest.param("java-range", marks=pytest.mark.slow)])
+def test_a_static_member_restarts_without_a_rebalance(
+    client: str, serve: Serve, processes: ExitStack, tmp_path: Path
+) -> None:
+    emulator = serve("--topic", f"{TOPIC}:4")
+
+    def start(life: int, instance_id: str) -> ConsumerProcess:
+        wanted = Wanted(emulator.address, GROUP, TOPIC, session_timeout_ms=300_000, instance_id=instance_id)
+        log = tmp_path / f"{instance_id}-{life}.log"
+        return processes.enter_context(closing(OTHERS[client](wanted, log)))
+
+    first, second = start(1, "a"), start(1, "b")
+    eventually(lambda: sorted(len(each.owned) for each in (first, second)) == [2, 2], "two halves", PATIENCE_S)
+    generation, owned, before = emulator.generation(GROUP), second.owned, len(first.said)
+    second.kill()
+    again = start(2, "b")
+    eventually(lambda: again.owned == owned, "the same partitions after a crash", PATIENCE_S)
+
+    written = produced(emulator, "after")
+    eventually(lambda: values(first, again) == written, "the records")
+    assert emulator.generation(GROUP) == generation
+    assert not [each for each in first.said[before:] if "partitions" in each], "nobody else notices"
+    (replaced,) = emulator.events(GROUP, kind="static-member-replaced")
+    assert replaced["instance_id"] == "b"
