@@ -1,6 +1,8 @@
 """A store that lives long stays small, and the groups are what they were."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,16 @@ def test_trimming_twice_forgets_more(tmp_path: Path, capsys: pytest.CaptureFixtu
     main(["trim", str(path), "--before", "5"])
     assert main(["trim", str(path), "--before", "10"]) == 0
     assert "5 events are gone" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_what_a_trimmed_history_begins_from_is_verified_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "groups.db"
+    asyncio.run(commits(path, 20))
+    main(["trim", str(path), "--before", "15"])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("""UPDATE snapshots SET payload = json_set(payload, '$.leader', 'me') WHERE "group" = 'g'""")
+    assert main(["verify", str(path)]) == 1
+    assert "one leader" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("before", ["0", "1000"])
