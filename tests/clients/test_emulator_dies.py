@@ -37,10 +37,16 @@ def two_at_work(library: str, emulator: EmulatorProcess, consume: Consume) -> li
 
 
 @pytest.mark.parametrize(
-    ("how", "library"), [*(("kill", each) for each in CONSUMERS), ("terminate", "confluent-kafka")]
+    ("how", "library", "loop"),
+    [
+        *(("kill", each, "asyncio") for each in CONSUMERS),
+        ("kill", "confluent-kafka", "uvloop"),
+        ("terminate", "confluent-kafka", "asyncio"),
+        ("terminate", "aiokafka", "uvloop"),
+    ],
 )
-def test_members_go_on_without_a_rebalance(how: str, library: str, serve: Serve, consume: Consume) -> None:
-    emulator = serve("--topic", "orders:4")
+def test_members_go_on_without_a_rebalance(how: str, library: str, loop: str, serve: Serve, consume: Consume) -> None:
+    emulator = serve("--topic", "orders:4", "--loop", loop)
     consumers = two_at_work(library, emulator, consume)
     generation, before = emulator.generation(GROUP), disturbances(consumers)
 
@@ -75,7 +81,7 @@ def committed_since_restart(emulator: EmulatorProcess) -> set[tuple[str, int]]:
 def test_a_member_that_died_meanwhile_is_missed(serve: Serve, consume: Consume) -> None:
     """Its session begins anew when the coordinator is loaded, and nobody has to remind it."""
     emulator = serve("--topic", "orders:4")
-    wish = Wish(emulator.address, GROUP, ["orders"], session_timeout_ms=4_000)
+    wish = Wish(emulator.address, GROUP, ["orders"], session_timeout_ms=6_000)
     survivor, victim = consumers = [consume("confluent-kafka", wish) for _ in range(2)]
     eventually(lambda: sorted(len(each.owned) for each in consumers) == [2, 2], "two halves")
     emulator.kill()
