@@ -40,8 +40,8 @@ format: install  ## let the formatter and the linter mend what they can
 test: install  ## the tests a newcomer runs: at most six minutes
 	$(BIN)/pytest -q -n auto --dist loadgroup -m "not slow"
 
-test-all: install  ## every test, the slow ones too
-	$(BIN)/pytest -q -n auto --dist loadgroup
+test-all: install  ## every test, the slow ones too; property tests draw new examples
+	$(BIN)/pytest -q -n auto --dist loadgroup --hypothesis-profile=hunting
 
 conformance: install  ## tell every story to regroup, Apache Kafka, kfake and librdkafka's mock (needs Java, mvn and go)
 	$(BIN)/python tests/conformance/publish.py docs/conformance.md
