@@ -8,12 +8,10 @@ regroup report out                                     one page to look at
 """
 
 import argparse
-import json
 import sys
 from pathlib import Path
-from typing import Any
 
-from regroup.cli.spark_arguments import add_on_error, add_spark, on_spark
+from regroup.cli.spark_arguments import add_on_error, add_spark, run_in
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     if fault:
         print(f"regroup pipeline: {fault}", file=sys.stderr)
         return 2
-    return on_spark(args, STEPS[args.step])
+    return run_in("regroup.cli.pipeline_steps", args)
 
 
 def not_ready(args: argparse.Namespace) -> str:
@@ -53,47 +51,3 @@ def not_ready(args: argparse.Namespace) -> str:
         known = ", ".join(sorted(each.name for each in (folder / "tables").iterdir()))
         return f"there is no table {args.table!r}; there are {known}"
     return ""
-
-
-def ingest(spark: Any, args: argparse.Namespace) -> int:
-    from regroup.pipeline.bronze import ingest as take_in  # noqa: PLC0415 - needs Spark
-
-    taken = take_in(spark, args.stores, args.folder, on_error=args.on_error)
-    for each in taken.skipped:
-        print(f"skipped: {each.why}", file=sys.stderr)
-    print(f"{taken.stores} stores, {taken.events:,} new events, {len(taken.skipped)} skipped")
-    return 1 if taken.skipped else 0
-
-
-def tables(spark: Any, args: argparse.Namespace) -> int:
-    from regroup.pipeline.gold import NAMES, build, table  # noqa: PLC0415 - needs Spark
-    from regroup.pipeline.sources_of import events_in  # noqa: PLC0415
-
-    build(spark, args.folder, events_in(spark, args.folder))
-    for name in NAMES:
-        print(f"{table(spark, args.folder, name).count():>12,}  {name}")
-    broken = table(spark, args.folder, "violations").orderBy("store", "position").limit(10).collect()
-    for row in broken:
-        print(f"{row.store}, group {row.group}, position {row.position}: {row.sentence}", file=sys.stderr)
-    return 1 if broken else 0
-
-
-def show(spark: Any, args: argparse.Namespace) -> int:
-    from regroup.pipeline.gold import table  # noqa: PLC0415 - needs Spark
-
-    table(spark, args.folder, args.table).show(args.limit, truncate=40)
-    return 0
-
-
-def replay(spark: Any, args: argparse.Namespace) -> int:
-    from regroup.pipeline.gold import table  # noqa: PLC0415 - needs Spark
-
-    stores: dict[str, dict[str, Any]] = {}
-    for row in table(spark, args.folder, "groups").orderBy("store", "group").collect():
-        stores.setdefault(row.store, {})[row.group] = json.loads(row.json)
-    json.dump(stores, sys.stdout, indent=2, ensure_ascii=False)
-    print()
-    return 0
-
-
-STEPS = {"ingest": ingest, "tables": tables, "show": show, "replay": replay}

@@ -6,9 +6,8 @@ regroup report out                                     writes out/report.html, a
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
-from regroup.cli.spark_arguments import add_spark, on_spark
+from regroup.cli.spark_arguments import add_spark, run_in
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,11 +20,4 @@ def run(args: argparse.Namespace) -> int:
     if not (args.folder / "tables").is_dir():
         print(f"regroup report: no tables in {args.folder}: regroup pipeline tables {args.folder}", file=sys.stderr)
         return 2
-    return on_spark(args, write)
-
-
-def write(spark: Any, args: argparse.Namespace) -> int:
-    from regroup.pipeline.report import write_report  # noqa: PLC0415 - needs Spark
-
-    print(write_report(spark, args.folder, plan=args.plan))
-    return 0
+    return run_in("regroup.cli.pipeline_steps", args)

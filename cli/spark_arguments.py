@@ -1,11 +1,10 @@
-"""What the commands that run on Spark have in common. Nothing of Spark is loaded before one of them runs."""
+"""What the commands that run on Spark have in common, before anything of Spark is loaded."""
 
 import argparse
-import re
 import sys
-from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Final
 
 NEEDED: Final = ("pyspark", "pyarrow", "pandas")
 INSTALL: Final = "pip install 'kafka-regroup[spark]'   (and [spark-java] where there is no Java)"
@@ -26,35 +25,10 @@ def add_on_error(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def on_spark(args: argparse.Namespace, work: Callable[[Any, argparse.Namespace], int]) -> int:
-    """Run with a Spark session; without the packages for it, say which to install."""
-    if not is_installed(args):
-        return 2
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415 - it ships no types
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
-    from regroup.pipeline.java import NoJava  # noqa: PLC0415
-    from regroup.pipeline.session import session  # noqa: PLC0415
-
-    try:
-        with session(args.master) as spark:
-            return work(spark, args)
-    except (NoJava, ValueError) as error:
-        print(f"regroup {args.command}: {error}", file=sys.stderr)
-    except (PySparkException, Py4JJavaError) as error:
-        print(f"regroup {args.command}: {said_in_a_worker(str(error))}", file=sys.stderr)
-    return 2
-
-
-def is_installed(args: argparse.Namespace) -> bool:
-    """Whether the packages for Spark are there; if not, it is said which to install."""
+def run_in(module: str, args: argparse.Namespace) -> int:
+    """Go on in a module that needs Spark's packages; where they are missing, say which to install."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         print(f"regroup {args.command}: {', '.join(missing)} not installed: {INSTALL}", file=sys.stderr)
-    return not missing
-
-
-def said_in_a_worker(text: str) -> str:
-    """Of a long trace through two languages the one sentence that a store's error had for people."""
-    found = re.search(r"^regroup\.\S+: (.*)$", text, re.MULTILINE)
-    return found.group(1) if found else text
+        return 2
+    return int(import_module(module).run(args))

@@ -5,12 +5,11 @@
     DIR/ingested/NAME.json                         how far a store has been taken in
 
 A block is written under another name and then renamed, and always holds the same positions; so a block that is written
-twice is the same block, and a job that was killed goes on where it stopped. A store that has grown is taken in from its
-last, unfinished block on.
+twice is the same block, and a job that was killed goes on with the blocks that are not there yet. A store that has
+grown is taken in from its last, unfinished block on.
 """
 
 import hashlib
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,10 +26,14 @@ from regroup.pipeline.progress import watched
 from regroup.pipeline.rows import SCHEMA, StoreReader
 from regroup.pipeline.stores import OnError, Skipped, StoreSeen, check_place, files_of, look_at_all
 from regroup.pipeline.trimmed import snapshots_of
+from regroup.pipeline.whole_files import only_writer, whole_file
 from regroup.storage.errors import PositionTrimmed, StoreError, StoreIsDamaged
 
 BLOCK: Final = 500_000
 """Positions in one file."""
+
+MARK: Final = b"regroup.mark"
+"""In a file's metadata, a sum of its last event."""
 
 
 class Ingested(msgspec.Struct, frozen=True):
@@ -70,6 +73,18 @@ class StoreReplaced(StoreError):
 def ingest(spark: SparkSession, patterns: str, folder: Path, *, on_error: OnError = "fail") -> Taken:
     """Take in what the stores hold by now and bronze does not. Raises a StoreError where a store is bad."""
     folder = folder.resolve()
+    with only_writer(folder, "bronze", "snapshots"):
+        seen, skipped = sorted_out(patterns, folder, on_error)
+        before = {store.path: through(already(folder, store.path), store) for store in seen}
+        copy(spark, [block for store in seen for block in blocks_of(store, before[store.path], folder)])
+        for store in seen:
+            keep_snapshots(store, folder)
+            note(store, folder)
+    return Taken(len(seen), sum(store.last - before[store.path] for store in seen), tuple(skipped))
+
+
+def sorted_out(patterns: str, folder: Path, on_error: OnError) -> tuple[list[StoreSeen], list[Skipped]]:
+    """The stores that can be taken in, and those that cannot. Raises a StoreError unless bad ones are skipped."""
     seen: list[StoreSeen] = []
     skipped: list[Skipped] = []
     for each in look_at_all(files_of(patterns), on_error):
@@ -83,12 +98,7 @@ def ingest(spark: SparkSession, patterns: str, folder: Path, *, on_error: OnErro
             if on_error == "fail":
                 raise
             skipped.append(Skipped(each.path, str(error)))
-    before = {store.path: through(already(folder, store.path), store) for store in seen}
-    copy(spark, [block for store in seen for block in blocks_of(store, before[store.path], folder)])
-    for store in seen:
-        keep_snapshots(store, folder)
-        note(store, folder)
-    return Taken(len(seen), sum(store.last - before[store.path] for store in seen), tuple(skipped))
+    return seen, skipped
 
 
 def events(spark: SparkSession, folder: Path, *, snapshots: bool = True) -> DataFrame:
@@ -125,28 +135,32 @@ def blocks_of(store: StoreSeen, taken: int, folder: Path) -> Iterator[Block]:
 
 
 def write_block(block: Block) -> None:
-    """Copy a block; afterwards the file is there whole, or not at all. Raises a StoreError."""
-    target = Path(block.target)
+    """Copy a block, unless it is there; afterwards its file is there whole, or not at all. Raises a StoreError."""
     check_place(Path(block.path), block.host)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    last_mark = mark(block.path, block.through)
+    if is_written(block, last_mark):
+        return
     rows = 0
-    try:
-        with (
-            StoreReader(Path(block.path)) as reader,
-            pq.ParquetWriter(unfinished, SCHEMA, compression="zstd") as writer,
-        ):
-            for batch in reader.events(block.after, block.through):
-                writer.write_batch(batch)
-                rows += batch.num_rows
+    with StoreReader(Path(block.path)) as reader, whole_file(Path(block.target), SCHEMA) as writer:
+        for batch in reader.events(block.after, block.through):
+            writer.write_batch(batch)
+            rows += batch.num_rows
         if rows != block.through - block.after:
             raise StoreIsDamaged(
                 f"{block.path} is damaged: of the positions {block.after + 1} to {block.through} only {rows} are "
                 "there. Restore it from a copy."
             )
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+        writer.add_key_value_metadata({MARK: last_mark})
+
+
+def is_written(block: Block, last_mark: str) -> bool:
+    """Whether an ingest that was killed later had come so far: as many events, and the last is the same."""
+    try:
+        written = pq.read_metadata(block.target)
+    except FileNotFoundError:
+        return False
+    there = written.num_rows, written.metadata.get(MARK)
+    return there == (block.through - block.after, last_mark.encode())
 
 
 def name_of(path: str) -> str:
@@ -211,5 +225,5 @@ def keep_snapshots(store: StoreSeen, folder: Path) -> None:
     """Of a store that had been trimmed before it was first taken in."""
     target = folder / "snapshots" / f"store={name_of(store.path)}" / "snapshots.parquet"
     if store.trimmed_through and already(folder, store.path) is None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.Table.from_pylist(snapshots_of(Path(store.path), store.trimmed_through), SCHEMA), target)
+        with whole_file(target, SCHEMA) as writer:
+            writer.write_table(pa.Table.from_pylist(snapshots_of(Path(store.path), store.trimmed_through), SCHEMA))

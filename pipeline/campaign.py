@@ -7,7 +7,6 @@ A chunk is some runs in a row, simulated by one task. Its files are written unde
 last; so a campaign that was killed goes on with the chunks that have no runs yet.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -17,7 +16,6 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]  # it ships no types
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import yaml
 from pyspark.sql import DataFrame, SparkSession
 
@@ -27,6 +25,7 @@ from regroup.pipeline.columns import EVENTS
 from regroup.pipeline.progress import watched
 from regroup.pipeline.rows import SCHEMA
 from regroup.pipeline.scenarios import SCENARIOS, options_of
+from regroup.pipeline.whole_files import only_writer, whole_file
 from regroup.storage.records import Record
 
 RUNS_PER_CHUNK: Final = 20
@@ -110,11 +109,12 @@ def read_campaign(path: Path) -> Campaign:
 def run_campaign(spark: SparkSession, campaign: Campaign, folder: Path, *, play_one: Play = play) -> int:
     """Simulate what has not been simulated yet; how many runs that were. Raises BadCampaign in another's folder."""
     folder = folder.resolve()
-    claim(campaign, folder)
-    left = [chunk for chunk in chunks_of(campaign, folder) if not chunk.file("runs").exists()]
-    if left:
-        tasks = spark.sparkContext.parallelize(left, len(left))
-        watched(spark, "simulating", lambda: tasks.foreach(partial(simulate, play_one=play_one)))
+    with only_writer(folder, "events", "runs"):
+        claim(campaign, folder)
+        left = [chunk for chunk in chunks_of(campaign, folder) if not chunk.file("runs").exists()]
+        if left:
+            tasks = spark.sparkContext.parallelize(left, len(left))
+            watched(spark, "simulating", lambda: tasks.foreach(partial(simulate, play_one=play_one)))
     return sum(chunk.last - chunk.first for chunk in left)
 
 
@@ -125,7 +125,6 @@ def claim(campaign: Campaign, folder: Path) -> None:
         there = msgspec.json.decode(note.read_bytes(), type=Campaign)
         if msgspec.structs.replace(there, seeds=campaign.seeds, question=campaign.question) != campaign:
             raise BadCampaign(f"{folder} holds another campaign ({there.question}): choose another folder.")
-    folder.mkdir(parents=True, exist_ok=True)
     note.write_bytes(msgspec.json.encode(campaign))
 
 
@@ -148,8 +147,13 @@ def simulate(chunk: Chunk, play_one: Play = play) -> None:
         outcome = play_one(chunk.campaign.plan(run))
         runs.append(row_of(run, outcome))
         events.append(table_of(run.name, outcome.records))
-    write_whole(pa.concat_tables(events), chunk.file("events"))
-    write_whole(pa.Table.from_pylist(runs), chunk.file("runs"))
+    write(pa.concat_tables(events), chunk.file("events"))
+    write(pa.Table.from_pylist(runs), chunk.file("runs"))
+
+
+def write(table: pa.Table, target: Path) -> None:
+    with whole_file(target, table.schema) as writer:
+        writer.write_table(table)
 
 
 def row_of(run: Run, outcome: Outcome) -> dict[str, Any]:
@@ -172,14 +176,6 @@ def table_of(store: str, records: Sequence[Record]) -> pa.Table:
         values = [getattr(record, field.name) for record in records]
         columns[field.name] = [each.decode() if isinstance(each, bytes) else each for each in values]
     return pa.table(columns, schema=WITH_STORE)
-
-
-def write_whole(table: pa.Table, target: Path) -> None:
-    """The file is there whole, or not at all."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
-    pq.write_table(table, unfinished, compression="zstd")
-    unfinished.replace(target)
 
 
 def events(spark: SparkSession, folder: Path) -> DataFrame:

@@ -33,7 +33,7 @@ def fold(events: DataFrame) -> DataFrame:
     in_order = (
         with_topics(events)
         .repartition(TASKS_PER_CORE * cores, "store", "group")
-        # Spark keeps this order, since it begins as the grouping needs it; `records_in` makes sure.
+        # Spark keeps this order, since it begins as the grouping needs it; `chronicle_of` makes sure.
         .sortWithinPartitions("store", "group", "position")
     )
     return in_order.groupBy("store", "group").applyInArrow(chronicle_of, from_arrow_schema(WIDE))
@@ -51,27 +51,28 @@ def chronicle_of(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) 
     """One group's rows."""
     store, group = (each.as_py() for each in key)
     chronicle = Chronicle(group)
+    last = 0
     for batch in batches:
+        # A snapshot may stand at the position of the last event that it covers.
+        positions = [last, *batch.column("position").to_pylist()]
+        if positions != sorted(positions):
+            raise RuntimeError(f"Spark handed the events of group {group} in another order than they happened in.")
+        last = positions[-1]
         rows = chain.from_iterable(chronicle.reads(record) for record in records_in(batch))
         yield from wide(store, group, rows)
     yield from wide(store, group, chronicle.ends())
 
 
 def records_in(batch: pa.RecordBatch) -> Iterator[Record]:
-    """The records of a batch, in order of position; a snapshot may stand at the position of the last it covers."""
+    """The records of a batch."""
     columns = [batch.column(name) for name in Record.__struct_fields__]
     texts = {"payload", "cause"}
     values = [
         (column.cast(pa.binary()) if name in texts else column).to_pylist()
         for name, column in zip(Record.__struct_fields__, columns, strict=True)
     ]
-    last = 0
     for row in zip(*values, strict=True):
-        record = Record(*row)
-        if record.position < last:
-            raise RuntimeError(f"Spark handed event {record.position} after event {last}: the order was lost.")
-        last = record.position
-        yield record
+        yield Record(*row)
 
 
 def wide(store: str, group: str, rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:

@@ -47,6 +47,7 @@ class Numbers:
             "phases": self.phases(),
             "moves": self.moves(),
             "detection": self.detection(),
+            "read_again": self.read_again(),
             "fan": self.fan(),
             "worst": self.worst(),
         }
@@ -98,6 +99,18 @@ class Numbers:
         )
         seconds = silent.join(self._cells, "store").withColumn("seconds", F.expr("(to_ms - last_heard_ms) / 1000"))
         return spread(seconds.groupBy("cell"), "seconds").orderBy("cell")
+
+    def read_again(self) -> DataFrame:
+        """Records a run that were processed more than once; without a campaign, by how much offsets went back.
+
+        No rows where there were no records.
+        """
+        if self.is_campaign:
+            return spread(self.runs.where("processed > 0").groupBy("cell"), "processed_twice").orderBy("cell")
+        of_stores = (
+            table(self._spark, self._folder, "commits").groupBy("store").agg(F.sum("reprocessed").alias("again"))
+        )
+        return spread(of_stores.join(self._cells, "store").groupBy("cell"), "again").orderBy("cell")
 
     def fan(self) -> DataFrame:
         """How many partitions had no owner, at points in time of all runs."""

@@ -83,6 +83,9 @@ def sections(rows: dict[str, list[Row]], plan: str, *, is_campaign: bool) -> Ite
     yield section("How long rebalances took", "Each completed rebalance but a group's first, by phase.", phases)
     silent = boxes(spreads(rows["detection"]), "seconds", "How long the dead were waited for")
     yield section("How long the silent were waited for", "From the last sign of life to the expulsion.", silent)
+    if rows["read_again"]:
+        again = boxes(spreads(rows["read_again"]), "records", "Records that were read again")
+        yield section("Records read again", "Of one run: processed a second time, or oftener.", again)
     moves = {
         label(row.cell) + ("" if row.protocol in row.cell else f" ({row.protocol})"): {
             "moved": row.moved,

@@ -4,11 +4,11 @@ The cell gives the options that the scenario has by their names; what it leaves 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any, Final
 
-from regroup.lab.plan import Happening, MemberPlan, NetworkPlan, Plan, When
+from regroup.lab.plan import QUIET, Happening, MemberPlan, NetworkPlan, Plan, When
 from regroup.lab.steps import Crashes, Joins, Pauses, Restarts, RestartsAsStranger, Step
 
 
@@ -32,6 +32,8 @@ class Options:
     pauses: int = 0
     """How often a member stops for a while (garbage collection), in a run on a slow network."""
     pause_ms: int = 8_000
+    records_per_s: float = 0.0
+    """Written to the topic, and read by the members; a run takes several times as long then."""
 
 
 SETTLED_MS: Final = 30_000
@@ -53,6 +55,7 @@ def plan_of(options: Options, seed: int, later: list[tuple[int, Step]]) -> Plan:
         topics={"orders": options.partitions},
         members={name_of(number): member(options, number) for number in range(options.members)},
         network=NetworkPlan(options.latency_ms, options.jitter_ms),
+        workload=replace(QUIET, records_per_s=options.records_per_s),
         happenings=tuple(Happening(When("", at_ms), step) for at_ms, step in happenings),
         heal_ms=max(at_ms for at_ms, _ in happenings) + options.between_ms,
         bound_ms=900_000,

@@ -40,16 +40,18 @@ ON_ONE_MACHINE: Final[dict[str, str]] = {
 def session(
     master: str | None = None, *, quiet: bool = True, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """A session that knows the format `regroup`, stopped in the end.
+    """A session that knows the format `regroup`, stopped in the end, unless it was there before.
 
     `master` is Spark's: `local[2]`, `spark://…`. Without it the one that spark-submit was given counts, else
     `local[*]`. `settings` are Spark's own, and have the last word. Raises NoJava.
     """
+    was_there = SparkSession.getActiveSession() is not None
     spark = started(master, quiet=quiet, settings=settings or {})
     try:
         yield spark
     finally:
-        spark.stop()
+        if not was_there:
+            spark.stop()
 
 
 def started(master: str | None, *, quiet: bool, settings: Mapping[str, str]) -> SparkSession:

@@ -54,6 +54,9 @@ OF_GROUPS: Final[dict[i.OfGroup, str]] = {
 }
 """The same, of a group at rest."""
 
+SENTENCES: Final = {*map(i.sentence, OF_STEPS), *map(i.sentence, OF_GROUPS), i.sentence(i.numbers_have_no_gap)}
+"""All that can be found so, beside events that cannot be folded."""
+
 
 def violations(steps: DataFrame, events: DataFrame, faults: DataFrame) -> DataFrame:
     """Every row: store, group, position, and the sentence that does not hold after this event."""

@@ -1,13 +1,15 @@
 """One Spark session for every test that needs one, on two cores; and histories for it."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from regroup.cli.main import main
 from regroup.pipeline.session import session
-from regroup.tests.pipeline.histories import crashes_of, write_store
+from regroup.tests.pipeline.histories import crashes_of, trim_store, write_store
 
 FROM_SPARK = (
     "ignore:unclosed:ResourceWarning",  # py4j's sockets, which it leaves to the end of the process
@@ -39,4 +41,15 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stores")
     for seed, assignor in enumerate(("range", "cooperative-sticky")):
         write_store(folder / f"{assignor}.db", crashes_of(assignor, seed))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def built(spark: SparkSession, stores: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both stores taken in, one of them trimmed before, and every table, as a user makes them."""
+    folder = tmp_path_factory.mktemp("built")
+    shutil.copytree(stores, folder / "runs")
+    trim_store(folder / "runs" / "range.db", before=30)
+    assert main(["pipeline", "ingest", f"{folder}/runs/*.db", str(folder / "out")]) == 0
+    assert main(["pipeline", "tables", str(folder / "out")]) == 0
     return folder

@@ -55,6 +55,14 @@ def trim_store(path: Path, before: int) -> None:
     asyncio.run(trim())
 
 
+def spoil(path: Path) -> None:
+    """Overwrite every page but the first two."""
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(2 * 4096)
+        file.write(b"\xff" * (size - 2 * 4096))
+
+
 def rows_of(records: Iterable[Record]) -> list[Row]:
     """What a plain loop makes of one group's history and the topics of its cluster."""
     chronicle = Chronicle(GROUP)

@@ -3,25 +3,28 @@
 import asyncio
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import pyarrow as pa  # type: ignore[import-untyped]  # it ships no types
 import pytest
 from msgspec.structs import replace
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from regroup.coordinator.history import load_groups
 from regroup.coordinator.invariants import numbers_have_no_gap, sentence
 from regroup.coordinator.verification import Verifier
 from regroup.coordinator.written import as_json
+from regroup.lab.swarm import draw_plan
+from regroup.lab.trial import planted
 from regroup.lab.world import play
 from regroup.pipeline import bronze, campaign, gold
-from regroup.pipeline.columns import EVENTS
 from regroup.pipeline.report import write_report
+from regroup.pipeline.violations import SENTENCES
 from regroup.storage.inline import open_inline_store
 from regroup.storage.records import Record
-from regroup.tests.pipeline.histories import crashes_of, trim_store, write_store
+from regroup.tests.pipeline.histories import crashes_of, write_store
 
 
 def positions(frame: DataFrame) -> list[tuple[str, int]]:
@@ -70,6 +73,16 @@ def test_one_load_may_serve_two_filters_at_once(spark: SparkSession, stores: Pat
     assert {row.type for row in first.union(second).select("type").distinct().collect()} == set(kinds)
 
 
+def test_spark_4_3_lets_a_pushed_filter_leak_into_the_next_query_of_the_same_load(
+    spark: SparkSession, stores: Path
+) -> None:
+    """Why `pushdown` must be asked for. When this fails, Spark has been mended: then it can be the default."""
+    frame = load(spark, stores / "range.db", pushdown="true")
+    some = frame.where("type = 'generation-started'").count()
+    assert 0 < some < load(spark, stores / "range.db").count()
+    assert frame.count() == some
+
+
 def test_a_foreign_file_among_stores_fails_the_job_or_is_skipped(
     spark: SparkSession, stores: Path, tmp_path: Path
 ) -> None:
@@ -82,33 +95,43 @@ def test_a_foreign_file_among_stores_fails_the_job_or_is_skipped(
 
 def test_a_stream_goes_on_after_a_restart_without_loss_or_repetition(spark: SparkSession, tmp_path: Path) -> None:
     records, path = crashes_of("range", 9), tmp_path / "live.db"
-    for count in (40, len(records)):
-        done = len(wanted(path)) if path.exists() else 0
-        append(path, records[done:count])
-        stream = spark.readStream.format("regroup").option("rows_per_batch", 30).load(str(path))
-        query = (
-            stream.writeStream.format("parquet")
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start(str(tmp_path / "out"))
-        )
-        query.awaitTermination()
-        assert positions(spark.read.parquet(str(tmp_path / "out"))) == wanted(path)
+    append(path, records[:40])
+    follow(spark, path, tmp_path)
+    assert positions(spark.read.parquet(str(tmp_path / "out"))) == wanted(path)
+    # As if it had been killed after its last batch was written, and before that was noted: the batch is done again.
+    for note in ("1", ".1.crc"):
+        (tmp_path / "checkpoint" / "commits" / note).unlink()
+    append(path, records[40:])
+    follow(spark, path, tmp_path)
+    assert positions(spark.read.parquet(str(tmp_path / "out"))) == wanted(path)
+
+
+def follow(spark: SparkSession, path: Path, folder: Path) -> None:
+    """Stream what is there into a folder, from the checkpoint on.
+
+    Spark gives the process that plans a stream ten seconds to start, and no setting changes that. On a busy machine it
+    takes longer at times; then the stream is started again, as by anybody who sees it fail.
+    """
+    stream = spark.readStream.format("regroup").option("rows_per_batch", 30).load(str(path)).writeStream
+    stream = stream.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
+    for _ in range(20):
+        try:
+            stream.format("parquet").start(str(folder / "out")).awaitTermination()
+        except StreamingQueryException as error:
+            if "Python worker failed to connect back" not in str(error):
+                raise
+        else:
+            return
+    pytest.fail("Spark could not start the process that plans a stream")
+
+
+def touched(folder: Path) -> dict[Path, int]:
+    """When each file was last written, but for that which says who writes."""
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*.*") if path.suffix in (".parquet", ".json")}
 
 
 def append(path: Path, records: tuple[Record, ...]) -> None:
     write_store(path, records)
-
-
-@pytest.fixture(scope="module")
-def built(spark: SparkSession, stores: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Both stores taken in, one of them trimmed before, and every table."""
-    folder = tmp_path_factory.mktemp("built")
-    shutil.copytree(stores, folder / "runs")
-    trim_store(folder / "runs" / "range.db", before=30)
-    bronze.ingest(spark, f"{folder}/runs/*.db", folder / "out")
-    gold.build(spark, folder / "out")
-    return folder
 
 
 def test_every_group_ends_as_regroup_replay_says(spark: SparkSession, built: Path) -> None:
@@ -140,9 +163,9 @@ def test_taking_the_same_stores_in_twice_changes_nothing_and_growth_is_added(
     records, out = crashes_of("range", 11), tmp_path / "out"
     append(tmp_path / "a.db", records[:50])
     assert bronze.ingest(spark, f"{tmp_path}/*.db", out).events == 50
-    before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+    before = touched(out)
     assert bronze.ingest(spark, f"{tmp_path}/*.db", out).events == 0
-    assert {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()} == before
+    assert touched(out) == before
     append(tmp_path / "a.db", records[50:])
     assert bronze.ingest(spark, f"{tmp_path}/*.db", out).events == len(records) - 50
     assert [position for _, position in positions(bronze.events(spark, out))] == list(range(1, len(records) + 1))
@@ -155,20 +178,34 @@ def test_taking_the_same_stores_in_twice_changes_nothing_and_growth_is_added(
 @pytest.mark.slow
 def test_the_invariants_in_sql_say_what_the_verifier_says(spark: SparkSession, tmp_path: Path) -> None:
     runs = {f"run-{number}": tampered(crashes_of("range", 20), number) for number in range(6)}
-    rows = [
-        (name, *(text(getattr(record, column)) for column in spark.createDataFrame([], EVENTS).columns[1:]))
-        for name, records in runs.items()
-        for record in records
-    ]
-    gold.build(spark, tmp_path, spark.createDataFrame(rows, EVENTS))
-    told = {(row.store, row.position, row.sentence) for row in gold.table(spark, tmp_path, "violations").collect()}
-    expected = {(name, *fault) for name, records in runs.items() for fault in first_faults(records)}
-    assert told == expected
+    told = violations_of(spark, tmp_path, runs)
+    assert told == {(name, *fault) for name, records in runs.items() for fault in first_faults(records)}
     assert len({sentence for _, _, sentence in told}) >= 4
 
 
-def text(value: object) -> object:
-    return value.decode() if isinstance(value, bytes) else value
+@pytest.mark.slow
+def test_of_runs_with_planted_bugs_sql_says_what_the_lab_has_judged(spark: SparkSession, tmp_path: Path) -> None:
+    outcomes = {}
+    for bug in CAUGHT_BY_SQL:
+        with planted(bug):
+            outcomes[bug] = play(draw_plan(2))
+    expected = {
+        (bug, each.position, each.sentence)
+        for bug, outcome in outcomes.items()
+        for each in outcome.verdict.broken
+        if each.sentence in SENTENCES
+    }
+    assert {bug for bug, _, _ in expected} == set(CAUGHT_BY_SQL)
+    assert violations_of(spark, tmp_path, {bug: each.records for bug, each in outcomes.items()}) == expected
+
+
+CAUGHT_BY_SQL = ("protocol-of-the-first-member", "load-begins-at-generation-0", "load-remembers-what-was-never-stored")
+
+
+def violations_of(spark: SparkSession, folder: Path, runs: Mapping[str, Sequence[Record]]) -> set[tuple[str, int, str]]:
+    tables = pa.concat_tables([campaign.table_of(name, records) for name, records in runs.items()])
+    gold.build(spark, folder, spark.createDataFrame(tables))
+    return {(row.store, row.position, row.sentence) for row in gold.table(spark, folder, "violations").collect()}
 
 
 SPOILT = (

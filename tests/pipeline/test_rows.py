@@ -12,20 +12,12 @@ from regroup.pipeline.source import Options, Split, read_split
 from regroup.pipeline.stores import AnotherMachine, Skipped, check_place, files_of, look_at, look_at_all
 from regroup.storage.errors import NotAStore, PositionTrimmed, StoreIsDamaged, StoreIsNewer
 from regroup.storage.inline import open_inline_store
-from regroup.tests.pipeline.histories import crashes_of, new, trim_store, write_store
+from regroup.tests.pipeline.histories import crashes_of, new, spoil, trim_store, write_store
 
 
 @pytest.fixture
 def store(tmp_path: Path, stores: Path) -> Path:
     return Path(shutil.copy(stores / "range.db", tmp_path / "runs.db"))
-
-
-def spoil(path: Path) -> None:
-    """Overwrite every page but the first two."""
-    size = path.stat().st_size
-    with path.open("r+b") as file:
-        file.seek(2 * 4096)
-        file.write(b"\xff" * (size - 2 * 4096))
 
 
 def test_adbc_and_plain_sqlite3_read_the_same(store: Path) -> None:

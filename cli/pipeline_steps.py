@@ -1,0 +1,59 @@
+"""What `regroup pipeline` and `regroup report` do, with Spark at hand."""
+
+import argparse
+import json
+import sys
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from regroup.cli.on_spark import on_spark
+from regroup.pipeline import bronze, gold
+from regroup.pipeline.report import write_report
+from regroup.pipeline.sources_of import events_in
+
+
+def run(args: argparse.Namespace) -> int:
+    """The step that was typed, or the report."""
+    return on_spark(args, STEPS[getattr(args, "step", args.command)])
+
+
+def ingest(spark: SparkSession, args: argparse.Namespace) -> int:
+    taken = bronze.ingest(spark, args.stores, args.folder, on_error=args.on_error)
+    for each in taken.skipped:
+        print(f"skipped: {each.why}", file=sys.stderr)
+    stores = "1 store" if taken.stores == 1 else f"{taken.stores} stores"
+    print(f"{stores}, {taken.events:,} new events, {len(taken.skipped)} skipped")
+    return 1 if taken.skipped else 0
+
+
+def tables(spark: SparkSession, args: argparse.Namespace) -> int:
+    gold.build(spark, args.folder, events_in(spark, args.folder))
+    for name in gold.NAMES:
+        print(f"{gold.table(spark, args.folder, name).count():>12,}  {name}")
+    broken = gold.table(spark, args.folder, "violations").orderBy("store", "position").limit(10).collect()
+    for row in broken:
+        print(f"{row.store}, group {row.group}, position {row.position}: {row.sentence}", file=sys.stderr)
+    return 1 if broken else 0
+
+
+def show(spark: SparkSession, args: argparse.Namespace) -> int:
+    gold.table(spark, args.folder, args.table).show(args.limit, truncate=40)
+    return 0
+
+
+def replay(spark: SparkSession, args: argparse.Namespace) -> int:
+    stores: dict[str, dict[str, Any]] = {}
+    for row in gold.table(spark, args.folder, "groups").orderBy("store", "group").collect():
+        stores.setdefault(row.store, {})[row.group] = json.loads(row.json)
+    json.dump(stores, sys.stdout, indent=2, ensure_ascii=False)
+    print()
+    return 0
+
+
+def report(spark: SparkSession, args: argparse.Namespace) -> int:
+    print(write_report(spark, args.folder, plan=args.plan))
+    return 0
+
+
+STEPS: Final = {"ingest": ingest, "tables": tables, "show": show, "replay": replay, "report": report}
