@@ -1,35 +1,40 @@
-"""How quick the pipeline is: `python benchmarks/pipeline.py [--events N …] [--runs N]`.
+"""How quick the pipeline is: `python benchmarks/pipeline.py [--only bronze tables campaign] [--events N …]`.
 
-For each number of events, on local[1] and on local[2]: from SQLite to bronze, and from bronze to the tables. Beside
-them, on the same store: a bare read of every row by sqlite3; a plain Python loop that folds the same groups with the
-same code; and DuckDB, which counts the events in bronze (it cannot fold, and reads no store without a download).
-With --runs: simulations a minute on one core and on two.
+bronze     events from SQLite to Parquet: Spark on one core and on two, beside a bare read of every row by sqlite3, a
+           plain loop (sqlite3, Arrow, one Parquet file) and DuckDB
+tables     from bronze to the tables: Spark, beside a plain loop and DuckDB with the very same fold
+campaign   simulations a minute on one core and on two, and how much of twice that is
 
-The history is made by the coordinator: 100 groups of four members that commit, leave and join.
+The history is made by the coordinator: 100 groups of four members that commit, leave and join. With several sizes a
+slope is fitted: 1 is linear. A start of Spark is told, and not counted elsewhere. `--keep DIR` keeps stores and bronze
+for the next time; `--events 1000000 10000000` takes an hour.
 """
 
 import argparse
 import math
+import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from statistics import linear_regression
 
-import duckdb
+from msgspec.structs import replace
+from pipeline_ways import bare_read, duckdb_bronze, duckdb_tables, plain_bronze, plain_tables
+from pyspark.sql import SparkSession
 
 from coordinator import history
 from regroup.pipeline import bronze, gold
 from regroup.pipeline.campaign import read_campaign, run_campaign
-from regroup.pipeline.chronicle import Chronicle
-from regroup.pipeline.folding import records_in
-from regroup.pipeline.rows import StoreReader
 from regroup.pipeline.session import session
 from regroup.storage.files import prepare
 from regroup.storage.statements import INSERT_RECORD
 
 GROUPS = 100
 PLAN = Path(__file__).parent.parent / "pipeline" / "plans" / "static-or-dynamic.yaml"
+WAYS = ("bare", "plain", "duckdb", "spark")
 
 
 def fill(path: Path, events: int) -> None:
@@ -54,84 +59,114 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def bare_read(path: Path) -> None:
-    connection = sqlite3.connect(path)
-    for _ in connection.execute("SELECT * FROM events ORDER BY position"):
-        pass
-    connection.close()
+def on_cores(cores: int, work: Callable[[SparkSession], object]) -> float:
+    """Seconds of the work alone, in a session of its own that has started its workers."""
+    began = time.perf_counter()
+    with session(f"local[{cores}]", settings={"spark.driver.memory": "6g"}) as spark:
+        spark.range(cores).repartition(cores).rdd.map(lambda each: each).count()
+        print(f"  (Spark started on local[{cores}] in {time.perf_counter() - began:.0f} s)", flush=True)
+        return timed(lambda: work(spark))
 
 
-def plain_loop(path: Path, events: int) -> None:
-    """The same rows as the tables have, in this process, kept nowhere."""
-    chronicles: dict[str, Chronicle] = {}
-    with StoreReader(path) as reader:
-        for batch in reader.events(0, events):
-            for record in records_in(batch):
-                assert record.group is not None
-                if record.group not in chronicles:
-                    chronicles[record.group] = Chronicle(record.group)
-                for _ in chronicles[record.group].reads(record):
-                    pass
-    for chronicle in chronicles.values():
-        for _ in chronicle.ends():
-            pass
+def fresh(folder: Path) -> Path:
+    """An empty folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
 
 
-def by_duckdb(folder: Path) -> None:
-    duckdb.sql(
-        f"SELECT \"group\", type, count(*) FROM read_parquet('{folder}/bronze/*/*.parquet') GROUP BY ALL"
-    ).fetchall()
+class Sized:
+    """A store of so many events, and what is made of it, below a folder."""
+
+    def __init__(self, folder: Path, events: int, options: argparse.Namespace) -> None:
+        self.events = events
+        self._ways, self._cores = options.ways, options.cores
+        self._store, self._bronze = folder / f"{events}.db", folder / f"{events}.parquet"
+        self._out = folder / f"out-{events}"
+        if not self._store.exists():
+            fill(self._store, events)
+
+    def to_bronze(self) -> Iterator[tuple[str, float]]:
+        out = fresh(self._out)
+        if "bare" in self._ways:
+            yield "bare read", timed(partial(bare_read, self._store))
+        if "plain" in self._ways:
+            yield "plain loop", timed(partial(plain_bronze, self._store, out / "plain.parquet"))
+        if "duckdb" in self._ways:
+            yield "DuckDB", timed(partial(duckdb_bronze, self._store, out / "duckdb.parquet"))
+        for cores in self._cores if "spark" in self._ways else ():
+            ingest = partial(bronze.ingest, patterns=str(self._store), folder=out / f"spark-{cores}")
+            yield f"Spark, local[{cores}]", on_cores(cores, ingest)
+
+    def to_tables(self) -> Iterator[tuple[str, float]]:
+        out = fresh(self._out)
+        if not self._bronze.exists():
+            duckdb_bronze(self._store, self._bronze)
+        if "plain" in self._ways:
+            yield "plain loop", timed(partial(plain_tables, self._bronze, fresh(out / "plain")))
+        if "duckdb" in self._ways:
+            yield "DuckDB", timed(partial(duckdb_tables, self._bronze, fresh(out / "duckdb")))
+        for cores in self._cores if "spark" in self._ways else ():
+            yield f"Spark, local[{cores}]", on_cores(cores, partial(self._build, folder=out / f"spark-{cores}"))
+
+    def _build(self, spark: SparkSession, folder: Path) -> None:
+        events = spark.read.parquet(str(self._bronze)).selectExpr("'store' AS store", "*")
+        gold.build(spark, folder, events)
 
 
-def tell(what: str, events: int, seconds: float) -> None:
-    print(f"{what:34}{events:>12,}{seconds:>10.1f} s{events / seconds:>12,.0f} events/s", flush=True)
+def measure(what: str, sizes: list[Sized], ways: Callable[[Sized], Iterator[tuple[str, float]]]) -> None:
+    """Print every way at every size, and the slopes."""
+    took: dict[str, dict[int, float]] = {}
+    for size in sizes:
+        print(f"{what}, {size.events:,} events", flush=True)
+        for way, seconds in ways(size):
+            took.setdefault(way, {})[size.events] = seconds
+            bare = took.get("bare read", {}).get(size.events)
+            beside = f"{bare / seconds:>8.2f} of the bare read's rate" if bare else ""
+            print(f"  {way:20}{seconds:>10.1f} s{size.events / seconds:>12,.0f} events/s{beside}", flush=True)
+    for way, seconds_of in took.items():
+        if len(seconds_of) > 1:
+            slope = linear_regression(logarithms(seconds_of), logarithms(seconds_of.values())).slope
+            print(f"  {way}: seconds grow as events to the power of {slope:.2f}")
 
 
-def measure(folder: Path, events: int, cores: list[int]) -> dict[str, float]:
-    """Seconds of each step, by its name."""
-    path = folder / f"{events}.db"
-    fill(path, events)
-    took = {"bare read": timed(lambda: bare_read(path)), "plain loop": timed(lambda: plain_loop(path, events))}
-    for number in cores:
-        out = folder / f"out-{events}-{number}"
-        with session(f"local[{number}]", settings={"spark.driver.memory": "6g"}) as spark:
-            spark.range(10).rdd.map(lambda each: each).count()  # the first worker's start is not counted
-            took[f"SQLite to bronze, local[{number}]"] = timed(lambda: bronze.ingest(spark, str(path), out))  # noqa: B023
-            took[f"bronze to tables, local[{number}]"] = timed(lambda: gold.build(spark, out))  # noqa: B023
-    took["DuckDB counts bronze"] = timed(lambda: by_duckdb(folder / f"out-{events}-{cores[-1]}"))
-    for what, seconds in took.items():
-        tell(what, events, seconds)
-    for what, seconds in took.items():
-        if "bronze," in what:
-            print(f"{what}: {took['bare read'] / seconds:.2f} of the bare read's rate")
-    return took
+def logarithms(numbers: Iterable[float]) -> list[float]:
+    return [math.log(each) for each in numbers]
 
 
 def simulations(folder: Path, runs: int, cores: list[int]) -> None:
     campaign = read_campaign(PLAN)
-    campaign = type(campaign)(
-        campaign.question, campaign.scenario, -(-runs // len(campaign.cells)), campaign.grid, campaign.fixed
-    )
+    campaign = replace(campaign, seeds=-(-runs // len(campaign.cells)))
+    rates = []
     for number in cores:
-        with session(f"local[{number}]") as spark:
-            spark.range(10).rdd.map(lambda each: each).count()
-            took = timed(lambda: run_campaign(spark, campaign, folder / f"campaign-{number}"))  # noqa: B023
-        print(f"simulations on {number} core(s): {len(campaign.runs) / took * 60:,.0f} a minute")
+        seconds = on_cores(
+            number, partial(run_campaign, campaign=campaign, folder=fresh(folder / f"campaign-{number}"))
+        )
+        rates.append(len(campaign.runs) / seconds * 60)
+        beside = f", {rates[-1] / rates[0] / number * cores[0]:.0%} of {number} times as many" if number > 1 else ""
+        print(f"{len(campaign.runs)} simulations on {number} core(s): {rates[-1]:,.0f} a minute{beside}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--events", type=int, nargs="+", default=[1_000_000, 10_000_000], help="sizes of the store")
-    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--runs", type=int, default=0, help="simulations for the campaign (default none)")
+    parts = ("bronze", "tables", "campaign")
+    parser.add_argument("--only", nargs="+", choices=parts, default=parts, help="parts to be measured (default all)")
+    parser.add_argument("--events", type=int, nargs="+", default=[50_000, 200_000], help="sizes of the store")
+    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2], help="of Spark (default 1 2)")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, help="who does it (default all)")
+    parser.add_argument("--runs", type=int, default=120, help="simulations of the campaign (default 120)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="where stores and bronze stay for the next time")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        took = [measure(Path(name), events, options.cores) for events in options.events]
-        for what in took[0] if len(took) > 1 else ():
-            slope = math.log(took[-1][what] / took[0][what]) / math.log(options.events[-1] / options.events[0])
-            print(f"{what}: seconds grow as events to the power of {slope:.2f}")
-        if options.runs:
-            simulations(Path(name), options.runs, options.cores)
+        folder = options.keep or Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        sizes = [] if options.only == ["campaign"] else [Sized(folder, each, options) for each in options.events]
+        if "bronze" in options.only:
+            measure("SQLite to bronze", sizes, Sized.to_bronze)
+        if "tables" in options.only:
+            measure("bronze to tables", sizes, Sized.to_tables)
+        if "campaign" in options.only:
+            simulations(folder, options.runs, options.cores)
 
 
 if __name__ == "__main__":
