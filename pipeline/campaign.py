@@ -8,7 +8,7 @@ last; so a campaign that was killed goes on with the chunks that have no runs ye
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -19,6 +19,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # it ships no types
 import yaml
 from pyspark.sql import DataFrame, SparkSession
 
+from regroup.lab.counts import Counts
 from regroup.lab.plan import Plan
 from regroup.lab.world import Outcome, play
 from regroup.pipeline.columns import EVENTS
@@ -148,12 +149,25 @@ def simulate(chunk: Chunk, play_one: Play = play) -> None:
         runs.append(row_of(run, outcome))
         events.append(table_of(run.name, outcome.records))
     write(pa.concat_tables(events), chunk.file("events"))
-    write(pa.Table.from_pylist(runs), chunk.file("runs"))
+    write(pa.Table.from_pylist(runs, schema_of_runs(chunk.campaign)), chunk.file("runs"))
 
 
 def write(table: pa.Table, target: Path) -> None:
     with whole_file(target, table.schema) as writer:
         writer.write_table(table)
+
+
+def schema_of_runs(campaign: Campaign) -> pa.Schema:
+    """Told and not guessed: in most chunks nothing is broken, and an empty list does not say of what."""
+    counted = [(field.name, pa.float64() if field.type is float else pa.int64()) for field in fields(Counts)]
+    return pa.schema(
+        [
+            *((name, pa.string()) for name in ("store", "cell", *campaign.grid)),
+            *(("seed", pa.int64()), ("ended_ms", pa.int64()), ("healed", pa.bool_())),
+            *(("broken", pa.list_(pa.string())), ("broken_after", pa.list_(pa.int64()))),
+            *counted,
+        ]
+    )
 
 
 def row_of(run: Run, outcome: Outcome) -> dict[str, Any]:

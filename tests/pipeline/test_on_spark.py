@@ -18,7 +18,8 @@ from regroup.coordinator.verification import Verifier
 from regroup.coordinator.written import as_json
 from regroup.lab.swarm import draw_plan
 from regroup.lab.trial import planted
-from regroup.lab.world import play
+from regroup.lab.verdict import Broken, Verdict
+from regroup.lab.world import Outcome, play
 from regroup.pipeline import bronze, campaign, gold
 from regroup.pipeline.report import write_report
 from regroup.pipeline.violations import SENTENCES
@@ -274,6 +275,16 @@ def test_a_campaign_goes_on_where_it_stopped_and_its_report_stands_alone(spark: 
     assert page.count("<svg") >= 6
     assert "http" not in page
     assert f"--only &#x27;{asked.runs[0].name.rpartition(',')[0]}" in page
+
+
+def test_a_broken_run_among_sound_ones_is_told_with_its_sentence(spark: SparkSession, tmp_path: Path) -> None:
+    asked = campaign.Campaign("?", "crashes", campaign.RUNS_PER_CHUNK + 1, {"members": [2]}, {"partitions": 2})
+    sound = play(asked.plan(asked.runs[0]))
+    broken = Outcome(sound.plan, Verdict((Broken("It held once.", 7, 3, ""),)), sound.records, sound.ended_ms, True)
+    for chunk in campaign.chunks_of(asked, tmp_path):
+        campaign.simulate(chunk, lambda plan: broken if plan.seed == campaign.RUNS_PER_CHUNK else sound)
+    [told] = campaign.runs(spark, tmp_path).where("size(broken) > 0").collect()
+    assert (told.seed, told.broken, told.broken_after) == (campaign.RUNS_PER_CHUNK, ["It held once."], [3])
 
 
 def test_a_run_of_a_campaign_is_found_and_played_again_by_its_name(tmp_path: Path) -> None:
