@@ -87,7 +87,7 @@ def member_joined(group: Group, event: e.MemberJoined) -> Group:
         members=group.members | {event.member: member},
         static_members=with_instance(group.static_members, event.instance_id, event.member),
         reserved_ids=without(group.reserved_ids, event.member),
-        join_phase=replace(phase, newcomers=True) if phase and phase.initial else phase,
+        new_member_added=group.new_member_added or (phase is not None and phase.initial),
         subscribed_topics=group.subscribed_topics if group.generation else None,
     )
 

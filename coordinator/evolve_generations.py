@@ -27,7 +27,11 @@ def rebalance_started(group: Group, event: e.RebalanceStarted) -> Group:
 
 def join_phase_prolonged(group: Group, event: e.JoinPhaseProlonged) -> Group:
     initial = group.join_phase is not None and group.join_phase.initial
-    return replace(group, join_phase=JoinPhase(event.deadline_ms, initial, event.delay_ms, event.remaining_ms))
+    return replace(
+        group,
+        join_phase=JoinPhase(event.deadline_ms, initial, event.delay_ms, event.remaining_ms),
+        new_member_added=group.new_member_added and not event.delay_ms,
+    )
 
 
 def generation_started(group: Group, event: e.GenerationStarted) -> Group:

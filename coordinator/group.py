@@ -101,8 +101,6 @@ class JoinPhase(msgspec.Struct, frozen=True, omit_defaults=True):
     """The length of the present delay; only of an initial phase."""
     remaining_ms: int = 0
     """How much longer the initial phase may be drawn out."""
-    newcomers: bool = False
-    """Somebody has joined since the delay was last set."""
 
 
 class CommittedOffset(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -191,6 +189,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     static_members: dict[InstanceId, MemberId] = {}
     reserved_ids: dict[MemberId, ReservedId] = {}
     join_phase: JoinPhase | None = None
+    new_member_added: bool = False
+    """Somebody has joined during an initial delay since one was last drawn out. Kafka forgets it at no other time."""
     owes_sync: tuple[MemberId, ...] = ()
     """Members of this generation whose SyncGroup has not come yet."""
     sync_deadline_ms: int = 0

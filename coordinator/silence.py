@@ -27,7 +27,7 @@ def join_phase_over(now: Unfolding, settings: Settings, command: DeadlinePassed)
     """The initial delay is drawn out if newcomers came and time remains (KIP-134); otherwise members are counted."""
     phase = now.group.join_phase
     assert phase is not None, "a join phase cannot end where none runs"
-    if phase.initial and phase.newcomers and phase.remaining_ms:
+    if phase.initial and now.group.new_member_added and phase.remaining_ms:
         delay = min(settings.group_initial_rebalance_delay_ms, phase.remaining_ms)
         now.happens(
             JoinPhaseProlonged(

@@ -90,6 +90,30 @@ async def delay_after_everyone_left(tell: Story) -> None:
     await two_come_within_the_delay(tell, "ben", "carla", generation_id=3)
 
 
+@case(
+    "timeout.initial-delay.left-over-newcomer",
+    3,
+    needs=DELAYED,
+    corrected="The catalogue does not have it (a random course found it): a newcomer that could not draw the initial "
+    "delay out any more, because the rebalance timeout was reached, draws out the next one.",
+)
+async def newcomer_draws_out_the_next_delay(tell: Story) -> None:
+    """Who comes too late to draw the initial delay out draws out that of the group's next life."""
+    delay, timeout_ms = tell.initial_delay_ms / 1000, tell.initial_delay_ms * 8 // 5
+    members = [Member(tell, name, rebalance_timeout_ms=timeout_ms) for name in NAMES[:3]]
+    waiting = [each.asks_to_join(version=3) for each in members[:2]]
+    await tell.passes(1.3 * delay)
+    waiting.append(members[2].asks_to_join(version=3))
+    for each in waiting:
+        expect(await each.within(delay + 10), error=E.NONE, generation_id=1)
+    for member in members:
+        left_with(await member.leaves(), E.NONE)
+    await tell.is_in("Empty")
+    alone_again = Member(tell, "dora", rebalance_timeout_ms=timeout_ms).asks_to_join(version=3)
+    expect(await alone_again.within(2 * delay + 10), error=E.NONE)
+    took("the next initial delay", alone_again.took_seconds, 1.6 * delay, 1.6 * delay)
+
+
 @case("timeout.initial-delay.member-leaves", 3, needs=DELAYED)
 async def leaving_within_the_delay(tell: Story) -> None:
     """Who leaves while it waits is answered at once, with nothing; the others wait on."""

@@ -54,6 +54,24 @@ def test_newcomers_cannot_draw_the_initial_delay_out_for_ever() -> None:
     assert story.generation == 1
 
 
+@behaviour("timeout.initial-delay.left-over-newcomer")
+def test_a_newcomer_who_drew_nothing_out_draws_out_the_next_initial_delay() -> None:
+    story = Story()
+    names = ("anna", "ben", "carla", "dora")
+    anna, ben, carla, dora = (story.consumer(name, version=3, rebalance_timeout_ms=5_000) for name in names)
+    requests = [anna.asks_to_join(), ben.asks_to_join()]
+    story.passes(3_001)
+    requests.append(carla.asks_to_join())
+    story.passes(1_999)
+    assert [request.answered_at_ms for request in requests] == [NOW + 5_000] * 3
+    for consumer in (anna, ben, carla):
+        consumer.leaves()
+    assert story.state is State.EMPTY
+    request = dora.asks_to_join()
+    story.passes(10_000)
+    assert request.answered_at_ms == NOW + 10_000
+
+
 @behaviour("timeout.initial-delay.not-cut-short-when-everybody-joined")
 def test_the_initial_delay_is_not_cut_short() -> None:
     story = Story()
