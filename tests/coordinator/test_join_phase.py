@@ -54,7 +54,6 @@ def test_newcomers_cannot_draw_the_initial_delay_out_for_ever() -> None:
     assert story.generation == 1
 
 
-@behaviour("timeout.initial-delay.left-over-newcomer")
 def test_a_newcomer_who_drew_nothing_out_draws_out_the_next_initial_delay() -> None:
     story = Story()
     names = ("anna", "ben", "carla", "dora")
