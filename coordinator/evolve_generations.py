@@ -27,10 +27,12 @@ def rebalance_started(group: Group, event: e.RebalanceStarted) -> Group:
 
 def join_phase_prolonged(group: Group, event: e.JoinPhaseProlonged) -> Group:
     initial = group.join_phase is not None and group.join_phase.initial
+    # Where there is neither, silent static members are waited for; where the delay is 0, the rest of it remains.
+    draws_delay_out = bool(event.delay_ms or event.remaining_ms)
     return replace(
         group,
         join_phase=JoinPhase(event.deadline_ms, initial, event.delay_ms, event.remaining_ms),
-        new_member_added=group.new_member_added and not event.delay_ms,
+        new_member_added=group.new_member_added and not draws_delay_out,
     )
 
 

@@ -28,6 +28,14 @@ def test_without_an_initial_delay_the_next_tick_begins_the_generation() -> None:
     assert request.answer.generation_id == 1
 
 
+def test_without_an_initial_delay_a_newcomer_in_the_same_moment_draws_out_nothing() -> None:
+    story = Story(group_initial_rebalance_delay_ms=0)
+    requests = [story.consumer(name, version=3).asks_to_join() for name in ("anna", "ben")]
+    story.passes(1)
+    assert [request.answered_at_ms for request in requests] == [NOW, NOW]
+    assert story.generation == 1
+
+
 @behaviour("timeout.initial-delay.extended-by-new-member")
 def test_newcomers_draw_the_initial_delay_out() -> None:
     story = Story()
