@@ -53,6 +53,9 @@ class Exchange:
     """The last record that its group had when the answer was decided: so far the disk must be when it leaves."""
     decided: Group = field(init=False)
     """The group when the answer was decided: for a parked request that is later than `after`."""
+    caught_up: tuple[Group, int] | None = None
+    """The group and its last record when Kafka's log, where that was behind, had caught up. Whoever is accepted has
+    waited for that; a refusal, or an id that is given out, waits for the disk alone."""
     outcome: Outcome = Outcome.OPEN
     place: Place | None = None
     answer: Structure | None = None
@@ -71,6 +74,11 @@ class Exchange:
         """Its answer is decided in this state of the group, whose last record has this position."""
         self.decided = group
         self.position = max(self.position, position)
+
+    @property
+    def due_position(self) -> int:
+        """Once the disk is there, the answer must have left."""
+        return self.position if self.caught_up is None else max(self.position, self.caught_up[1])
 
     @property
     def arrived_ms(self) -> int:
@@ -93,6 +101,8 @@ class Exchange:
     def take(self, answer: Structure, at_ms: int, durable_position: int) -> None:
         """The first answer leaves."""
         self.answer, self.code = answer, code_of(answer)
+        if self.caught_up is not None and self.code == ErrorCode.NONE:
+            self.rests_on(*self.caught_up)
         self.answered_ms, self.durable_position = at_ms, durable_position
 
     def __str__(self) -> str:

@@ -55,7 +55,7 @@ def _missing(world: "World", name: str) -> str | None:
     strangers = [each for each in group.members if world.company.name_of(each) not in living]
     if strangers:
         return f"{world.company.name_of(strangers[0])} is gone and still a member; {_waits_for(world, group)}"
-    unowned = _wanted(world, name) - set(owned_partitions(group))
+    unowned = wanted(world, name) - set(owned_partitions(group)) - world.herald.taken_for_dealt_out(group)
     return f"{_first(unowned)} belongs to nobody" if unowned else None
 
 
@@ -69,7 +69,7 @@ def _waits_for(world: "World", group: Group) -> str:
     )
 
 
-def _wanted(world: "World", group: str) -> set[TopicPartition]:
+def wanted(world: "World", group: str) -> set[TopicPartition]:
     """Every partition of every topic that a living member subscribes to."""
     cluster = world.brokers.cluster
     topics = cluster.topics.by_name if cluster else {}

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from regroup.coordinator.group import Group
+from regroup.coordinator.group import Group, State
+from regroup.lab.healing import wanted
 from regroup.members.habits import Moment, moments_in
 from regroup.members.steps import (
     Change,
@@ -44,6 +45,8 @@ class Herald:
     def __init__(self, world: "World") -> None:
         self._world = world
         self._states: dict[str, tuple[object, int]] = {}
+        self._leaders: dict[str, tuple[str | None, int]] = {}
+        self._taken_for_dealt_out: dict[str, tuple[int, frozenset[TopicPartition]]] = {}
         self.expelled: list[str] = []
         """Names of members, in the order in which they were expelled; more than once if so."""
         self.generations = 0
@@ -99,11 +102,26 @@ class Herald:
         before = self._states.get(group.name, (None, 0))
         now = (group.state, group.generation)
         self._states[group.name] = now
+        self._look_at_the_leader(group)
         who = "the group" if group.name == "lab" else f"group {group.name}"
         if now[1] != before[1]:
             self._world.point(f"generation {now[1]} begins")
         if now[0] is not before[0]:
             self._world.point(f"{who} is {group.state.name.lower()}")
+
+    def _look_at_the_leader(self, group: Group) -> None:
+        """In Stable it has another id within one generation only if it is a static one that came back."""
+        before = self._leaders.get(group.name)
+        self._leaders[group.name] = now = (group.leader, group.generation)
+        if group.state is State.STABLE and before is not None and before != now and before[1] == group.generation:
+            self._taken_for_dealt_out[group.name] = group.generation, frozenset(wanted(self._world, group.name))
+
+    def taken_for_dealt_out(self, group: Group) -> frozenset[TopicPartition]:
+        """What nobody need own before the next rebalance: a static leader that comes back to a Stable group does not
+        run its assignor, and watches from then on for changes of the topics as it has found them (KIP-814). Partitions
+        that were added while it was away are overlooked; Kafka's own consumer does the same."""
+        generation, partitions = self._taken_for_dealt_out.get(group.name, (0, frozenset()))
+        return partitions if generation == group.generation else frozenset()
 
 
 def _listed(partitions: Sequence[TopicPartition]) -> str:

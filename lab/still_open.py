@@ -53,7 +53,8 @@ class StillOpen:
             if append in appends and not appends[append].is_late:
                 self._behind.setdefault(exchange.group_id, []).append((append, each))
             else:
-                self._decide(each, exchange)
+                each.caught_up = exchange.after, exchange.position
+                self._falls_due(each)
 
     def _release(self, waiting: Exchange, by: Exchange) -> None:
         if waiting.place is None or not waiting.is_open:
@@ -68,6 +69,9 @@ class StillOpen:
     def _decide(self, waiting: Exchange, by: Exchange) -> None:
         """Its answer is made now, and leaves once it is durable; if somebody is still there to hear it."""
         waiting.rests_on(by.after, by.position)
+        self._falls_due(waiting)
+
+    def _falls_due(self, waiting: Exchange) -> None:
         if waiting.is_open:
             waiting.outcome = Outcome.OPEN
             self._due.append(waiting)
@@ -81,7 +85,7 @@ class StillOpen:
         due, self._due = self._due, []
         for exchange in due:
             if exchange.is_open:
-                if exchange.position <= position:
+                if exchange.due_position <= position:
                     yield exchange
                 else:
                     self._due.append(exchange)

@@ -20,6 +20,9 @@ from regroup.lab.steps import (
     Joins,
     PowerFails,
     RequestLost,
+    Restarts,
+    SlowLog,
+    TopicGrows,
     parse_step,
 )
 from regroup.lab.world import Outcome, World, play
@@ -205,6 +208,36 @@ def test_brokers_that_never_come_back_end_the_run_and_say_so() -> None:
     assert [(each.sentence, each.detail) for each in outcome.verdict.broken] == [
         (ALL_IS_WELL, "the brokers do not come back")
     ]
+
+
+def grown_while_its_leader_was_away(instance_id: str | None) -> Plan:
+    return Plan(
+        topics={"orders": 1},
+        members={"anna": MemberPlan(instance_id=instance_id)},
+        happenings=(
+            Happening(When(), Joins("anna")),
+            Happening(When(delay_ms=20_000), Restarts("anna", 1_000)),
+            Happening(When(delay_ms=20_000), TopicGrows("orders", 3)),
+        ),
+    )
+
+
+def test_partitions_that_a_static_leader_overlooks_as_in_kafka_are_not_waited_for() -> None:
+    outcome = play(grown_while_its_leader_was_away("anna-1"))
+    assert not outcome.failed, sentences(outcome)
+    assert outcome.verdict.counts.rebalances == 1
+
+
+def test_without_an_instance_id_they_are_dealt_out() -> None:
+    outcome = play(grown_while_its_leader_was_away(None))
+    assert not outcome.failed, sentences(outcome)
+    assert outcome.verdict.counts.rebalances == 2
+
+
+def test_who_gets_an_id_waits_for_the_disk_and_not_for_kafkas_log() -> None:
+    happenings = Happening(When(), SlowLog(10, 1_000)), Happening(When(), Joins("anna"))
+    outcome = play(Plan(members={"anna": MemberPlan()}, disk_latency_ms=20, happenings=happenings))
+    assert not outcome.failed, sentences(outcome)
 
 
 def test_an_exception_that_nobody_foresaw_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
