@@ -30,7 +30,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     warehouse = tmp_path_factory.mktemp("warehouse")
-    small = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": str(warehouse)}
+    small = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(warehouse),
+        # Compiling each small query takes longer than the query.
+        "spark.sql.codegen.wholeStage": "false",
+    }
     with session("local[2]", settings=small) as started:
         yield started
 
