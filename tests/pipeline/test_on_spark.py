@@ -18,7 +18,7 @@ from regroup.coordinator.verification import Verifier
 from regroup.coordinator.written import as_json
 from regroup.lab.swarm import draw_plan
 from regroup.lab.trial import planted
-from regroup.lab.verdict import Broken, Verdict
+from regroup.lab.verdict import MOST_BROKEN, Broken, Verdict
 from regroup.lab.world import Outcome, play
 from regroup.pipeline import bronze, campaign, gold
 from regroup.pipeline.report import write_report
@@ -190,14 +190,14 @@ def test_of_runs_with_planted_bugs_sql_says_what_the_lab_has_judged(spark: Spark
     for bug in CAUGHT_BY_SQL:
         with planted(bug):
             outcomes[bug] = play(draw_plan(2))
-    expected = {
-        (bug, each.position, each.sentence)
-        for bug, outcome in outcomes.items()
-        for each in outcome.verdict.broken
-        if each.sentence in SENTENCES
-    }
-    assert {bug for bug, _, _ in expected} == set(CAUGHT_BY_SQL)
-    assert violations_of(spark, tmp_path, {bug: each.records for bug, each in outcomes.items()}) == expected
+    told = violations_of(spark, tmp_path, {bug: each.records for bug, each in outcomes.items()})
+    for bug, outcome in outcomes.items():
+        broken = outcome.verdict.broken
+        judged = sorted((each.position or 0, each.sentence) for each in broken if each.sentence in SENTENCES)
+        found = sorted((position, sentence) for store, position, sentence in told if store == bug)
+        assert judged
+        # The lab tells a hundred and no more.
+        assert (found[: len(judged)] if len(broken) >= MOST_BROKEN else found) == judged
 
 
 CAUGHT_BY_SQL = ("protocol-of-the-first-member", "load-begins-at-generation-0", "load-remembers-what-was-never-stored")
