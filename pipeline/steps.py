@@ -55,7 +55,8 @@ def step(moment: Moment) -> dict[str, Any]:
         return row
     stored = before.stored.members if before.stored else ()
     return row | {
-        "stored_before": [share(member) for member in stored],
+        "stored_before": [whole(member) for member in stored],
+        "loaded": [*map(whole, after.members.values()), *after.reserved_ids],
         "stored_generation": before.stored.generation if before.stored else 0,
         "offsets_were_kept": before.offsets == after.offsets,
     }
@@ -88,6 +89,11 @@ def member_of(group: Group, member: Member) -> dict[str, Any]:
 def share(member: Member) -> str:
     """A member and a sum of its share's bytes, to be compared."""
     return f"{member.member_id} {crc32(member.assignment)}"
+
+
+def whole(member: Member) -> str:
+    """A member and a sum of all that is known of it, to be compared."""
+    return f"{member.member_id} {crc32(msgspec.json.encode(msgspec.to_builtins(member, str_keys=True)))}"
 
 
 def state_as_json(group: Group) -> str:

@@ -160,7 +160,12 @@ TABLES: Final[dict[str, Table]] = {
             Field("state", TEXT, ""),
             Field("generation_before", INT, ""),
             Field("generation", INT, ""),
-            Field("stored_before", TEXTS, "of `coordinator-loaded`: members and share sums that the log held"),
+            Field(
+                "stored_before",
+                TEXTS,
+                "of `coordinator-loaded`: members that the log held, with a sum of all about each",
+            ),
+            Field("loaded", TEXTS, "of `coordinator-loaded`: the same, and reserved ids, as they are now"),
             Field("stored_generation", INT, "of `coordinator-loaded`: the generation that the log held"),
             Field("offsets_were_kept", FLAG, "of `coordinator-loaded`"),
             Field("at_rest", FLAG, "the command is over with this event"),

@@ -26,10 +26,10 @@ OF_STEPS: Final[dict[i.OfStep, str]] = {
     i.generations_grow: """
         type <> 'coordinator-loaded' AND state_before <> 'Dead' AND state <> 'Dead'
         AND generation - generation_before NOT IN (0, 1)""",
-    i.a_load_brings_back_what_was_stored: f"""
+    i.a_load_brings_back_what_was_stored: """
         type = 'coordinator-loaded' AND NOT (
             generation = stored_generation AND offsets_were_kept
-            AND (members IS NULL OR {SHARES} = array_sort(stored_before)))""",
+            AND array_sort(loaded) = array_sort(stored_before))""",
 }
 """What must not be true of any row of `steps`."""
 
