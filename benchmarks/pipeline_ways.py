@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import duckdb
-import pyarrow as pa  # type: ignore[import-untyped]  # it ships no types
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from regroup.pipeline.chronicle import Chronicle
 from regroup.pipeline.folding import records_in

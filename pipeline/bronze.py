@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import pyarrow as pa  # type: ignore[import-untyped]  # it ships no types
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from regroup.pipeline.columns import EVENTS

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-import pyarrow as pa  # type: ignore[import-untyped]  # it ships no types
+import pyarrow as pa
 
 
 class Column(NamedTuple):

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, Final
 
-import pyarrow as pa  # type: ignore[import-untyped]  # it ships no types
+import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from regroup.pipeline.chronicle import TOPIC_EVENTS, Chronicle

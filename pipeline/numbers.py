@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, GroupedData, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F
 
 from regroup.pipeline import campaign
 from regroup.pipeline.gold import table

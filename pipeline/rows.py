@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
-import pyarrow as pa  # type: ignore[import-untyped]  # it ships no types
+import pyarrow as pa
 
 from regroup.pipeline.columns import EVENT_COLUMNS, Column
 from regroup.storage.errors import PositionTrimmed, StoreIsDamaged

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-import pyarrow as pa  # type: ignore[import-untyped]  # it ships no types
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
@@ -69,7 +69,7 @@ class RegroupSource(DataSource):
     def reader(self, schema: StructType) -> BatchReader:
         return BatchReader(self.options)
 
-    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's name
+    def streamReader(self, schema: StructType) -> StreamReader:
         return StreamReader(self.options)
 
 
@@ -120,7 +120,7 @@ class BatchReader(DataSourceReader):
         self._conditions = list(self._options.conditions)
         self._filters: list[Filter] = []
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         for each in filters:
             condition = pushed(each) if self._options.pushdown else None
             if condition is None:
@@ -149,17 +149,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = Options(options)
         self._target: dict[str, int] | None = None
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+    def initialOffset(self) -> dict[str, int]:
         return {}
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+    def getDefaultReadLimit(self) -> ReadLimit:
         rows = self._options.rows_per_batch
         return ReadMaxRows(rows) if rows else ReadAllAvailable()
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+    def prepareForTriggerAvailableNow(self) -> None:
         self._target = self._ends()
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         ends = self._ends() if self._target is None else self._target
         left = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         reached = dict(start)

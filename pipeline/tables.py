@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-import pyarrow as pa  # type: ignore[import-untyped]  # it ships no types
+import pyarrow as pa
 
 LONG, INT, TEXT, FLAG = pa.int64(), pa.int32(), pa.string(), pa.bool_()
 TEXTS = pa.list_(pa.string())

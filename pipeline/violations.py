@@ -7,7 +7,7 @@ to it), for they are written twice: here over columns, there over the group itse
 from typing import Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from regroup.coordinator import invariants as i
