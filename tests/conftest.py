@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import os
 import signal
 from collections.abc import Iterator
 
@@ -12,6 +13,12 @@ settings.register_profile("hunting", deadline=None, suppress_health_check=[Healt
 # Whoever runs the tests sees the same examples; new ones are looked for with `--hypothesis-profile=hunting`.
 settings.register_profile("repeatable", settings.get_profile("hunting"), derandomize=True)
 settings.load_profile("repeatable")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many processes again as there are cores: many a test waits, for a session's end or somebody's client."""
+    cores = os.cpu_count() or 1
+    return cores + (cores + 1) // 2
 
 
 @pytest.fixture(autouse=True)

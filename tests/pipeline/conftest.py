@@ -17,18 +17,26 @@ FROM_SPARK = (
 )
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests with Spark go to one process, and the first has to wait for Java."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        if is_with_spark(item):
             item.add_marker(pytest.mark.xdist_group("spark"))
             item.add_marker(pytest.mark.timeout(300))
             for warning in FROM_SPARK:
                 item.add_marker(pytest.mark.filterwarnings(warning))
 
 
+def is_with_spark(item: pytest.Item) -> bool:
+    return "spark" in getattr(item, "fixturenames", ())
+
+
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Started once, in one process, however many share the tests."""
+    if request.config.getoption("loadgroup", default=False):
+        assert all("@spark" in item.nodeid for item in request.session.items if is_with_spark(item))
     warehouse = tmp_path_factory.mktemp("warehouse")
     small = {
         "spark.sql.shuffle.partitions": "2",
