@@ -148,14 +148,18 @@ def delete_offsets(settings: Settings, group: Group, command: DeleteOffsets) -> 
         topic: dict.fromkeys(numbers, deletion_code(group, topic)) for topic, numbers in command.partitions.items()
     }
     doomed = {
-        topic: tuple(n for n in numbers if n in group.partitions_with_offsets(topic))
+        topic: there
         for topic, numbers in command.partitions.items()
-        if deletion_code(group, topic) is ErrorCode.NONE
+        if deletion_code(group, topic) is ErrorCode.NONE and (there := with_offsets_among(group, topic, numbers))
     }
-    if any(doomed.values()):
-        partitions = {topic: numbers for topic, numbers in doomed.items() if numbers}
-        now.happens(OffsetsForgotten(at_ms=now.at_ms, partitions=partitions, reason="somebody asked for it"))
+    if doomed:
+        now.happens(OffsetsForgotten(at_ms=now.at_ms, partitions=doomed, reason="somebody asked for it"))
     return now.ends_behind_the_log(answers.offsets_deleted(ErrorCode.NONE, codes))
+
+
+def with_offsets_among(group: Group, topic: str, numbers: Iterable[int]) -> tuple[int, ...]:
+    held = frozenset(group.partitions_with_offsets(topic))
+    return tuple(number for number in numbers if number in held)
 
 
 def refuse_deletion(group: Group, command: DeleteOffsets) -> ErrorCode | None:
