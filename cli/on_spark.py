@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Callable
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it ships no types
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 

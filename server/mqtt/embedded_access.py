@@ -3,8 +3,8 @@
 import hmac
 from dataclasses import dataclass, field
 
-from amqtt.plugins.base import BaseAuthPlugin  # type: ignore[import-untyped]  # it has no types
-from amqtt.session import Session  # type: ignore[import-untyped]
+from amqtt.plugins.base import BaseAuthPlugin
+from amqtt.session import Session
 
 
 class PasswordPlugin(BaseAuthPlugin):  # type: ignore[misc]  # its base is untyped
