@@ -142,9 +142,9 @@ def simulations(folder: Path, runs: int, cores: list[int]) -> None:
         seconds = on_cores(
             number, partial(run_campaign, campaign=campaign, folder=fresh(folder / f"campaign-{number}"))
         )
-        rates.append(len(campaign.runs) / seconds * 60)
+        rates.append(campaign.size / seconds * 60)
         beside = f", {rates[-1] / rates[0] / number * cores[0]:.0%} of {number} times as many" if number > 1 else ""
-        print(f"{len(campaign.runs)} simulations on {number} core(s): {rates[-1]:,.0f} a minute{beside}", flush=True)
+        print(f"{campaign.size} simulations on {number} core(s): {rates[-1]:,.0f} a minute{beside}", flush=True)
 
 
 def main() -> None:

@@ -59,8 +59,9 @@ def plain_tables(bronze: Path, folder: Path) -> None:
         for batch in pq.ParquetFile(bronze).iter_batches(CHUNK):
             for record in records_in(batch):
                 assert record.group is not None
-                chronicle = chronicles.setdefault(record.group, Chronicle(record.group))
-                rows.add(record.group, chronicle.reads(record))
+                if record.group not in chronicles:
+                    chronicles[record.group] = Chronicle(record.group)
+                rows.add(record.group, chronicles[record.group].reads(record))
         for name, chronicle in chronicles.items():
             rows.add(name, chronicle.ends())
         rows.flush()

@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from regroup.cli.on_spark import on_spark
+from regroup.cli.telling import Telling
 from regroup.lab.world import play
 from regroup.pipeline import campaign as of
 from regroup.pipeline.campaign import BadCampaign, Campaign
@@ -30,10 +31,11 @@ def run(args: argparse.Namespace) -> int:
 
 def simulate(campaign: Campaign, spark: SparkSession, args: argparse.Namespace) -> int:
     began = time.monotonic()
-    played = of.run_campaign(spark, campaign, args.folder)
+    with Telling() as telling:
+        played = of.run_campaign(spark, campaign, args.folder, progress=telling)
     took = time.monotonic() - began
     rate = f", {played / took * 60:,.0f} a minute" if played else ""
-    print(f"{len(campaign.runs):,} runs of {len(campaign.cells)} cells; {played:,} played now{rate}")
+    print(f"{campaign.size:,} runs of {len(campaign.cells)} cells; {played:,} played now{rate}")
     broken = of.runs(spark, args.folder).where("size(broken) > 0").limit(10).collect()
     for row in broken:
         print(

@@ -9,9 +9,7 @@ import argparse
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+from regroup.cli.telling import Telling
 from regroup.lab.hunt import Findings, hunt
 from regroup.lab.plan import Plan
 from regroup.lab.shrink import Shrunk, shrink
@@ -37,20 +35,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def hunted(args: argparse.Namespace) -> Findings:
-    with progress_bar() as progress:
-        task = progress.add_task("playing", total=len(args.seeds))
+    with Telling() as telling:
 
         def told(findings: Findings) -> None:
-            progress.update(task, completed=findings.played, description=f"playing, {len(findings.found)} found")
+            telling(f"playing, {len(findings.found)} found", findings.played, len(args.seeds))
 
         return hunt(args.seeds, args.jobs, partial(try_seed, draw=draw_plan, bug=args.bug), progress=told)
-
-
-def progress_bar() -> Progress:
-    """On standard error, and only for people."""
-    console = Console(stderr=True)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def tell(findings: Findings, args: argparse.Namespace) -> None:
@@ -78,10 +68,9 @@ def tell_shrunk(finding: Finding, bug: str, folder: Path) -> None:
 
 
 def shrunk(plan: Plan, finding: Finding, bug: str) -> Shrunk:
-    with progress_bar() as progress:
-        task = progress.add_task("shrinking", total=None)
+    with Telling() as telling:
 
         def told(smallest: Plan, runs: int) -> None:
-            progress.update(task, completed=runs, description=f"shrinking seed {finding.seed}: {size_of(smallest)}")
+            telling(f"shrinking seed {finding.seed}, down to {size_of(smallest)}, runs", runs)
 
         return shrink(plan, fails_with(finding.sentence, bug), progress=told)

@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
-from regroup.cli.chaos_hunt import progress_bar
+from regroup.cli.telling import Telling
 from regroup.lab.story_files import write_plan
 from regroup.lab.zoo.bugs import BUGS, bug_named
 from regroup.lab.zoo.catching import Catch, catch, draw_small
@@ -37,10 +37,9 @@ def run(args: argparse.Namespace) -> int:
 def caught(bugs: Sequence[str], args: argparse.Namespace) -> Iterator[Catch]:
     """In the order of the bugs; each process takes the next one."""
     catch_one = partial(catch, draw=draw_small, most_seeds=args.seeds, most_runs=args.runs)
-    with progress_bar() as progress, ProcessPoolExecutor(args.jobs, get_context("spawn")) as processes:
-        task = progress.add_task("hunting", total=len(bugs))
-        for each in processes.map(catch_one, bugs):
-            progress.update(task, advance=1, description=f"hunting, last {each.bug}")
+    with Telling() as telling, ProcessPoolExecutor(args.jobs, get_context("spawn")) as processes:
+        for number, each in enumerate(processes.map(catch_one, bugs), 1):
+            telling(f"hunting, last {each.bug}", number, len(bugs))
             yield each
 
 

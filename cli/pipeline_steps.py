@@ -8,6 +8,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from regroup.cli.on_spark import on_spark
+from regroup.cli.telling import Telling
 from regroup.pipeline import bronze, gold
 from regroup.pipeline.report import write_report
 from regroup.pipeline.sources_of import events_in
@@ -19,7 +20,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def ingest(spark: SparkSession, args: argparse.Namespace) -> int:
-    taken = bronze.ingest(spark, args.stores, args.folder, on_error=args.on_error)
+    with Telling() as telling:
+        taken = bronze.ingest(spark, args.stores, args.folder, on_error=args.on_error, progress=telling)
     for each in taken.skipped:
         print(f"skipped: {each.why}", file=sys.stderr)
     stores = "1 store" if taken.stores == 1 else f"{taken.stores} stores"
@@ -28,7 +30,8 @@ def ingest(spark: SparkSession, args: argparse.Namespace) -> int:
 
 
 def tables(spark: SparkSession, args: argparse.Namespace) -> int:
-    gold.build(spark, args.folder, events_in(spark, args.folder))
+    with Telling() as telling:
+        gold.build(spark, args.folder, events_in(spark, args.folder), progress=telling)
     for name in gold.NAMES:
         print(f"{gold.table(spark, args.folder, name).count():>12,}  {name}")
     broken = gold.table(spark, args.folder, "violations").orderBy("store", "position").limit(10).collect()

@@ -9,10 +9,8 @@ import argparse
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 
-from rich.console import Console
-from rich.progress import Progress
-
 from regroup.cli.history_arguments import add_store
+from regroup.cli.telling import Telling
 from regroup.coordinator.verification import Fault, Verifier
 from regroup.server.verification import CLUSTER, TopicsVerifier
 from regroup.storage.records import Record, Snapshot
@@ -48,7 +46,7 @@ async def verify(args: argparse.Namespace) -> int:
 
 
 async def fold(store: EventStore) -> tuple[Verifier, list[Fault]]:
-    """The whole history from its first record; a bar on standard error shows how far it is."""
+    """The whole history from its first record; on standard error it is told how far it is."""
     snapshots = [snapshot async for snapshot in all_snapshots(store)]
     verifier, topics = Verifier(snapshots), TopicsVerifier(snapshots)
     if store.trimmed_through:
@@ -56,17 +54,15 @@ async def fold(store: EventStore) -> tuple[Verifier, list[Fault]]:
         verifier.begin_from(first)
         topics.begin_from(first)
     faults: list[Fault] = []
-    last = store.trimmed_through
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("folding", total=store.last_position - store.trimmed_through)
+    last, total = store.trimmed_through, store.last_position - store.trimmed_through
+    with Telling() as telling:
         async for record in store.read(after=store.trimmed_through):
             faults.extend(gap_before(record, last))
             faults.extend(verifier.faults_of(record))
             faults.extend(topics.faults_of(record))
             last = record.position
             if record.position % 1000 == 0:
-                progress.update(task, completed=record.position - store.trimmed_through)
+                telling("folding", record.position - store.trimmed_through, total)
     faults.extend(verifier.faults_at_the_end())
     faults.extend(topics.faults_at_the_end())
     return verifier, sorted(faults, key=lambda fault: fault.position)

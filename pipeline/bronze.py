@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from regroup.pipeline.columns import EVENTS
-from regroup.pipeline.progress import watched
+from regroup.pipeline.progress import Progress, watched
 from regroup.pipeline.rows import SCHEMA, StoreReader
 from regroup.pipeline.stores import OnError, Skipped, StoreSeen, check_place, files_of, look_at_all
 from regroup.pipeline.trimmed import snapshots_of
@@ -70,13 +70,20 @@ class StoreReplaced(StoreError):
     """Under a name that has been taken in there is another store now."""
 
 
-def ingest(spark: SparkSession, patterns: str, folder: Path, *, on_error: OnError = "fail") -> Taken:
+def ingest(
+    spark: SparkSession,
+    patterns: str,
+    folder: Path,
+    *,
+    on_error: OnError = "fail",
+    progress: Progress | None = None,
+) -> Taken:
     """Take in what the stores hold by now and bronze does not. Raises a StoreError where a store is bad."""
     folder = folder.resolve()
     with only_writer(folder, "bronze", "snapshots"):
         seen, skipped = sorted_out(patterns, folder, on_error)
         before = {store.path: through(already(folder, store.path), store) for store in seen}
-        copy(spark, [block for store in seen for block in blocks_of(store, before[store.path], folder)])
+        copy(spark, [block for store in seen for block in blocks_of(store, before[store.path], folder)], progress)
         for store in seen:
             keep_snapshots(store, folder)
             note(store, folder)
@@ -110,10 +117,10 @@ def events(spark: SparkSession, folder: Path, *, snapshots: bool = True) -> Data
     return found
 
 
-def copy(spark: SparkSession, blocks: Sequence[Block]) -> None:
+def copy(spark: SparkSession, blocks: Sequence[Block], progress: Progress | None) -> None:
     if blocks:
         tasks = spark.sparkContext.parallelize(blocks, len(blocks))
-        watched(spark, "taking in", lambda: tasks.foreach(write_block))
+        watched(spark, "taking in", lambda: tasks.foreach(write_block), progress)
 
 
 def blocks_of(store: StoreSeen, taken: int, folder: Path) -> Iterator[Block]:

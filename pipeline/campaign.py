@@ -7,7 +7,7 @@ A chunk is some runs in a row, simulated by one task. Its files are written unde
 last; so a campaign that was killed goes on with the chunks that have no runs yet.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import product
@@ -23,7 +23,7 @@ from regroup.lab.counts import Counts
 from regroup.lab.plan import Plan
 from regroup.lab.world import Outcome, play
 from regroup.pipeline.columns import EVENTS
-from regroup.pipeline.progress import watched
+from regroup.pipeline.progress import Progress, watched
 from regroup.pipeline.rows import SCHEMA
 from regroup.pipeline.scenarios import SCENARIOS, options_of
 from regroup.pipeline.whole_files import only_writer, whole_file
@@ -56,9 +56,18 @@ class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]
 
     @property
-    def runs(self) -> list["Run"]:
-        """Every cell with seed 0, every cell with seed 1, …: so that an unfinished campaign has seen all cells."""
-        return [Run(cell, seed) for seed in range(self.seeds) for cell in self.cells]
+    def size(self) -> int:
+        """Runs of all cells."""
+        return self.seeds * len(self.cells)
+
+    def runs(self, first: int = 0, last: int | None = None) -> Iterator["Run"]:
+        """Every cell with seed 0, every cell with seed 1, …: so that an unfinished campaign has seen all cells.
+
+        One after the other, from `first` to before `last` of them: there may be a million.
+        """
+        cells = self.cells
+        for number in range(first, self.size if last is None else last):
+            yield Run(cells[number % len(cells)], number // len(cells))
 
     def plan(self, run: "Run") -> Plan:
         """What the lab is to play."""
@@ -107,7 +116,14 @@ def read_campaign(path: Path) -> Campaign:
     return campaign
 
 
-def run_campaign(spark: SparkSession, campaign: Campaign, folder: Path, *, play_one: Play = play) -> int:
+def run_campaign(
+    spark: SparkSession,
+    campaign: Campaign,
+    folder: Path,
+    *,
+    play_one: Play = play,
+    progress: Progress | None = None,
+) -> int:
     """Simulate what has not been simulated yet; how many runs that were. Raises BadCampaign in another's folder."""
     folder = folder.resolve()
     with only_writer(folder, "events", "runs"):
@@ -115,7 +131,7 @@ def run_campaign(spark: SparkSession, campaign: Campaign, folder: Path, *, play_
         left = [chunk for chunk in chunks_of(campaign, folder) if not chunk.file("runs").exists()]
         if left:
             tasks = spark.sparkContext.parallelize(left, len(left))
-            watched(spark, "simulating", lambda: tasks.foreach(partial(simulate, play_one=play_one)))
+            watched(spark, "simulating", lambda: tasks.foreach(partial(simulate, play_one=play_one)), progress)
     return sum(chunk.last - chunk.first for chunk in left)
 
 
@@ -131,7 +147,7 @@ def claim(campaign: Campaign, folder: Path) -> None:
 
 def chunks_of(campaign: Campaign, folder: Path) -> list[Chunk]:
     """The last may be shorter; when seeds are added it is simulated as before and goes by another name."""
-    total = len(campaign.runs)
+    total = campaign.size
     done = sorted(int(each.stem.removeprefix("chunk-")) for each in (folder / "runs").glob("chunk-*.parquet"))
     starts = sorted({*range(0, total, RUNS_PER_CHUNK), *done})
     return [
@@ -144,7 +160,7 @@ def chunks_of(campaign: Campaign, folder: Path) -> list[Chunk]:
 def simulate(chunk: Chunk, play_one: Play = play) -> None:
     """Play a chunk's runs and write what came of them."""
     runs, events = [], []
-    for run in chunk.campaign.runs[chunk.first : chunk.last]:
+    for run in chunk.campaign.runs(chunk.first, chunk.last):
         outcome = play_one(chunk.campaign.plan(run))
         runs.append(row_of(run, outcome))
         events.append(table_of(run.name, outcome.records))
@@ -204,7 +220,8 @@ def runs(spark: SparkSession, folder: Path) -> DataFrame:
 
 def find(campaign: Campaign, name: str) -> Run:
     """The run of this name. Raises BadCampaign."""
-    for run in campaign.runs:
+    for run in campaign.runs():
         if run.name == name:
             return run
-    raise BadCampaign(f"this campaign has no run {name!r}; one of its runs is {campaign.runs[0].name!r}")
+    first = next(campaign.runs())
+    raise BadCampaign(f"this campaign has no run {name!r}; one of its runs is {first.name!r}")

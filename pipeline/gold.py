@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from regroup.pipeline import bronze
 from regroup.pipeline.folding import fold
-from regroup.pipeline.progress import watched
+from regroup.pipeline.progress import Progress, watched
 from regroup.pipeline.tables import TABLES
 from regroup.pipeline.violations import violations
 
@@ -21,13 +21,15 @@ AT_ONCE: Final = 4
 NAMES: Final = (*TABLES, "violations")
 
 
-def build(spark: SparkSession, folder: Path, events: DataFrame | None = None) -> None:
+def build(
+    spark: SparkSession, folder: Path, events: DataFrame | None = None, *, progress: Progress | None = None
+) -> None:
     """Write every table anew, from what has been taken in (or from these events)."""
     source = bronze.events(spark, folder) if events is None else events
     rows = folder / "_folded"
     try:
         folded = fold(source).write.mode("overwrite").partitionBy("table")
-        watched(spark, "folding", partial(folded.parquet, str(rows)))
+        watched(spark, "folding", partial(folded.parquet, str(rows)), progress)
         whole = spark.read.schema(fold(source).schema).parquet(str(rows))
         jobs: list[Callable[[], None]] = [
             partial(write, of_table(whole, name), folder / "tables" / name) for name in TABLES

@@ -1,29 +1,29 @@
-"""A bar on standard error that shows how many of a job's tasks are done."""
+"""How many of a Spark job's tasks are done, told while it runs."""
 
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeAlias, TypeVar
 from uuid import uuid4
 
 from pyspark import StatusTracker
 from pyspark.sql import SparkSession
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 Result = TypeVar("Result")
 
-LOOK_EVERY_S = 0.5
+Progress: TypeAlias = Callable[[str, int, int | None], None]
+"""Told what is being done, how many tasks are done, and of how many, as soon as that is known."""
+
+LOOK_EVERY_S: Final = 0.5
 
 
-def watched(spark: SparkSession, what: str, job: Callable[[], Result]) -> Result:
-    """Do the job; on a terminal a bar shows its progress meanwhile."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
+def watched(spark: SparkSession, what: str, job: Callable[[], Result], progress: Progress | None) -> Result:
+    """Do the job; a thread of its own tells its progress meanwhile."""
+    if progress is None:
         return job()
     context, name = spark.sparkContext, str(uuid4())
     context.setJobGroup(name, what)
     done = threading.Event()
-    watcher = threading.Thread(target=look, args=(context.statusTracker(), name, what, console, done), daemon=True)
+    watcher = threading.Thread(target=look, args=(context.statusTracker(), name, what, progress, done), daemon=True)
     watcher.start()
     try:
         return job()
@@ -32,13 +32,10 @@ def watched(spark: SparkSession, what: str, job: Callable[[], Result]) -> Result
         watcher.join()
 
 
-def look(tracker: StatusTracker, name: str, what: str, console: Console, done: threading.Event) -> None:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(what, total=None)
-        while not done.wait(LOOK_EVERY_S):
-            completed, total = tasks_of(tracker, name)
-            progress.update(task, completed=completed, total=total or None)
+def look(tracker: StatusTracker, name: str, what: str, progress: Progress, done: threading.Event) -> None:
+    while not done.wait(LOOK_EVERY_S):
+        completed, total = tasks_of(tracker, name)
+        progress(what, completed, total or None)
 
 
 def tasks_of(tracker: StatusTracker, name: str) -> tuple[int, int]:

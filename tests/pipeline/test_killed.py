@@ -109,7 +109,7 @@ def test_a_campaign_that_was_killed_goes_on_where_it_stopped(spark: SparkSession
     assert {path: path.stat().st_mtime_ns for path in first} == first
     asked = campaign.read_campaign(plan)
     assert sorted(row.seed for row in campaign.runs(spark, out).collect()) == list(range(24))
-    expected = [(run.name, len(play(asked.plan(run)).records)) for run in asked.runs]
+    expected = [(run.name, len(play(asked.plan(run)).records)) for run in asked.runs()]
     told = campaign.events(spark, out).groupBy("store").count().collect()
     assert sorted(tuple(row) for row in told) == sorted(expected)
     assert not list(out.rglob(".*.parquet.*"))

@@ -289,12 +289,12 @@ def test_a_campaign_goes_on_where_it_stopped_and_its_report_stands_alone(spark: 
     page = write_report(spark, out, plan="plan.yaml").read_text()
     assert page.count("<svg") >= 6
     assert "http" not in page
-    assert f"--only &#x27;{asked.runs[0].name.rpartition(',')[0]}" in page
+    assert f"--only &#x27;{next(asked.runs()).name.rpartition(',')[0]}" in page
 
 
 def test_a_broken_run_among_sound_ones_is_told_with_its_sentence(spark: SparkSession, tmp_path: Path) -> None:
     asked = campaign.Campaign("?", "crashes", campaign.RUNS_PER_CHUNK + 1, {"members": [2]}, {"partitions": 2})
-    sound = play(asked.plan(asked.runs[0]))
+    sound = play(asked.plan(next(asked.runs())))
     broken = Outcome(sound.plan, Verdict((Broken("It held once.", 7, 3, ""),)), sound.records, sound.ended_ms, True)
     for chunk in campaign.chunks_of(asked, tmp_path):
         campaign.simulate(chunk, lambda plan: broken if plan.seed == campaign.RUNS_PER_CHUNK else sound)
