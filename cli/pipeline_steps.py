@@ -55,7 +55,7 @@ def replay(spark: SparkSession, args: argparse.Namespace) -> int:
 
 
 def report(spark: SparkSession, args: argparse.Namespace) -> int:
-    print(write_report(spark, args.folder, plan=args.plan))
+    print(write_report(spark, args.folder))
     return 0
 
 

@@ -12,7 +12,6 @@ from regroup.cli.spark_arguments import add_spark, run_in
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", type=Path, help="where `regroup pipeline tables` has been")
-    parser.add_argument("--plan", metavar="PLAN", default="PLAN", help="the campaign's file, for the lines that replay")
     add_spark(parser)
 
 

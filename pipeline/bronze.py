@@ -180,6 +180,12 @@ def manifest(folder: Path, path: str) -> Path:
     return folder / "ingested" / f"{name_of(path)}.json"
 
 
+def paths_of(folder: Path) -> dict[str, str]:
+    """Where the stores lay when they were taken in, by their names here."""
+    notes = sorted((folder / "ingested").glob("*.json"))
+    return {note.stem: msgspec.json.decode(note.read_bytes(), type=Ingested).path for note in notes}
+
+
 def already(folder: Path, path: str) -> Ingested | None:
     try:
         return msgspec.json.decode(manifest(folder, path).read_bytes(), type=Ingested)

@@ -131,13 +131,19 @@ def run_campaign(
         left = [chunk for chunk in chunks_of(campaign, folder) if not chunk.file("runs").exists()]
         if left:
             tasks = spark.sparkContext.parallelize(left, len(left))
-            watched(spark, "simulating", lambda: tasks.foreach(partial(simulate, play_one=play_one)), progress)
+            what = f"simulating, {RUNS_PER_CHUNK} runs a task"
+            watched(spark, what, lambda: tasks.foreach(partial(simulate, play_one=play_one)), progress)
     return sum(chunk.last - chunk.first for chunk in left)
+
+
+def note_of(folder: Path) -> Path:
+    """Where a folder keeps its campaign: another form of the file that was given, and good for all that one is."""
+    return folder / "campaign.json"
 
 
 def claim(campaign: Campaign, folder: Path) -> None:
     """The folder is this campaign's from now on. More seeds may be added later; anything else is another campaign."""
-    note = folder / "campaign.json"
+    note = note_of(folder)
     if note.exists():
         there = msgspec.json.decode(note.read_bytes(), type=Campaign)
         if msgspec.structs.replace(there, seeds=campaign.seeds, question=campaign.question) != campaign:

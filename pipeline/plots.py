@@ -67,7 +67,7 @@ def boxes(rows: Mapping[str, Spread], unit: str, title: str) -> str:
             f'<rect x="{p25:.1f}" y="{middle - 7}" width="{max(1.0, p75 - p25):.1f}" height="14" class="box"/>'
         )
         drawn.append(f'<line x1="{p50:.1f}" x2="{p50:.1f}" y1="{middle - 9}" y2="{middle + 9}" class="median"/>')
-        drawn.append(text(min(p95 + 6, WIDTH - RIGHT), middle + 4, f"{spread.p50:,.1f}", tone="soft"))
+        drawn.append(text(p95 + 6, middle + 4, f"{spread.p50:,.1f}", tone="soft"))
     return svg(height, "".join(drawn), title)
 
 
@@ -98,12 +98,12 @@ def legend(colour: Mapping[str, str]) -> str:
 
 def fan(bands: Sequence[tuple[float, Spread]], unit: str, along: str, title: str) -> str:
     """Many runs over time: the outer band holds nine tenths of them, the inner one half, the line is the median."""
-    height, left = 180.0, 50.0
+    height, left, headroom = 180.0, 50.0, 26.0
     end = max((at for at, _ in bands), default=1.0) or 1.0
     top = max((spread.p95 for _, spread in bands), default=1.0) or 1.0
 
     def place(at: float, value: float) -> str:
-        return f"{left + at / end * (WIDTH - left - RIGHT):.1f},{height - value / top * (height - 14):.1f}"
+        return f"{left + at / end * (WIDTH - left - RIGHT):.1f},{height - value / top * (height - headroom):.1f}"
 
     def area(low: int, high: int) -> str:
         there = [place(at, spread[high]) for at, spread in bands]
@@ -112,10 +112,10 @@ def fan(bands: Sequence[tuple[float, Spread]], unit: str, along: str, title: str
     drawn = [
         f'<polygon points="{area(0, 4)}" class="outer"/><polygon points="{area(1, 3)}" class="inner"/>',
         f'<polyline points="{" ".join(place(at, spread.p50) for at, spread in bands)}" class="line"/>',
-        text(left - 6, 14, f"{top:g}", anchor="end", tone="soft")
+        text(left - 6, headroom + 4, f"{top:g}", anchor="end", tone="soft")
         + text(left - 6, height, "0", anchor="end", tone="soft"),
         text(left, height + 16, "0", tone="soft")
         + text(WIDTH - RIGHT, height + 16, f"{end:,.0f} {along}", anchor="end", tone="soft"),
-        text(left + 6, 12, unit, tone="soft"),
+        text(0, 12, unit, tone="soft"),
     ]
     return svg(height, "".join(drawn), title)

@@ -1,6 +1,7 @@
 """`regroup report`: the numbers of many runs as Parquet, and one page with plots of them."""
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any, Final
 import msgspec
 from pyspark.sql import Row, SparkSession
 
-from regroup.pipeline.campaign import Campaign
+from regroup.pipeline.bronze import paths_of
+from regroup.pipeline.campaign import Campaign, note_of
 from regroup.pipeline.numbers import Numbers
 from regroup.pipeline.plots import Spread, boxes, fan, stacks
 
@@ -17,7 +19,7 @@ STYLE: Final = Path(__file__).with_name("report.css")
 MOST_FANS: Final = 12
 
 
-def write_report(spark: SparkSession, folder: Path, *, plan: str = "PLAN") -> Path:
+def write_report(spark: SparkSession, folder: Path) -> Path:
     """Write DIR/report.html, and below DIR/report every number on it."""
     numbers = Numbers(spark, folder)
     rows: dict[str, list[Row]] = {}
@@ -26,7 +28,7 @@ def write_report(spark: SparkSession, folder: Path, *, plan: str = "PLAN") -> Pa
         kept = spark.read.parquet(str(folder / "report" / name)).collect()
         rows[name] = kept if name == "worst" else sorted(kept, key=in_natural_order)
     page = folder / "report.html"
-    page.write_text(html(folder, rows, plan, is_campaign=numbers.is_campaign), encoding="utf-8")
+    page.write_text(html(folder, rows, is_campaign=numbers.is_campaign), encoding="utf-8")
     return page
 
 
@@ -50,7 +52,7 @@ def label(cell: str) -> str:
     return ", ".join(said)
 
 
-def html(folder: Path, rows: dict[str, list[Row]], plan: str, *, is_campaign: bool) -> str:
+def html(folder: Path, rows: dict[str, list[Row]], *, is_campaign: bool) -> str:
     """The whole page. Nothing on it comes from elsewhere."""
     title = escape(question_of(folder))
     runs = sum(row["values"] for row in rows["without_an_owner"])
@@ -60,15 +62,15 @@ def html(folder: Path, rows: dict[str, list[Row]], plan: str, *, is_campaign: bo
         f'<p class="soft">{runs:,} runs. Boxes hold the middle half, whiskers nine tenths, the stroke is the median, '
         "whose value stands at the end. The numbers are beside this page, as Parquet.</p>"
     )
-    return begin + "".join(sections(rows, plan, is_campaign=is_campaign))
+    return begin + "".join([*sections(rows, is_campaign=is_campaign), the_worst(rows["worst"], folder, is_campaign)])
 
 
 def question_of(folder: Path) -> str:
-    note = folder / "campaign.json"
+    note = note_of(folder)
     return msgspec.json.decode(note.read_bytes(), type=Campaign).question if note.exists() else f"The runs in {folder}"
 
 
-def sections(rows: dict[str, list[Row]], plan: str, *, is_campaign: bool) -> Iterable[str]:
+def sections(rows: dict[str, list[Row]], *, is_campaign: bool) -> Iterable[str]:
     said_by = "as the lab saw it, dead processes included" if is_campaign else "as far as the coordinator knew; see Why"
     lost = boxes(spreads(rows["without_an_owner"]), "partition-seconds", "Time without an owner in each run")
     yield section("Time without an owner", f"Summed over the partitions of a run, {said_by}.", lost)
@@ -97,7 +99,6 @@ def sections(rows: dict[str, list[Row]], plan: str, *, is_campaign: bool) -> Ite
     }
     yield section("Partitions moved", "Of one rebalance, in the mean.", stacks(moves, "partitions", "Partitions moved"))
     yield section("A fan of runs", "Partitions without an owner while the runs go on.", fans(rows["fan"]))
-    yield section("The worst ten", "Each line plays its run again.", worst(rows["worst"], plan, is_campaign))
 
 
 def section(heading: str, words: str, inside: str) -> str:
@@ -130,16 +131,17 @@ def fans(rows: Sequence[Row]) -> str:
     return "".join(drawn) + (f'<p class="soft">… and {left} more in the Parquet.</p>' if left > 0 else "")
 
 
-def worst(rows: Sequence[Row], plan: str, is_campaign: bool) -> str:
-    begin = '<table><tr><th class="n">partition-seconds</th><th>again</th></tr>'
+def the_worst(rows: Sequence[Row], folder: Path, is_campaign: bool) -> str:
+    """With a line for each, to be typed as it stands."""
+    if is_campaign:
+        again = {row.store: ["campaign", note_of(folder), "--only", row.store, "--store", "run.db"] for row in rows}
+    else:
+        again = {name: ["events", path] for name, path in paths_of(folder).items()}
     lines = [
-        f'<tr><td class="n">{row.ownerless_s:,.1f}</td><td><code>'
-        + escape(
-            f"regroup campaign {plan} --only '{row.store}' --store run.db"
-            if is_campaign
-            else f"regroup events {row.store}"
-        )
-        + "</code></td></tr>"
+        f'<tr><td class="n">{row.ownerless_s:,.1f}</td>'
+        f"<td><code>{escape(shlex.join(['regroup', *map(str, again[row.store])]))}</code></td></tr>"
         for row in rows
     ]
-    return begin + "".join(lines) + "</table>"
+    table = f'<table><tr><th class="n">partition-seconds</th><th>again</th></tr>{"".join(lines)}</table>'
+    words = "Each line plays its run again." if is_campaign else "Each line shows what happened in its store."
+    return section("The worst ten", words, table)
