@@ -15,6 +15,7 @@ settings.register_profile("repeatable", settings.get_profile("hunting"), derando
 settings.load_profile("repeatable")
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Half as many processes again as there are cores: many a test waits, for a session's end or somebody's client."""
     cores = os.cpu_count() or 1
