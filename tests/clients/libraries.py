@@ -2,7 +2,7 @@
 
 import asyncio
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import aiokafka
@@ -138,15 +138,7 @@ class KafkaPythonConsumer:
                 tell("lost", named(lost))
 
         self._consumer = kafka.KafkaConsumer(
-            bootstrap_servers=wish.address,
-            group_id=wish.group,
-            group_instance_id=wish.instance_id,
-            session_timeout_ms=wish.session_timeout_ms,
-            heartbeat_interval_ms=wish.heartbeat_interval_ms,
-            partition_assignment_strategy=(self.ASSIGNORS[wish.assignor],),
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            metadata_max_age_ms=METADATA_AGE_MS,
+            **settings_in_python(wish, self.ASSIGNORS),
             reconnect_backoff_max_ms=500,
         )
         self._consumer.subscribe(wish.topics or (), pattern=wish.pattern or None, listener=Listener())
@@ -185,17 +177,7 @@ class AiokafkaConsumer:
         self._consumer = self._runner.run(self._begin(wish, Listener()))
 
     async def _begin(self, wish: Wish, listener: object) -> Any:
-        consumer = aiokafka.AIOKafkaConsumer(
-            bootstrap_servers=wish.address,
-            group_id=wish.group,
-            group_instance_id=wish.instance_id,
-            session_timeout_ms=wish.session_timeout_ms,
-            heartbeat_interval_ms=wish.heartbeat_interval_ms,
-            partition_assignment_strategy=(self.ASSIGNORS[wish.assignor],),
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            metadata_max_age_ms=METADATA_AGE_MS,
-        )
+        consumer = aiokafka.AIOKafkaConsumer(**settings_in_python(wish, self.ASSIGNORS))
         consumer.subscribe(wish.topics, pattern=wish.pattern or None, listener=listener)
         await consumer.start()
         return consumer
@@ -213,6 +195,21 @@ class AiokafkaConsumer:
     def close(self) -> None:
         self._runner.run(self._consumer.stop())
         self._runner.close()
+
+
+def settings_in_python(wish: Wish, assignors: Mapping[str, type]) -> dict[str, Any]:
+    """kafka-python and aiokafka, which began as one project, still agree on these words."""
+    return {
+        "bootstrap_servers": wish.address,
+        "group_id": wish.group,
+        "group_instance_id": wish.instance_id,
+        "session_timeout_ms": wish.session_timeout_ms,
+        "heartbeat_interval_ms": wish.heartbeat_interval_ms,
+        "partition_assignment_strategy": (assignors[wish.assignor],),
+        "auto_offset_reset": "earliest",
+        "enable_auto_commit": False,
+        "metadata_max_age_ms": METADATA_AGE_MS,
+    }
 
 
 def named(partitions: Iterable[Any]) -> list[tuple[str, int]]:

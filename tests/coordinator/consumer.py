@@ -88,12 +88,7 @@ class Consumer:
         """SyncGroup; a leader gives everybody `share of <member id>` unless told otherwise."""
         if shares is None and self.leads and not self.joined.skip_assignment:
             shares = {each.member_id: f"share of {each.member_id}".encode() for each in self.joined.members}
-        usual: dict[str, Any] = {
-            "group_id": GROUP,
-            "at_ms": self.stage.now_ms,
-            "generation_id": self.generation,
-            "member_id": self.id,
-            "group_instance_id": self.instance_id,
+        usual = self._as_member() | {
             "protocol_type": self.protocol_type,
             "protocol_name": self.joined.protocol_name if self.joined else None,
             "assignment": shares or {},
@@ -101,14 +96,7 @@ class Consumer:
         return self.stage.tell(c.SyncGroup(**usual | fields))
 
     def beats(self, **fields: Any) -> Request:
-        usual: dict[str, Any] = {
-            "group_id": GROUP,
-            "at_ms": self.stage.now_ms,
-            "generation_id": self.generation,
-            "member_id": self.id,
-            "group_instance_id": self.instance_id,
-        }
-        return self.stage.tell(c.Heartbeat(**usual | fields))
+        return self.stage.tell(c.Heartbeat(**self._as_member() | fields))
 
     def leaves(self, reason: str = "") -> Request:
         leaving = (c.Leaving(self.id, self.instance_id, reason),)
@@ -116,12 +104,19 @@ class Consumer:
 
     def commits(self, *offsets: tuple[str, int, int], **fields: Any) -> Request:
         """(topic, partition, offset); foo-0 at 100 if nothing is said."""
-        usual: dict[str, Any] = {
+        return self.stage.tell(
+            commit_command(self.stage.now_ms, offsets or (("foo", 0, 100),), self._as_member() | fields)
+        )
+
+    def _as_member(self) -> dict[str, Any]:
+        """What every request of a member begins with."""
+        return {
+            "group_id": GROUP,
+            "at_ms": self.stage.now_ms,
             "generation_id": self.generation,
             "member_id": self.id,
             "group_instance_id": self.instance_id,
         }
-        return self.stage.tell(commit_command(self.stage.now_ms, offsets or (("foo", 0, 100),), usual | fields))
 
 
 def syncs(consumers: list[Consumer]) -> None:
