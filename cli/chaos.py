@@ -66,7 +66,12 @@ def _of_zoo(add: Callable[..., object]) -> None:
     add("--seeds", metavar="N", type=_count, default=200, help="give a bug up after so many (default: 200)")
     add("--runs", metavar="N", type=_at_least_0, default=150, help="to make a scenario small (default: 150)")
     _jobs(add)
-    add("--save-in", metavar="FOLDER", type=Path, help="save the smallest scenarios there")
+    add(
+        "--save-in",
+        metavar="FOLDER",
+        type=Path,
+        help="save the smallest scenarios there, and leave out what was found before",
+    )
 
 
 def _jobs(add: Callable[..., object]) -> None:

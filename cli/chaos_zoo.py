@@ -1,7 +1,8 @@
 """Does the lab find anything? Plant one bug after the other, and hunt each.
 
 regroup chaos zoo
-regroup chaos zoo --bug two-leaders --seeds 50 --save-in found
+regroup chaos zoo --bug two-leaders --seeds 50
+regroup chaos zoo --save-in found                # the same again goes on where it was interrupted
 """
 
 import argparse
@@ -12,6 +13,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from regroup.cli.telling import Telling
 from regroup.lab.story_files import write_plan
 from regroup.lab.zoo.bugs import BUGS, bug_named
@@ -20,17 +23,31 @@ from regroup.lab.zoo.catching import Catch, catch, draw_small
 WIDEST: Final = max(map(len, BUGS))
 
 
+class Row(msgspec.Struct, frozen=True):
+    """What became of one bug. `seeds` were played; `sentence` is empty if none of them showed it."""
+
+    bug: str
+    limits: tuple[int, int]
+    """Seeds and shrinking runs at most: with others it is hunted again."""
+    seeds: int
+    size: str = ""
+    sentence: str = ""
+
+
 def run(args: argparse.Namespace) -> int:
     """0 if every bug is found, 1 if one is not."""
     bugs = [bug_named(name).name for name in args.bug or BUGS]
-    catches = []
-    for each in caught(bugs, args):
-        print(line_of(each), flush=True)
-        catches.append(each)
-    if args.save_in is not None:
-        save(catches, args.save_in)
-    missed = [each.bug for each in catches if each.finding is None]
-    print(f"{len(catches) - len(missed)} of {len(catches)} bugs were found.")
+    rows = [row for bug in bugs if (row := saved(bug, args.save_in)) and row.limits == (args.seeds, args.runs)]
+    for row in rows:
+        print(line_of(row), flush=True)
+    known = [row.bug for row in rows]
+    for each in caught([bug for bug in bugs if bug not in known], args):
+        rows.append(row_of(each, args))
+        print(line_of(rows[-1]), flush=True)
+        if args.save_in is not None:
+            save(each, rows[-1], args.save_in)
+    missed = [row for row in rows if not row.sentence]
+    print(f"{len(rows) - len(missed)} of {len(rows)} bugs were found.")
     return 1 if missed else 0
 
 
@@ -43,15 +60,28 @@ def caught(bugs: Sequence[str], args: argparse.Namespace) -> Iterator[Catch]:
             yield each
 
 
-def save(catches: Sequence[Catch], folder: Path) -> None:
+def row_of(each: Catch, args: argparse.Namespace) -> Row:
+    sentence = each.finding.sentence if each.finding else ""
+    return Row(each.bug, (args.seeds, args.runs), each.seeds, each.size, sentence)
+
+
+def save(each: Catch, row: Row, folder: Path) -> None:
+    """The row comes last and at once: whoever has it has all."""
     folder.mkdir(parents=True, exist_ok=True)
-    for each in catches:
-        if each.plan is not None:
-            (folder / f"{each.bug}.yaml").write_text(write_plan(each.plan), encoding="utf-8")
+    if each.plan is not None:
+        (folder / f"{each.bug}.yaml").write_text(write_plan(each.plan), encoding="utf-8")
+    unfinished = folder / f"{each.bug}.unfinished"
+    unfinished.write_bytes(msgspec.json.encode(row))
+    unfinished.replace(folder / f"{each.bug}.json")
 
 
-def line_of(catch: Catch) -> str:
-    if catch.finding is None:
-        return f"{catch.bug:<{WIDEST}}  not in {catch.seeds} seeds"
-    found = f"after {catch.seeds} seed{'' if catch.seeds == 1 else 's'}"
-    return f"{catch.bug:<{WIDEST}}  {found:<15}  {catch.size:<24}  {catch.finding.sentence}"
+def saved(bug: str, folder: Path | None) -> Row | None:
+    path = (folder or Path()) / f"{bug}.json"
+    return msgspec.json.decode(path.read_bytes(), type=Row) if folder and path.exists() else None
+
+
+def line_of(row: Row) -> str:
+    if not row.sentence:
+        return f"{row.bug:<{WIDEST}}  not in {row.seeds} seeds"
+    found = f"after {row.seeds} seed{'' if row.seeds == 1 else 's'}"
+    return f"{row.bug:<{WIDEST}}  {found:<15}  {row.size:<24}  {row.sentence}"

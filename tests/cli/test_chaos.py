@@ -1,5 +1,7 @@
 """`regroup chaos`: runs, hunts, lists and the zoo."""
 
+from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -184,13 +186,36 @@ def test_the_zoo_tells_after_how_many_seeds_a_bug_is_found_and_ends_with_1_if_on
     monkeypatch.setattr("regroup.cli.chaos_zoo.caught", lambda bugs, args: [found, Catch("session-never-ends", 200)])
     code, out, _ = said_by(capsys, "zoo", "--save-in", tmp_path)
     assert code == 1
-    lines = [" ".join(line.split()) for line in out.splitlines()]
-    assert lines == [
+    assert lines_of(out) == [
         "two-leaders after 17 seeds 2 members, 3 happenings There is one leader.",
         "session-never-ends not in 200 seeds",
         "1 of 2 bugs were found.",
     ]
     assert (tmp_path / "two-leaders.yaml").exists()
+
+
+def test_a_zoo_that_was_interrupted_goes_on_where_it_was_unless_more_is_asked_of_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hunts = []
+
+    def caught(bugs: list[str], args: Namespace) -> Iterator[Catch]:
+        hunts.append(bugs)
+        yield Catch(bugs[0], args.seeds)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("regroup.cli.chaos_zoo.caught", caught)
+    words = ("zoo", "--bug", "two-leaders", "--bug", "zombie-may-commit", "--save-in", tmp_path)
+    for more in ((), (), ("--seeds", 300)):
+        said_by(capsys, *words, *more)
+    assert hunts == [["two-leaders", "zombie-may-commit"], ["zombie-may-commit"], ["two-leaders", "zombie-may-commit"]]
+    monkeypatch.setattr("regroup.cli.chaos_zoo.caught", lambda bugs, args: [])
+    _, out, _ = said_by(capsys, "zoo", "--bug", "two-leaders", "--save-in", tmp_path, "--seeds", 300)
+    assert lines_of(out) == ["two-leaders not in 300 seeds", "0 of 1 bugs were found."]
+
+
+def lines_of(out: str) -> list[str]:
+    return [" ".join(line.split()) for line in out.splitlines()]
 
 
 @pytest.mark.parametrize(
