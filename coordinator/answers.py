@@ -44,7 +44,7 @@ def joined(
 ) -> JoinGroupResponse:
     """The present generation as one member is told of it; only the leader learns who else is there.
 
-    `leader` is named in place of the true one where a client must not take itself for it (facts: static.replace).
+    `leader` is named in place of the true one where a client must not take itself for it (KIP-345, KIP-814).
     """
     told = group.leader if leader is None else leader
     return JoinGroupResponse(
@@ -146,7 +146,7 @@ def deleted(group_id: str, code: ErrorCode) -> DeletableGroupResult:
 
 
 def described(group: Group) -> DescribedGroup:
-    """Outside Stable neither the protocol nor any subscription is shown; shares are shown always (facts: describe)."""
+    """Outside Stable neither the protocol nor any subscription is shown; shares are shown always (`describe.*`)."""
     stable = group.state is State.STABLE
     return DescribedGroup(
         group_id=group.name,

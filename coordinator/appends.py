@@ -1,4 +1,4 @@
-"""Kafka's own log may be slow, or lose what was written: `__consumer_offsets` as a source of trouble (facts 6a).
+"""Kafka's own log may be slow, or lose what was written: `__consumer_offsets` as a source of trouble.
 
 Usually it commits at once, and nothing of this is seen. While a record waits to be committed, answers that rest on
 it wait too. Which writes can be held back: a new group, the leader's assignment, the replacement of a static member

@@ -1,4 +1,4 @@
-"""The checks that every request of a member goes through, in Kafka's order (facts 3d)."""
+"""The checks that every request of a member goes through, in the order of Kafka's `ClassicGroup.validateMember`."""
 
 from regroup.coordinator.group import Group, MemberId
 from regroup.protocol.errors import ErrorCode

@@ -110,7 +110,7 @@ def group_stored(group: Group, event: e.GroupStored) -> Group:
 
 
 def as_stored(group: Group) -> StoredGroup:
-    """The record that Kafka writes of the group: of each member only the chosen protocol (facts 5)."""
+    """The record that Kafka writes of the group: of each member only the chosen protocol (`GroupMetadataValue`)."""
     return StoredGroup(
         protocol_type=group.protocol_type,
         generation=group.generation,

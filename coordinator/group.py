@@ -16,7 +16,7 @@ MemberId: TypeAlias = str
 InstanceId: TypeAlias = str
 
 NEWCOMER_TIMEOUT_MS = 300_000
-"""A member that has never completed a join phase is timed by this, not by its session timeout (facts 1c)."""
+"""A member that has never completed a join phase is timed by this, not by its session timeout."""
 
 
 class State(StrEnum):
@@ -133,7 +133,7 @@ PendingOffsets: TypeAlias = dict[str, dict[int, PendingOffset]]
 class StoredGroup(msgspec.Struct, frozen=True, omit_defaults=True):
     """What Kafka's own log would hold of the group: the last GroupMetadata record.
 
-    A coordinator that takes over knows this and the offsets, and nothing else (facts 5 and 6c).
+    A coordinator that takes over knows this and the offsets, and nothing else.
     """
 
     protocol_type: str = ""

@@ -1,4 +1,4 @@
-"""JoinGroup: how a consumer gets into the next generation. The checks stand in Kafka's order (facts 3d)."""
+"""JoinGroup: how a consumer gets into the next generation. The checks stand in the order of `classicGroupJoin`."""
 
 from msgspec import structs
 
@@ -84,7 +84,7 @@ def drop_for_want_of_room(now: Unfolding, member_id: MemberId, limit: int) -> No
 
 
 def fits_in(group: Group, command: JoinGroup) -> bool:
-    """One of its protocols must be supported by all present members, its own old entry included (facts 3f)."""
+    """One of its protocols must be supported by all present members, its own old entry included."""
     if group.state is State.EMPTY:
         return bool(command.protocol_type and command.protocols)
     # Most members ask for the very same; only the others need a closer look.

@@ -1,4 +1,4 @@
-"""The legal moves of a group, as a table (facts 3a). The guide's picture is drawn from it, and a test walks it."""
+"""The legal moves of a group, as a table (`ClassicGroupState`). docs/architecture.md draws it, tests walk it."""
 
 from typing import Final
 

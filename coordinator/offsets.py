@@ -55,7 +55,10 @@ def write(now: Unfolding, offsets: Offsets, member: MemberId, commit_deadline_ms
 
 
 def refuse_commit(group: Group, command: CommitOffsets) -> ErrorCode | None:
-    """In Kafka's order (facts 3d): the outgoing generation may commit until the join phase ends, and then must wait."""
+    """In the order of Kafka's `validateOffsetCommit`.
+
+    The outgoing generation may commit until the join phase ends, and then must wait.
+    """
     if not group.exists:
         if command.generation_id < 0:
             return None

@@ -1,4 +1,7 @@
-"""How a rebalance begins and ends: what joining, leaving and falling silent have in common (facts 3b)."""
+"""How a rebalance begins and ends: what joining, leaving and falling silent have in common.
+
+Kafka: `prepareRebalance`, `completeClassicGroupJoin` and what calls them in `GroupMetadataManager`.
+"""
 
 from regroup.coordinator import answers
 from regroup.coordinator.decision import Unfolding
@@ -128,7 +131,7 @@ def start_generation(now: Unfolding, leader: MemberId) -> None:
 
 def remove(now: Unfolding, name: MemberId, event: MemberLeft | MemberExpelled) -> None:
     """Take a member out. A parked JoinGroup is answered, a parked SyncGroup never is (so Kafka does), and the office
-    of a leader passes on at once (facts: leader.leaves)."""
+    of a leader passes on at once (behaviour `leader.leaves`)."""
     member = now.group.members[name]
     now.happens(event)
     answer_the_removed(now, member)

@@ -1,4 +1,7 @@
-"""What happens when nothing happens: deadlines that pass (facts 3e)."""
+"""What happens when nothing happens: deadlines that pass.
+
+Kafka: `expireClassicGroupMemberHeartbeat`, `expirePendingSync` and the timers of `GroupMetadataManager`.
+"""
 
 from collections.abc import Callable
 from typing import Final

@@ -29,7 +29,7 @@ def sync_group(settings: Settings, group: Group, command: SyncGroup) -> Decision
 
 
 def refuse(group: Group, command: SyncGroup) -> ErrorCode | None:
-    """In Kafka's order (facts 3d). A protocol that either side leaves open matches anything."""
+    """In the order of Kafka's `classicGroupSync`. A protocol that either side leaves open matches anything."""
     if not command.group_id:
         return ErrorCode.INVALID_GROUP_ID
     refused = refuse_generation(group, command.member_id, command.group_instance_id, command.generation_id)

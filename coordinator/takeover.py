@@ -1,4 +1,7 @@
-"""A coordinator takes a group over: what comes back, and what is lost (facts 5 and 6c)."""
+"""A coordinator takes a group over: what comes back from the log, and what is lost.
+
+As when a Kafka broker becomes leader of a partition of `__consumer_offsets` and replays it.
+"""
 
 from collections.abc import Iterator
 

@@ -12,7 +12,7 @@ CONSUMER = "consumer"
 
 
 def chosen_protocol(members: Collection[Member]) -> str:
-    """Each member votes for the first of its protocols that all support; most votes win (facts 3f).
+    """Each member votes for the first of its protocols that all support; most votes win (`selectProtocol`).
 
     A tie goes to the candidate that Java's hash map of the votes shows first, so that ours is Kafka's own choice.
     """

@@ -17,7 +17,7 @@ SLACK_MS = 1_000
 
 
 class Patience:
-    """`heard` is kept as Kafka's session timers are: accepted heartbeats and commits start them again (facts 3c)."""
+    """`heard` is kept as Kafka's session timers are: accepted heartbeats and commits start them again."""
 
     def __init__(self) -> None:
         self.heard: dict[MemberId, int] = {}

@@ -144,7 +144,8 @@ class GroupOffsetApis:
         return replace(group, topics=topics)
 
     def delete_offsets(self, exchange: Exchange) -> None:
-        """A code at the top, of the group, stands in place of all others (facts: offset-delete.unknown-partition)."""
+        """A code at the top, of the group, stands in place of all others (behaviour
+        `offset-delete.unknown-partition`)."""
         request = cast("OffsetDeleteRequest", exchange.request)
         existing = {
             topic.name: tuple(

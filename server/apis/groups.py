@@ -164,7 +164,7 @@ class GroupApis:
         submit_all(self._coordinator, commands, len(request.groups), finish, exchange.cause)
 
     def list_groups(self, exchange: Exchange) -> None:
-        """Filters take names in any case; one that means nothing selects nothing (facts: list.state-filter)."""
+        """Filters take names in any case; one that means nothing selects nothing (behaviour `list.state-filter`)."""
         request = cast("ListGroupsRequest", exchange.request)
         if refusal := self._coordinator.refusal:
             exchange.reply(ListGroupsResponse(error_code=refusal))

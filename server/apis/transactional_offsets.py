@@ -88,7 +88,8 @@ def places(offsets: Iterable[c.OffsetToCommit]) -> list[tuple[str, int]]:
 
 
 def for_version(code: ErrorCode, version: int) -> ErrorCode:
-    """Older producers know no group that is being loaded (facts: txn-offset.loading-mapped-for-old-clients)."""
+    """Older producers know no group that is being loaded (behaviour
+    `txn-offset.loading-mapped-for-old-clients`)."""
     is_new = code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < _KNOWS_LOADING_SINCE
     return ErrorCode.COORDINATOR_NOT_AVAILABLE if is_new else code
 

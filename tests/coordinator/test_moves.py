@@ -1,6 +1,8 @@
 """The table of legal moves: nothing else happens, and everything in it does."""
 
+import re
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from regroup.coordinator.group import Group, State
 from regroup.coordinator.moves import MOVES, IllegalMove, check_move
 from regroup.tests.coordinator.anything import Player, moves_by_chance
 
+ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
 LEGAL = {(before, after) for before, afters in MOVES.items() for after in afters}
 UNLOADING = (State.STABLE, State.DEAD)
 """Kafka drops groups in any state when it unloads them. Here that is no event: the next coordinator begins a reign."""
@@ -34,6 +37,12 @@ def moves_seen(seed: int) -> set[tuple[State, State]]:
     for move in moves_by_chance(seed, 400):
         player.play(move)
     return seen
+
+
+def test_the_picture_in_the_architecture_is_the_table() -> None:
+    picture = ARCHITECTURE.read_text(encoding="utf-8").split("```mermaid\n")[1].split("```")[0]
+    drawn = re.findall(r"^ +(\w+) --> (\w+): \S.*$", picture, re.MULTILINE)
+    assert sorted(drawn) == sorted((before.value, after.value) for before, after in LEGAL)
 
 
 def test_every_legal_move_happens_and_no_other() -> None:
