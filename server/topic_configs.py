@@ -3,18 +3,19 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from regroup.coordinator.settings import MAX_INT, InvalidSetting, UnknownSetting
-from regroup.server.settings import (
-    BrokerSettings,
-    ShownSetting,
+from regroup.coordinator.settings import (
+    MAX_INT,
+    MAX_LONG,
+    InvalidSetting,
+    UnknownSetting,
+    check_limits,
     parse_truth,
     parse_whole_number,
-    setting_text,
     unknown_setting,
 )
+from regroup.server.settings import BOOL, INT, LONG, BrokerSettings, ShownSetting, setting_text
 
-MAX_LONG = 2**63 - 1
-BOOL, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
+STRING, DOUBLE, LIST = 2, 6, 7
 
 
 class TopicConfig(NamedTuple):
@@ -61,9 +62,9 @@ def check_topic_config(name: str, text: str) -> None:
     """Raises UnknownSetting or InvalidSetting, naming the setting."""
     row = TOPIC_CONFIGS.get(name)
     if row is None:
-        raise UnknownSetting(unknown_setting(name, list(TOPIC_CONFIGS)))
+        raise UnknownSetting(unknown_setting(name, TOPIC_CONFIGS))
     if row.kind in (INT, LONG):
-        parse_whole_number(name, text, row.least, MAX_INT if row.kind == INT else MAX_LONG)
+        check_limits(name, parse_whole_number(name, text), row.least, MAX_INT if row.kind == INT else MAX_LONG)
     elif row.kind == BOOL:
         parse_truth(name, text)
     elif row.kind == DOUBLE:

@@ -79,7 +79,7 @@ def test_the_smallest_plan_is_a_story_too() -> None:
         ),
         ("ben joins", "ben jons", "line 10", "did you mean for example 'anna joins'?"),
         ("slow-join:5s", "slow-jon:5s", "line 8", "known are crash, pause"),
-        ("delay.ms", "delay", "line 3", "Did you mean group.initial.rebalance.delay.ms?"),
+        ("delay.ms", "delay", "line 3", "did you mean group.initial.rebalance.delay.ms?"),
         ("delay.ms: 0", "delay.ms: soon", "line 3", "whole number"),
         ("{orders: 4}", "{orders: four}", "line 2", "names with whole numbers"),
         ("{orders: 4}", "{orders: 0}", "line 2", "orders: 4"),

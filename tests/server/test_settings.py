@@ -3,7 +3,7 @@
 import pytest
 
 from regroup.coordinator.settings import InvalidSetting, UnknownSetting
-from regroup.server.settings import BrokerSettings
+from regroup.server.settings import BOOL, INT, LONG, BrokerSettings
 from regroup.server.topic_configs import TOPIC_CONFIGS, check_topic_config
 
 
@@ -15,7 +15,7 @@ def test_settings_are_read_from_text() -> None:
 
 def test_every_setting_has_its_kafka_name_and_can_be_said_again() -> None:
     shown = {each.name: each.text for each in BrokerSettings().shown()}
-    assert list(shown) == BrokerSettings.names()
+    assert tuple(shown) == BrokerSettings.names()
     assert BrokerSettings.from_texts(shown) == BrokerSettings()
 
 
@@ -27,15 +27,25 @@ def test_an_unknown_name_is_answered_with_the_nearest_one() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("num.partitions", "0", "between 1 and"),
-        ("num.partitions", "many", "whole number"),
-        ("delete.topic.enable", "yes", "true or false"),
-        ("log.retention.bytes", "-2", "between -1 and"),
+        ("num.partitions", "0", "at least 1, not 0"),
+        ("num.partitions", "10001", "at most 10000, not 10001"),
+        ("num.partitions", "many", "whole number, not 'many'"),
+        ("delete.topic.enable", "yes", "true or false, not 'yes'"),
+        ("log.retention.bytes", "-2", "at least -1, not -2"),
+        ("fetch.max.bytes", "1023", "at least 1024, not 1023"),
+        ("default.replication.factor", "32768", "at most 32767, not 32768"),
+        ("message.max.bytes", "2147483648", "at most 2147483647, not 2147483648"),
+        ("connections.max.idle.ms", "9223372036854775808", "at most 9223372036854775807"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_by_name(name: str, text: str, says: str) -> None:
     with pytest.raises(InvalidSetting, match=f"{name}.*{says}"):
         BrokerSettings.from_texts({name: text})
+
+
+def test_a_setting_knows_the_type_that_kafka_gives_it() -> None:
+    kinds = {each.name: each.kind for each in BrokerSettings().shown()}
+    assert (kinds["delete.topic.enable"], kinds["num.partitions"], kinds["log.retention.bytes"]) == (BOOL, INT, LONG)
 
 
 @pytest.mark.parametrize("name", TOPIC_CONFIGS)
@@ -45,7 +55,14 @@ def test_the_default_of_every_topic_setting_is_allowed(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("cleanup.policy", "shred"), ("max.message.bytes", "-1"), ("preallocate", "maybe"), ("retention.ms", "")],
+    [
+        ("cleanup.policy", "shred"),
+        ("max.message.bytes", "-1"),
+        ("max.message.bytes", "2147483648"),
+        ("preallocate", "maybe"),
+        ("retention.ms", ""),
+        ("retention.ms", "9223372036854775808"),
+    ],
 )
 def test_a_topic_setting_that_cannot_be_is_refused(name: str, text: str) -> None:
     with pytest.raises(InvalidSetting, match=name):
