@@ -8,7 +8,7 @@ coordinator itself is killed, and comes back from the history that it wrote to S
 
 import argparse
 import asyncio
-import shutil
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
@@ -16,10 +16,12 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from rich.console import Console
 from rich.text import Text
 
+from regroup.cli.consoles import Plain
+from regroup.cli.demo_folder import make_room
 from regroup.cli.demo_names import COLOURS, GROUP, MEMBERS, SESSION_TIMEOUT_MS, TOPIC
+from regroup.cli.output import complain, own_name
 from regroup.coordinator.events import AssignmentCommitted, CoordinatorLoaded, Event, MemberExpelled, OffsetsCommitted
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
@@ -37,19 +39,30 @@ SETTINGS = ("group.initial.rebalance.delay.ms=300", "group.min.session.timeout.m
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--directory", metavar="DIR", type=Path, default=Path("demo"), help="where the history goes (default: demo)"
+        "--directory",
+        metavar="DIR",
+        type=Path,
+        default=Path("demo"),
+        help="where the history goes; that of an earlier demonstration is replaced (default: demo)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     if find_spec("confluent_kafka") is None:
-        print("regroup demo needs a real Kafka client: pip install confluent-kafka", file=sys.stderr)
+        complain("demo", "a real Kafka client is needed: pip install confluent-kafka")
         return 2
     try:
-        return asyncio.run(Demonstration(args.directory, Console(highlight=False, soft_wrap=True)).play())
+        return asyncio.run(Demonstration(args.directory, Plain()).play())
+    except DidNotStart as error:
+        complain("demo", str(error))
+        return 2
     except TimeoutError as error:
-        print(f"regroup demo: waited {PATIENCE_S:.0f} s in vain until {error}", file=sys.stderr)
+        complain("demo", f"waited {PATIENCE_S:.0f} s in vain until {error}")
         return 1
+
+
+class DidNotStart(Exception):
+    """The coordinator ended before it listened."""
 
 
 class Watch:
@@ -89,7 +102,7 @@ class Watch:
 class Demonstration:
     """The play: its actors are processes, and each scene waits for what it tells of."""
 
-    def __init__(self, directory: Path, console: Console) -> None:
+    def __init__(self, directory: Path, console: Plain) -> None:
         self._store = directory / "groups.db"
         self._console = console
         self._actors: dict[str, asyncio.subprocess.Process] = {}
@@ -107,8 +120,7 @@ class Demonstration:
         return 0
 
     async def _raise_the_curtain(self) -> None:
-        shutil.rmtree(self._store.parent, ignore_errors=True)
-        self._store.parent.mkdir(parents=True)
+        await make_room(self._store)
         await self._start_coordinator()
         self._tell(f"A coordinator listens on {self._address}. Topic {TOPIC} has {PARTITIONS} partitions.", "bold")
         await self._enter("producer", "produce", self._address)
@@ -157,7 +169,7 @@ class Demonstration:
     def _say_goodbye(self) -> None:
         self._tell(f"All of it is in {self._store}. What to type next:", "bold")
         for words in ("events", "replay", "verify"):
-            self._console.print(f"    regroup {words} {self._store}", style="cyan")
+            self._console.print(f"    {own_name()} {words} {shlex.quote(str(self._store))}", style="cyan")
 
     def _tell(self, text: str, style: str) -> None:
         self._console.print(text, style=style)
@@ -178,11 +190,7 @@ class Demonstration:
         for setting in SETTINGS:
             arguments += ["--set", setting]
         process = await self._enter_module("coordinator", "regroup.cli", *arguments, stdout=asyncio.subprocess.PIPE)
-        assert process.stdout is not None
-        line = (await process.stdout.readline()).decode()
-        if not line.startswith("listening on "):
-            raise TimeoutError("the coordinator listens")
-        self._address = line.split()[-1]
+        self._address = (await first_line(process)).split()[-1]
 
     async def _enter(self, name: str, *arguments: str) -> None:
         await self._enter_module(name, "regroup.cli.demo_client", *arguments, stderr=asyncio.subprocess.DEVNULL)
@@ -203,10 +211,23 @@ class Demonstration:
 
     async def _everybody_leaves(self) -> None:
         for process in self._actors.values():
-            with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError):  # it has ended by itself
                 process.terminate()
         for process in self._actors.values():
             await process.wait()
+
+
+async def first_line(process: asyncio.subprocess.Process) -> str:
+    """What the coordinator says once it listens. DidNotStart if it ends instead, TimeoutError if it says nothing."""
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            line = (await process.stdout.readline()).decode()
+    except TimeoutError:
+        raise TimeoutError("the coordinator listens") from None
+    if not line:
+        raise DidNotStart(f"the coordinator did not start, but ended with {await process.wait()}; it said why above")
+    return line
 
 
 def names(group: Group) -> set[str]:

@@ -1,7 +1,6 @@
 """The command `regroup`: a tour of what it can do, and the way to each of its commands."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Final, NoReturn
 
+from regroup.cli.output import CANNOT_BE_DONE, complain, escape_what_cannot_be_encoded, told_to_the_end
 from regroup.coordinator.settings import InvalidSetting, UnknownSetting
 from regroup.storage.errors import StoreError
 
@@ -82,7 +82,12 @@ def parser(argv: Sequence[str]) -> Parser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what was typed; the exit code is returned: 1 if something was found wrong, 2 if it cannot be done."""
-    argv = sys.argv[1:] if argv is None else argv
+    typed = sys.argv[1:] if argv is None else argv
+    escape_what_cannot_be_encoded()
+    return told_to_the_end(next(iter(typed), "--help"), lambda: parsed_and_run(typed))
+
+
+def parsed_and_run(argv: Sequence[str]) -> int:
     whole = parser(argv)
     args = whole.parse_args(argv)
     if args.command is None:
@@ -96,11 +101,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         return int(import_module(COMMANDS[args.command].module).run(args))
     except (StoreError, UnknownSetting, InvalidSetting) as error:
-        print(f"regroup {args.command}: {error}", file=sys.stderr)
-    except BrokenPipeError:
-        # Whoever read our output has gone; say nothing more, not even at the interpreter's end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        complain(args.command, str(error))
     except KeyboardInterrupt:
         return 130
-    return 2
+    return CANNOT_BE_DONE

@@ -1,0 +1,109 @@
+"""`regroup demo`, played to its last line; and a folder in which somebody else's files lie."""
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from regroup.cli import demo
+from regroup.cli.demo_folder import make_room
+from regroup.cli.main import main
+from regroup.storage.files import WriterLock
+from regroup.storage.records import NewRecord
+from regroup.storage.sqlite import open_store
+from regroup.tests.clients.emulator import REGROUP, SECONDS
+
+
+def write_store(path: Path, *groups: str) -> None:
+    async def write() -> None:
+        async with await open_store(path) as store:
+            await store.append([NewRecord(group, 1, 1, 0, "group-deleted", 1, b"{}", None) for group in groups])
+
+    asyncio.run(write())
+
+
+def test_it_is_played_to_its_last_line_and_says_what_can_be_typed_next(tmp_path: Path) -> None:
+    """Called as `make demo` calls it: by a path, from a shell that finds no `regroup`."""
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    (bin_folder / "regroup").symlink_to(REGROUP)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("years of work")
+    done = subprocess.run(
+        ["bin/regroup", "demo", "--directory", "out"],
+        cwd=tmp_path, env=os.environ | {"PATH": os.defpath}, capture_output=True, text=True, timeout=90, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert "Generation 4, anna, carla: the group is intact." in lines
+    assert lines[-4] == "All of it is in out/groups.db. What to type next:"
+    assert lines[-3:] == [f"    bin/regroup {word} out/groups.db" for word in ("events", "replay", "verify")]
+    for line in lines[-3:]:
+        subprocess.run(line.split(), cwd=tmp_path, capture_output=True, timeout=SECONDS, check=True)
+    assert (tmp_path / "out" / "thesis.txt").read_text() == "years of work"
+
+
+def a_text(path: Path) -> str:
+    path.write_text("Dear diary")
+    path.with_name("groups.db-wal").write_text("more of it")
+    return "was not written by regroup"
+
+
+def another_program_s_database(path: Path) -> str:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE events (position INTEGER)")
+    return "was not written by regroup"
+
+
+def a_history_of_other_groups(path: Path) -> str:
+    write_store(path, "shop", "payments")
+    return "holds other groups than that of the demonstration (payments)"
+
+
+@pytest.mark.parametrize("foreign", [a_text, another_program_s_database, a_history_of_other_groups])
+def test_what_no_demonstration_has_written_is_refused_and_left_as_it_is(
+    foreign: Callable[[Path], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = foreign(tmp_path / "groups.db")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert main(["demo", "--directory", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert expected in said
+    assert "Name another folder with --directory." in said
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_an_earlier_demonstration_is_replaced_and_nothing_else(tmp_path: Path) -> None:
+    write_store(tmp_path / "groups.db", "shop")
+    (tmp_path / "groups.db.bak").write_text("a copy of mine")
+    asyncio.run(make_room(tmp_path / "groups.db"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["groups.db.bak", "groups.db.lock"]
+
+
+def test_a_demonstration_that_runs_is_not_disturbed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_store(tmp_path / "groups.db", "shop")
+    lock = WriterLock(tmp_path / "groups.db")
+    assert main(["demo", "--directory", str(tmp_path)]) == 2
+    lock.release()
+    assert "is being written by another process" in capsys.readouterr().err
+    assert (tmp_path / "groups.db").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "taken").write_text("a file")
+    assert main(["demo", "--directory", str(tmp_path / "taken" / "demo")]) == 2
+    assert f"The folder {tmp_path / 'taken' / 'demo'} cannot be made: Not a directory." in capsys.readouterr().err
+
+
+def test_a_coordinator_that_does_not_start_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "SERVE", ("serve", "--topic", "orders:none"))
+    assert main(["demo", "--directory", str(tmp_path)]) == 2
+    *_, why = capfd.readouterr().err.splitlines()
+    assert why == "regroup demo: the coordinator did not start, but ended with 2; it said why above"
