@@ -18,6 +18,7 @@ from regroup.storage.memory import MemoryStore
 from regroup.storage.store import EventStore
 from regroup.tests.server.client import NOW_MS, Client, until
 from regroup.tests.server.company import Company, gathered
+from regroup.tests.server.door import Door, opened
 
 
 class Served:
@@ -118,4 +119,10 @@ def a_batch() -> Callable[..., bytes]:
 @pytest.fixture
 async def company() -> AsyncIterator[Company]:
     async with gathered(MemoryStore()) as ready:
+        yield ready
+
+
+@pytest.fixture
+async def door() -> AsyncIterator[Door]:
+    async with opened(MemoryStore()) as ready:
         yield ready

@@ -1,191 +1,23 @@
-"""What the broker decides about group requests before, or after, the coordinator: versions, topics, lists."""
+"""What the broker decides about group requests before, or after, the coordinator: versions and lists."""
 
 import asyncio
-import itertools
-from collections.abc import AsyncIterator
-from typing import Any
-from uuid import UUID
 
 import pytest
 
-from regroup.coordinator.settings import Settings
 from regroup.protocol.errors import ErrorCode
-from regroup.protocol.fields import NO_UUID
 from regroup.protocol.messages.cluster import FindCoordinatorRequest
-from regroup.protocol.messages.describe import (
-    DeleteGroupsRequest,
-    DescribeGroupsRequest,
-    ListedGroup,
-    ListGroupsRequest,
-)
+from regroup.protocol.messages.describe import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 from regroup.protocol.messages.group import (
     HeartbeatRequest,
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
     LeaveGroupRequest,
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
-from regroup.protocol.messages.offsets import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-)
-from regroup.server.clock import Clock
-from regroup.server.emulator import Emulator
+from regroup.storage.errors import StoreFailed
 from regroup.storage.memory import MemoryStore
 from regroup.tests.coordinator.story import behaviour
-from regroup.tests.server.client import Client
-
-OFFSET_COMMIT_VERSIONS = range(1, 11)
-
-
-class Door:
-    """A running emulator with topic `orders` of three partitions, and one client."""
-
-    def __init__(self, emulator: Emulator, client: Client) -> None:
-        self.emulator, self.client = emulator, client
-
-    async def call(self, request: Any, version: int | None = None) -> Any:
-        return await self.client.call(request, version)
-
-    async def commit(self, group: str, version: int = 9, **partitions: list[int]) -> Any:
-        return await self.call(commit_request(group, self, version, partitions), version)
-
-    async def has_a_member(self, group: str) -> str:
-        """Somebody joins and syncs; the group is Stable at generation 1."""
-        answer = await self.call(join_request(group), 3)
-        share = [SyncGroupRequestAssignment(member_id=answer.member_id, assignment=b"mine")]
-        await self.call(
-            SyncGroupRequest(group_id=group, generation_id=1, member_id=answer.member_id, assignments=share), 3
-        )
-        return str(answer.member_id)
-
-    def topic_id(self, name: str) -> bytes:
-        topic = self.emulator.cluster.topic(name, NO_UUID)
-        return topic.id_bytes if topic else b"\xff" * 16
-
-    async def listed(self, **filters: list[str]) -> list[ListedGroup]:
-        return list((await self.call(ListGroupsRequest(**filters))).groups)
-
-
-@pytest.fixture
-async def door() -> AsyncIterator[Door]:
-    ids = itertools.count(1)
-    store = MemoryStore()
-    emulator = Emulator(
-        store.open,
-        clock=Clock(started_at_ms=1_700_000_000_000, monotonic_s=lambda: 0.0),
-        new_uuid=lambda: UUID(int=next(ids)),
-        settings=Settings(group_initial_rebalance_delay_ms=0),
-    )
-    await emulator.start()
-    await emulator.ensure_topic("orders", 3)
-    client = Client(*await asyncio.open_connection(*emulator.address))
-    yield Door(emulator, client)
-    await client.close()
-    await emulator.close()
-
-
-def join_request(group: str, **fields: Any) -> JoinGroupRequest:
-    return JoinGroupRequest(
-        group_id=group,
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=60_000,
-        protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
-        **fields,
-    )
-
-
-def commit_request(group: str, door: Door, version: int, partitions: dict[str, list[int]]) -> OffsetCommitRequest:
-    """Commits offset 7 of each partition; by the topic's id from v10 on."""
-    return OffsetCommitRequest(
-        group_id=group,
-        topics=[
-            OffsetCommitRequestTopic(
-                name=topic if version < 10 else "",
-                topic_id=door.topic_id(topic) if version >= 10 else NO_UUID,
-                partitions=[OffsetCommitRequestPartition(partition_index=each, committed_offset=7) for each in numbers],
-            )
-            for topic, numbers in partitions.items()
-        ],
-    )
-
-
-def codes(answer: Any) -> dict[tuple[str, int], int]:
-    return {(topic.name, each.partition_index): each.error_code for topic in answer.topics for each in topic.partitions}
-
-
-@behaviour("offset-commit.unknown-topic")
-async def test_a_commit_of_partitions_that_do_not_exist_is_answered_for_each_of_them(door: Door) -> None:
-    answer = await door.commit("g", nope=[0], orders=[9, 0])
-    assert codes(answer) == {("nope", 0): 3, ("orders", 9): 3, ("orders", 0): 0}
-
-
-@behaviour("offset-commit.nothing-left-skips-coordinator")
-async def test_a_commit_of_nothing_that_exists_does_not_even_ask_who_commits(door: Door) -> None:
-    request = commit_request("g", door, 9, {"nope": [0]})
-    answer = await door.call(
-        OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=99, member_id="bogus", topics=request.topics),
-        9,
-    )
-    assert codes(answer) == {("nope", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-
-
-@pytest.mark.parametrize("version", OFFSET_COMMIT_VERSIONS)
-async def test_what_one_version_commits_every_version_of_fetch_finds(door: Door, version: int) -> None:
-    await door.commit("g", version, orders=[2])
-    for fetch in range(1, 8):
-        topics = [OffsetFetchRequestTopic(name="orders", partition_indexes=[2, 1])]
-        answer = await door.call(OffsetFetchRequest(group_id="g", topics=topics), fetch)
-        assert [each.committed_offset for each in answer.topics[0].partitions] == [7, -1]
-    for fetch in range(8, 11):
-        by_id = fetch >= 10
-        asked = OffsetFetchRequestTopics(
-            name="" if by_id else "orders",
-            topic_id=door.topic_id("orders") if by_id else NO_UUID,
-            partition_indexes=[2],
-        )
-        groups = [OffsetFetchRequestGroup(group_id="g", topics=[asked])]
-        answer = await door.call(OffsetFetchRequest(groups=groups), fetch)
-        assert answer.groups[0].topics[0].partitions[0].committed_offset == 7
-
-
-async def test_a_topic_id_that_belongs_to_no_topic_is_told_apart(door: Door) -> None:
-    committed = await door.commit("g", 10, nope=[0])
-    assert committed.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
-    asked = [OffsetFetchRequestTopics(topic_id=b"\xff" * 16, partition_indexes=[4])]
-    answer = await door.call(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=asked)]), 10)
-    assert answer.groups[0].topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
-
-
-@behaviour("offset-fetch.batched-groups")
-async def test_one_fetch_may_ask_for_many_groups(door: Door) -> None:
-    await door.commit("g1", orders=[0])
-    await door.commit("g2", orders=[1])
-    groups = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in ("g2", "g1", "g3")]
-    answer = await door.call(OffsetFetchRequest(groups=groups), 9)
-    found = [(each.group_id, [p.partition_index for t in each.topics for p in t.partitions]) for each in answer.groups]
-    assert found == [("g2", [1]), ("g1", [0]), ("g3", [])]
-
-
-@behaviour("offset-delete.unknown-partition")
-async def test_deleting_the_offset_of_a_partition_that_does_not_exist_gives_3_unless_the_group_says_otherwise(
-    door: Door,
-) -> None:
-    topics = [OffsetDeleteRequestTopic(name="nope", partitions=[OffsetDeleteRequestPartition(partition_index=0)])]
-    unknown_group = await door.call(OffsetDeleteRequest(group_id="g", topics=topics))
-    assert (unknown_group.error_code, unknown_group.topics) == (ErrorCode.GROUP_ID_NOT_FOUND, [])
-    await door.commit("g", orders=[0])
-    assert codes(await door.call(OffsetDeleteRequest(group_id="g", topics=topics))) == {("nope", 0): 3}
+from regroup.tests.server.client import until
+from regroup.tests.server.door import Door, join_request, opened
 
 
 @behaviour("list.all", "list.simple-group")
@@ -215,6 +47,33 @@ async def test_a_list_is_filtered_by_state_and_type(
     await door.has_a_member("g1")
     await door.commit("simple", orders=[0])
     assert [each.group_id for each in await door.listed(**filters)] == names
+
+
+class StoreThatLoadsSlowly(MemoryStore):
+    """Waits at a gate before each reign, and with it the groups that are being loaded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def next_reign(self) -> int:
+        await self.gate.wait()
+        return await super().next_reign()
+
+
+@behaviour("recovery.loading-answers")
+async def test_there_is_no_list_while_groups_are_loaded() -> None:
+    store = StoreThatLoadsSlowly()
+    async with opened(store) as door:
+        await door.has_a_member("g1")
+        store.gate.clear()
+        door.emulator.journal.give_up(StoreFailed("the disk is gone"))
+        loading = await door.call(ListGroupsRequest())
+        assert (loading.error_code, loading.groups) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, [])
+        store.gate.set()
+        await until(lambda: door.emulator.shares.coordinators[0].is_ready)
+        assert [each.group_id for each in await door.listed()] == ["g1"]
 
 
 @behaviour("describe.authorized-operations")
@@ -263,11 +122,19 @@ async def test_a_refused_join_has_no_protocol_empty_before_v7_and_null_since(doo
     assert answer.protocol_name == ("" if version < 7 else None)
 
 
+async def test_in_v0_the_session_timeout_is_the_rebalance_timeout_too(door: Door) -> None:
+    await door.call(join_request("oldest"), 0)
+    await door.call(join_request("old"), 1)
+    groups = {group.name: group.rebalance_timeout_ms for group in door.emulator.shares.coordinators[0].groups()}
+    assert groups == {"oldest": 10_000, "old": 60_000}
+
+
 @pytest.mark.parametrize("version", range(10))
 async def test_a_group_forms_in_every_version_of_its_requests(door: Door, version: int) -> None:
     """JoinGroup, SyncGroup, Heartbeat and LeaveGroup in the version that came with this JoinGroup, or the last."""
     joined = await door.call(join_request("g"), version)
-    if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+    assert joined.error_code == (ErrorCode.MEMBER_ID_REQUIRED if version >= 4 else ErrorCode.NONE)
+    if version >= 4:
         joined = await door.call(join_request("g", member_id=joined.member_id), version)
     assert (joined.generation_id, joined.leader, len(joined.members)) == (1, joined.member_id, 1)
     share = [SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"mine")]
@@ -285,6 +152,19 @@ async def test_a_group_forms_in_every_version_of_its_requests(door: Door, versio
     assert (
         await door.call(LeaveGroupRequest(group_id="g", member_id=joined.member_id), min(version, 2))
     ).error_code == 0
+
+
+@pytest.mark.parametrize("version", [5, 8, 9])
+async def test_a_static_leader_that_came_back_is_asked_not_to_assign_since_v9_and_led_astray_before(
+    door: Door, version: int
+) -> None:
+    first = await door.call(join_request("g", group_instance_id="till"), version)
+    share = [SyncGroupRequestAssignment(member_id=first.member_id, assignment=b"mine")]
+    await door.call(SyncGroupRequest(group_id="g", generation_id=1, member_id=first.member_id, assignments=share), 3)
+    again = await door.call(join_request("g", group_instance_id="till"), version)
+    assert (again.error_code, again.generation_id) == (ErrorCode.NONE, 1)
+    assert again.skip_assignment == (version >= 9)
+    assert again.leader == (again.member_id if version >= 9 else first.member_id)
 
 
 async def test_groups_are_deleted_each_with_its_own_code(door: Door) -> None:
