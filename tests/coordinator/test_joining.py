@@ -4,7 +4,7 @@ import pytest
 
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.events import GroupCreated
-from regroup.coordinator.group import NEWCOMER_TIMEOUT_MS, State, StoredGroup, Waiting
+from regroup.coordinator.group import State, StoredGroup, Waiting
 from regroup.protocol.errors import ErrorCode
 from regroup.tests.coordinator.stage import NOW
 from regroup.tests.coordinator.story import Story, behaviour
@@ -44,7 +44,7 @@ def test_a_newcomer_that_cannot_return_is_admitted_at_once() -> None:
     request = anna.asks_to_join()
     assert request.is_parked
     assert story.state is State.PREPARING
-    assert story.ms_left(DeadlineKind.NEWCOMER, "anna") == NEWCOMER_TIMEOUT_MS
+    assert story.ms_left(DeadlineKind.NEWCOMER, "anna") == 300_000
     assert story.ms_left(DeadlineKind.JOIN_PHASE) == 3_000
     story.passes(3_000)
     assert (request.code, request.answer.member_id) == (ErrorCode.NONE, "anna")
@@ -56,7 +56,7 @@ def test_a_static_newcomer_is_admitted_at_once() -> None:
     request = story.consumer("anna", static=True).asks_to_join()
     assert request.is_parked
     assert (story.state, story.members) == (State.PREPARING, ["anna"])
-    assert story.ms_left(DeadlineKind.NEWCOMER, "anna") == NEWCOMER_TIMEOUT_MS
+    assert story.ms_left(DeadlineKind.NEWCOMER, "anna") == 300_000
     assert story.ms_left(DeadlineKind.JOIN_PHASE) == 3_000
 
 
@@ -224,7 +224,7 @@ def test_a_newcomer_ends_the_sync_phase() -> None:
     assert parked.code is ErrorCode.REBALANCE_IN_PROGRESS
     assert (story.state, story.generation) == (State.PREPARING, 2)
     assert story.ms_left(DeadlineKind.JOIN_PHASE) == 60_000
-    assert story.ms_left(DeadlineKind.NEWCOMER, "carla") == NEWCOMER_TIMEOUT_MS
+    assert story.ms_left(DeadlineKind.NEWCOMER, "carla") == 300_000
 
 
 @behaviour("join.stable.follower-unchanged")
@@ -278,7 +278,7 @@ def test_a_newcomer_with_its_id_starts_a_rebalance() -> None:
     ben = story.consumer("ben", rebalance_timeout_ms=70_000)
     assert ben.joins().is_parked
     assert (story.state, story.generation) == (State.PREPARING, 1)
-    assert story.ms_left(DeadlineKind.NEWCOMER, "ben") == NEWCOMER_TIMEOUT_MS
+    assert story.ms_left(DeadlineKind.NEWCOMER, "ben") == 300_000
     assert story.ms_left(DeadlineKind.JOIN_PHASE) == 70_000
     assert story.group.stored == stored
 

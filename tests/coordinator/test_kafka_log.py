@@ -77,6 +77,18 @@ def test_nobody_has_a_share_before_the_assignment_is_committed() -> None:
     assert story.ms_left(DeadlineKind.SESSION, "ben") == 10_000
 
 
+def test_a_leader_that_sends_its_sync_again_meanwhile_is_answered_with_what_it_said_first() -> None:
+    story = Story()
+    anna, ben = story.completing("anna", "ben")
+    story.log_holds_back = True
+    first, again = anna.syncs({"anna": b"A1", "ben": b"B1"}), anna.syncs({"anna": b"A2", "ben": b"B2"})
+    assert (again.events, len(story.group.appends)) == ((), 1)
+    story.the_log_commits()
+    assert (again.code, again.answer.assignment) == (E.NONE, b"A1")
+    assert first.is_parked, "the second took its place"
+    assert ben.syncs().answer.assignment == b"B1"
+
+
 @behaviour("sync.append-failure")
 @pytest.mark.parametrize(("of_the_log", "of_the_coordinator"), AS_SEEN_BY_CLIENTS)
 def test_an_assignment_that_is_lost_starts_a_rebalance(of_the_log: ErrorCode, of_the_coordinator: ErrorCode) -> None:

@@ -123,11 +123,19 @@ def test_the_protocol_that_most_members_prefer_is_chosen() -> None:
 
 
 @behaviour("protocol.tie-unspecified")
-def test_a_tie_goes_to_the_preference_of_the_first_member() -> None:
-    """Kafka's hash map decides here; either answer is right, and ours is always the same."""
-    for _ in range(3):
-        anna, _ben = generation_of(("range", "roundrobin"), ("roundrobin", "range"))
-        assert anna.joined.protocol_name == "range"
+@pytest.mark.parametrize(
+    ("chosen", "other"),
+    [
+        ("range", "roundrobin"),
+        ("range", "cooperative-sticky"),
+        ("sticky", "range"),
+        ("sticky", "cooperative-sticky"),
+    ],
+)
+def test_a_tie_goes_to_the_name_that_a_java_hash_map_shows_first_whoever_came_first(chosen: str, other: str) -> None:
+    for first, second in [(chosen, other), (other, chosen)]:
+        anna, ben = generation_of((first, second), (second, first))
+        assert (anna.joined.protocol_name, ben.joined.protocol_name) == (chosen, chosen)
 
 
 @behaviour("protocol.joiner-may-narrow")

@@ -3,7 +3,7 @@
 import pytest
 
 from regroup.coordinator.commands import DeadlineKind, Leaving
-from regroup.coordinator.group import NEWCOMER_TIMEOUT_MS, State
+from regroup.coordinator.group import State
 from regroup.protocol.errors import ErrorCode
 from regroup.tests.coordinator.story import Story, behaviour
 
@@ -14,7 +14,7 @@ def test_a_new_instance_id_starts_a_rebalance_like_any_newcomer() -> None:
     story.stable("anna", "ben", static=True)
     assert story.consumer("carla", static=True).asks_to_join().is_parked
     assert (story.state, story.members) == (State.PREPARING, ["anna", "ben", "carla"])
-    assert story.ms_left(DeadlineKind.NEWCOMER, "carla") == NEWCOMER_TIMEOUT_MS
+    assert story.ms_left(DeadlineKind.NEWCOMER, "carla") == 300_000
 
 
 @behaviour("static.replace.follower.stable", "static.replace.keeps-assignment")

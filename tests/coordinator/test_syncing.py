@@ -2,7 +2,7 @@
 
 import pytest
 
-from regroup.coordinator.commands import DeadlineKind
+from regroup.coordinator.commands import DeadlineKind, Leaving
 from regroup.coordinator.group import State
 from regroup.protocol.errors import ErrorCode
 from regroup.tests.coordinator.story import Story, behaviour
@@ -121,6 +121,17 @@ def test_a_resent_sync_takes_the_place_of_the_one_that_waited() -> None:
     anna.syncs()
     assert first.is_parked
     assert second.answer.assignment == b"share of ben"
+
+
+def test_a_parked_sync_of_a_member_that_is_removed_is_never_answered() -> None:
+    story = Story()
+    _, ben, carla = story.completing("anna", "ben", "carla")
+    of_the_removed, of_another = ben.syncs(), carla.syncs()
+    story.leave(Leaving("ben"))
+    assert of_the_removed.is_parked
+    assert of_another.code is ErrorCode.REBALANCE_IN_PROGRESS
+    story.fails_over()
+    assert of_the_removed.is_parked, "nobody knows of it any more"
 
 
 @behaviour("sync.fenced-static", "sync.replaced-static-without-instance-id")
