@@ -7,7 +7,7 @@ off the state, and silence is a command like any other.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import structlog
@@ -81,10 +81,11 @@ class GroupCoordinator(Awaitable):
         """Load its groups from the journal's store and begin a new reign. Also the way back after a failure."""
         self._refusal = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         loaded = await load_groups(self._journal.store)
+        heads = await self._journal.store.heads()
         self._groups = {name: group for name, group in loaded.items() if self._owns(name)}
         self._reign = await self._journal.store.next_reign()
         self._heard.clear()
-        self._positions.clear()
+        self._positions = {name: head.position for name, head in heads.items() if name in self._groups}
         self._changed = dict.fromkeys(self._groups)
         self._refusal = None
         for name in sorted(name for name, group in self._groups.items() if group.exists):
@@ -271,11 +272,14 @@ class GroupCoordinator(Awaitable):
         return self._groups.get(name) or Group(name=name)
 
     def take_snapshots(self) -> list[Snapshot]:
-        """The groups that changed since this was last asked, as of the journal's last position."""
-        changed, self._changed = self._changed, {}
+        """The groups that changed since their snapshots were saved, as of the journal's last position."""
         position = self._journal.last_position
         return [
-            snapshot(self._groups[name], self._positions.get(name, position), self._reign)
-            for name in changed
-            if name in self._groups
+            snapshot(self._groups[name], self._positions.get(name, position), self._reign) for name in self._changed
         ]
+
+    def snapshots_are_saved(self, snapshots: Iterable[Snapshot]) -> None:
+        """These need not be taken again, unless the group has changed meanwhile. Groups of others pass by."""
+        for name, number in [(each.group, each.number) for each in snapshots if each.group is not None]:
+            if name in self._changed and self._groups[name].number == number:
+                del self._changed[name]

@@ -6,16 +6,24 @@ from regroup.coordinator.events import Event
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.written import ILLEGIBLE, SNAPSHOT_VERSION, damaged, read, read_snapshot
+from regroup.storage.errors import StoreIsDamaged, StoreIsNewer
 from regroup.storage.records import Record
 from regroup.storage.store import ANY, EventStore, Groups
 
 
 async def load_groups(store: EventStore, until: int | None = None) -> dict[str, Group]:
-    """Every group as of a position (the last, if none is given), from the newest snapshots and what came after."""
+    """Every group as of a position (the last, if none is given), from the newest snapshots and what came after.
+
+    Raises StoreIsDamaged where that cannot be all, rather than going on with half of a group's history.
+    """
+    heads = await store.heads() if until is None or until >= store.last_position else {}
     after, groups = await load_snapshots(store, until)
     async for record in store.read(after=after, until=until):
         if record.group is not None:
             groups[record.group] = folded(groups.get(record.group) or Group(name=record.group), record)
+    for name, head in heads.items():
+        if name is not None and (name not in groups or groups[name].number < head.number):
+            raise StoreIsDamaged(f"Snapshots leave out what happened to group {name!r}. Ask `regroup verify` for more.")
     return groups
 
 
@@ -30,10 +38,15 @@ def folded(group: Group, record: Record) -> Group:
 
 
 async def load_snapshots(store: EventStore, until: int | None) -> tuple[int, dict[str, Group]]:
-    """Where the fold may begin, and from what. Snapshots in another shape than ours are left aside, all of them."""
+    """Where the fold may begin, and from what. Snapshots in another shape than ours are left aside, all of them.
+
+    Raises StoreIsNewer if the history before them has been trimmed away, so that there is nothing else to begin from.
+    """
     cut, snapshots = await store.load_snapshots(until)
     if any(each.version != SNAPSHOT_VERSION for each in snapshots if each.group is not None):
-        return store.trimmed_through, {}
+        if store.trimmed_through:
+            raise StoreIsNewer("A snapshot here has another shape than this regroup's: open it with a newer regroup.")
+        return 0, {}
     return cut, {each.group: read_snapshot(each) for each in snapshots if each.group is not None}
 
 

@@ -7,10 +7,12 @@ from regroup.coordinator.events import OFFSETS_ALONE, CoordinatorLoaded
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.invariants import broken_by_group, broken_by_step, sentence
-from regroup.coordinator.written import ILLEGIBLE, NAME_OF, SNAPSHOT_VERSION, read, read_snapshot
+from regroup.coordinator.written import ILLEGIBLE, NAME_OF, SNAPSHOT_VERSION, read, read_cause, read_snapshot
 from regroup.storage.errors import StoreError
 from regroup.storage.records import Record, Snapshot
 
+CLUSTER = "(cluster)"
+"""Stands in a `Fault` where groups have their name."""
 LOADED = NAME_OF[CoordinatorLoaded]
 
 
@@ -36,14 +38,13 @@ class Verifier:
     group may be on its way.
     """
 
-    def __init__(self, snapshots: Iterable[Snapshot] = ()) -> None:
+    def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
         self._last: dict[str, Record] = {}
         self._moved: dict[str, int] = {}
         """Groups that are not checked yet, and where they moved last."""
-        self._snapshots: dict[tuple[str | None, int], Snapshot] = {
-            (each.group, each.number): each for each in snapshots if each.group is not None
-        }
+        self._uncut: dict[str, None] = {}
+        """Groups that have changed since the last cut."""
 
     def begin_from(self, snapshots: Iterable[Snapshot]) -> None:
         """Where earlier records have been trimmed away, the fold begins here."""
@@ -56,6 +57,7 @@ class Verifier:
         """What this record breaks, or shows to have been broken by the command before it."""
         if record.group is None:
             return
+        yield from illegible(record)
         before = self.groups.get(record.group) or Group(name=record.group)
         last = self._last.get(record.group)
         if last and (last.cause, last.at_ms) != (record.cause, record.at_ms):
@@ -70,13 +72,13 @@ class Verifier:
             yield Fault(record.position, record.group, sentence(a_reign_begins_with_a_load))
         self.groups[record.group] = after
         self._last[record.group] = record
+        self._uncut[record.group] = None
         if not isinstance(event, OFFSETS_ALONE):
             self._moved[record.group] = record.position
         for broken in broken_by_step(before, event, after):
             yield Fault(record.position, record.group, broken)
         if record.number != after.number:
             yield Fault(record.position, record.group, f"The event is number {record.number}, not {after.number}.")
-        yield from self._differs_from_snapshot(record, after)
 
     def faults_at_the_end(self) -> Iterator[Fault]:
         """What the last commands broke."""
@@ -90,14 +92,43 @@ class Verifier:
             for broken in broken_by_group(self.groups[name]):
                 yield Fault(position, name, broken)
 
-    def _differs_from_snapshot(self, record: Record, group: Group) -> Iterator[Fault]:
-        snapshot = self._snapshots.get((record.group, record.number))
-        if not snapshot or snapshot.version != SNAPSHOT_VERSION:
+    def faults_at_cut(self, cut: int, snapshots: Iterable[Snapshot]) -> Iterator[Fault]:
+        """Whether these, the newest of each group up to the cut, are what its records so far add up to.
+
+        Whoever begins to read there knows nothing else, so none may be missing, late, early or about nobody.
+        """
+        changed, self._uncut = self._uncut, {}
+        there = {each.group: each for each in snapshots if each.group is not None}
+        for name, snapshot in there.items():
+            yield from self._faults_of_snapshot(snapshot, is_new=name in changed)
+        for name in [name for name in self.groups if name not in there]:
+            yield Fault(cut, name, f"The snapshots up to position {cut} leave this group out.")
+
+    def _faults_of_snapshot(self, snapshot: Snapshot, *, is_new: bool) -> Iterator[Fault]:
+        name = str(snapshot.group)
+        group, last = self.groups.get(name), self._last.get(name)
+        number = group.number if group else 0
+        if snapshot.version != SNAPSHOT_VERSION:
             return
-        try:
-            differs = read_snapshot(snapshot) != group
-        except StoreError as error:
-            yield Fault(record.position, group.name, str(error))
-        else:
-            if differs:
-                yield Fault(record.position, group.name, "The snapshot taken here is not what the events add up to.")
+        if snapshot.number != number or (last and snapshot.position != last.position):
+            at = f"event {snapshot.number} at position {snapshot.position}"
+            yield Fault(last.position if last else 0, name, f"A snapshot is of {at}; here is event {number}.")
+        elif is_new:
+            try:
+                differs = read_snapshot(snapshot) != group
+            except StoreError as error:
+                yield Fault(snapshot.position, name, str(error))
+            else:
+                if differs:
+                    yield Fault(snapshot.position, name, "The snapshot taken here is not what the events add up to.")
+
+
+def illegible(record: Record) -> Iterator[Fault]:
+    """What stands beside an event, and is not folded: when it happened, and what led to it."""
+    whose = CLUSTER if record.group is None else record.group
+    if not isinstance(record.at_ms, int):
+        yield Fault(record.position, whose, f"The time of the event is {record.at_ms!r}, and no number.")
+    try:
+        read_cause(record)
+    except StoreError as error:
+        yield Fault(record.position, whose, str(error))

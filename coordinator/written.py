@@ -72,6 +72,11 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     member: str = ""
     since_ms: int | None = None
     """When the member was last heard."""
+    occasion: str = ""
+    """What the broker did unasked, `load` or `serve --topic`; empty if it was a request or a deadline."""
+
+
+CAUSE_DECODER: Final = msgspec.json.Decoder(Cause)
 
 
 def written(group: str, number: int, reign: int, event: e.Event, cause: bytes | None) -> NewRecord:
@@ -95,6 +100,16 @@ def read(record: Record) -> e.Event:
         return decoder.decode(record.payload)
     except ILLEGIBLE as error:
         raise damaged(f"Record {record.position}", error) from error
+
+
+def read_cause(record: Record) -> Cause | None:
+    """What led to a record's event, if anybody knew; raises StoreIsDamaged."""
+    if record.cause is None:
+        return None
+    try:
+        return CAUSE_DECODER.decode(record.cause)
+    except ILLEGIBLE as error:
+        raise damaged(f"The cause of record {record.position}", error) from error
 
 
 def snapshot(group: Group, position: int, reign: int) -> Snapshot:

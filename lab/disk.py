@@ -109,6 +109,9 @@ class StoreOnDisk(EventStore):
     async def load_snapshots(self, at: int | None = None) -> tuple[int, list[Snapshot]]:
         return await self._store.load_snapshots(at)
 
+    async def cuts(self) -> list[int]:
+        return await self._store.cuts()
+
     async def trim(self, before: int) -> int:
         self._write()
         return await self._store.trim(before)

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from regroup.coordinator.group import Group
-from regroup.coordinator.history import folded, load_snapshots
+from regroup.coordinator.history import folded, load_groups, load_snapshots
 from regroup.coordinator.written import snapshot
 from regroup.server.cluster_events import read_event
 from regroup.server.topics import SNAPSHOT_VERSION, Topics, from_snapshot, snapshot_of
@@ -13,7 +13,11 @@ from regroup.storage.store import EventStore
 
 
 async def make_cut(store: EventStore, at: int) -> None:
-    """Fold the history up to this position, and save what it adds up to."""
+    """Fold the history up to this position, and save what it adds up to.
+
+    Raises StoreIsDamaged where earlier snapshots leave a group out: whoever trimmed then would lose it for good.
+    """
+    await load_groups(store)
     after, groups = await load_snapshots(store, at)
     topics = await topics_of(store, after)
     last: dict[str | None, Record] = {}

@@ -215,11 +215,13 @@ class Emulator:
         self.shares.stop()
         for broker in self.brokers:
             await broker.close()
-        if self.journal.failure is None:
-            self.cluster.close()
-            await self.take_snapshot()
-        await self.journal.close()
-        await self.store.close()
+        try:
+            if self.journal.failure is None:
+                self.cluster.close()
+                await self.take_snapshot()
+            await self.journal.close()
+        finally:
+            await self.store.close()
 
     async def ensure_topic(self, name: str, partitions: int) -> None:
         """Make a topic if it is missing. Raises InvalidSetting if no topic may have this name."""
@@ -238,6 +240,7 @@ class Emulator:
         try:
             await self.journal.durable(cut)
             await self.store.save_snapshots(cut, snapshots)
+            self.shares.snapshots_are_saved(snapshots)
             self._cut = cut
         except StoreError as error:
             self._log.warning("snapshot-failed", error=str(error))

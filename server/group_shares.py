@@ -5,7 +5,7 @@ leader make a share, and each share has a coordinator of its own, which goes whe
 waits, stops, and starts again in a new reign with what is on disk.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -87,8 +87,13 @@ class GroupShares:
             coordinator.stop()
 
     def take_snapshots(self) -> list[Snapshot]:
-        """The groups that changed since this was last asked."""
+        """The groups that changed since their snapshots were saved."""
         return [snapshot for coordinator in self.coordinators for snapshot in coordinator.take_snapshots()]
+
+    def snapshots_are_saved(self, snapshots: Sequence[Snapshot]) -> None:
+        """These need not be taken again."""
+        for coordinator in self.coordinators:
+            coordinator.snapshots_are_saved(snapshots)
 
     def _follow(self, event: ClusterEvent) -> None:
         """With a topic goes what groups have committed of it, whichever broker coordinates them."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from regroup.coordinator.verification import Fault
+from regroup.coordinator.verification import CLUSTER, Fault, illegible
 from regroup.coordinator.written import ILLEGIBLE, damaged
 from regroup.server.cluster_events import (
     ClusterEvent,
@@ -19,28 +19,25 @@ from regroup.server.topics import SNAPSHOT_VERSION, Topics, evolve, from_snapsho
 from regroup.storage.errors import StoreError
 from regroup.storage.records import Record, Snapshot
 
-CLUSTER = "(cluster)"
-"""Stands in a `Fault` where groups have their name."""
-
 
 class TopicsVerifier:
     """Give it a store's records in order; `faults_of` says what each one breaks. Records of groups pass by."""
 
-    def __init__(self, snapshots: Iterable[Snapshot] = ()) -> None:
+    def __init__(self) -> None:
         self.topics = Topics()
-        self._number = 0
-        self._snapshots = [each for each in snapshots if each.group is None and each.version == SNAPSHOT_VERSION]
+        self._number = self._position = 0
 
     def begin_from(self, snapshots: Iterable[Snapshot]) -> None:
         """Where earlier records have been trimmed away, the fold begins here. StoreIsDamaged."""
         for snapshot in snapshots:
             if snapshot.group is None:
-                self.topics, self._number = _read(snapshot), snapshot.number
+                self.topics, self._number, self._position = _read(snapshot), snapshot.number, snapshot.position
 
     def faults_of(self, record: Record) -> Iterator[Fault]:
         """What this record breaks."""
         if record.group is not None:
             return
+        yield from illegible(record)
         before = self.topics
         try:
             event = read_event(record)
@@ -49,33 +46,36 @@ class TopicsVerifier:
         except (StoreError, *ILLEGIBLE) as error:
             sentences = [f"The event cannot be folded: {error}"]
         self._number += 1
+        self._position = record.position
         if record.number != self._number:
             sentences.append(f"The event is number {record.number}, not {self._number}.")
             if isinstance(record.number, int):  # a damaged row may hold anything
                 self._number = record.number
         for sentence in sentences:
             yield Fault(record.position, CLUSTER, sentence)
-        yield from self._differs_from_snapshot(record)
 
-    def _differs_from_snapshot(self, record: Record) -> Iterator[Fault]:
-        for snapshot in self._snapshots:
-            if snapshot.number == record.number:
-                try:
-                    differs = _read(snapshot) != self.topics
-                except StoreError as error:
-                    yield Fault(record.position, CLUSTER, str(error))
-                else:
-                    if differs:
-                        yield Fault(record.position, CLUSTER, "The snapshot of the topics is not what they add up to.")
+    def faults_at_cut(self, cut: int, snapshots: Iterable[Snapshot]) -> Iterator[Fault]:
+        """Whether the newest snapshot of the topics up to the cut is what their records so far add up to."""
+        there = [each for each in snapshots if each.group is None]
+        if not there and self._number:
+            yield Fault(cut, CLUSTER, f"The snapshots up to position {cut} leave the topics out.")
+        for snapshot in [each for each in there if each.version == SNAPSHOT_VERSION]:
+            if (snapshot.number, snapshot.position) != (self._number, self._position):
+                at = f"event {snapshot.number} at position {snapshot.position}"
+                yield Fault(
+                    self._position, CLUSTER, f"A snapshot of the topics is of {at}; here is event {self._number}."
+                )
+            else:
+                yield from self._differs(snapshot)
 
-    def faults_at_the_end(self) -> Iterator[Fault]:
-        """Snapshots of what never happened."""
-        for snapshot in self._snapshots:
-            if not isinstance(snapshot.number, int):
-                yield Fault(snapshot.position, CLUSTER, f"A snapshot of the topics counts {snapshot.number!r} events.")
-            elif snapshot.number > self._number:
-                sentence = f"A snapshot of the topics counts {snapshot.number} events, and there are {self._number}."
-                yield Fault(snapshot.position, CLUSTER, sentence)
+    def _differs(self, snapshot: Snapshot) -> Iterator[Fault]:
+        try:
+            differs = _read(snapshot) != self.topics
+        except StoreError as error:
+            yield Fault(snapshot.position, CLUSTER, str(error))
+        else:
+            if differs:
+                yield Fault(snapshot.position, CLUSTER, "The snapshot of the topics is not what they add up to.")
 
 
 def broken_by_step(before: Topics, event: ClusterEvent) -> Iterator[str]:

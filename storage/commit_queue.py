@@ -65,10 +65,12 @@ class CommitQueue:
             self._stop(error)
 
     async def close(self) -> None:
-        """Commit what is queued, then stop. The store stays open."""
+        """Commit what is queued, then stop; after a failure there is nothing left to commit. The store stays open."""
         self._closing = True
         self._work.set()
-        await self._writer
+        await asyncio.wait([self._writer])
+        if not self._writer.cancelled():
+            self._writer.result()
 
     def _begin(self, store: EventStore) -> None:
         self._store = store

@@ -73,6 +73,9 @@ class MemoryStore(EventStore):
         in_order = sorted(newest.values(), key=lambda snapshot: (snapshot.group is not None, snapshot.group or ""))
         return (cuts[-1] if cuts else 0), in_order
 
+    async def cuts(self) -> list[int]:
+        return sorted(self._cuts)
+
     async def trim(self, before: int) -> int:
         covered = max(self._cuts, default=0)
         if before - 1 > covered:

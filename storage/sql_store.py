@@ -115,6 +115,10 @@ class SqlStore(EventStore):
             rows = await self._connection.execute(sql.NEWEST_SNAPSHOTS, (cut,))
             return cut, [Snapshot(*row) for row in rows]
 
+    async def cuts(self) -> list[int]:
+        async with self._alone():
+            return [position for (position,) in await self._connection.execute(sql.CUTS)]
+
     async def trim(self, before: int) -> int:
         async with self._writing(), self._transaction():
             through = before - 1

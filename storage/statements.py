@@ -51,6 +51,8 @@ SAVE_SNAPSHOT = """
 
 NEWEST_CUT = "SELECT max(position) FROM cuts WHERE position <= ?"
 
+CUTS = "SELECT position FROM cuts ORDER BY position"
+
 NEWEST_SNAPSHOTS = """
     SELECT "group", number, position, reign, version, payload FROM snapshots AS this
     WHERE cut = (SELECT max(cut) FROM snapshots WHERE "group" IS this."group" AND cut <= ?)

@@ -76,6 +76,10 @@ class EventStore(ABC):
         """The newest cut at or before `at` (0 if there is none), and each group's newest snapshot up to that cut."""
 
     @abstractmethod
+    async def cuts(self) -> list[int]:
+        """The positions that were declared covered and can still be read on from, in order."""
+
+    @abstractmethod
     async def trim(self, before: int) -> int:
         """Forget the records before this position, and the cuts that can no longer be read on from.
 

@@ -226,9 +226,62 @@ def a_false_snapshot_of_the_topics(store: Path) -> int:
     return forged_snapshot(store, None, "producer_ids_before", 7)
 
 
+def a_group_without_its_snapshots(store: Path) -> int:
+    """Whoever begins at the first cut does not know the group."""
+    change(store, 'DELETE FROM snapshots WHERE "group" = ?', GROUP)
+    return first_cut(store)
+
+
+def a_cut_without_snapshots(store: Path) -> int:
+    change(store, "DELETE FROM snapshots")
+    return first_cut(store)
+
+
+def first_cut(store: Path) -> int:
+    return int(rows_of(store, "SELECT min(position) FROM cuts")[0][0])
+
+
+def a_snapshot_of_another_event(store: Path) -> int:
+    position = first_snapshot(store, GROUP)
+    change(store, 'UPDATE snapshots SET number = number + 1000 WHERE "group" = ?', GROUP)
+    return position
+
+
+def a_snapshot_from_elsewhere(store: Path) -> int:
+    position = first_snapshot(store, GROUP)
+    change(store, 'UPDATE snapshots SET position = 1 WHERE "group" = ?', GROUP)
+    return position
+
+
+def the_end_missing(store: Path) -> int:
+    """Cuts are left that were made behind it."""
+    position = position_of(store, "member-expelled")
+    change(store, "DELETE FROM events WHERE position > ?", position)
+    return position
+
+
+def a_time_that_is_none(store: Path) -> int:
+    position = position_of(store, "member-expelled")
+    change(store, "UPDATE events SET at_ms = 'noon' WHERE position = ?", position)
+    return position
+
+
+def a_cause_that_nobody_can_read(store: Path) -> int:
+    position = position_of(store, "member-expelled")
+    change(store, "UPDATE events SET cause = 'because' WHERE position = ?", position)
+    return position
+
+
 @pytest.mark.parametrize(
     "tamper",
     [
+        a_group_without_its_snapshots,
+        a_cut_without_snapshots,
+        a_snapshot_of_another_event,
+        a_snapshot_from_elsewhere,
+        the_end_missing,
+        a_time_that_is_none,
+        a_cause_that_nobody_can_read,
         a_topic_that_was_never_made,
         a_partition_too_many,
         a_topic_made_twice,
@@ -251,6 +304,35 @@ def test_verify_finds_where_a_store_was_tampered_with(
     said = capsys.readouterr()
     assert said.err == ""
     assert f"The first fault is at position {position}: regroup replay " in said.out
+
+
+def test_snapshots_that_leave_a_group_out_are_named_before_anybody_goes_on_without_it(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(store, 'DELETE FROM snapshots WHERE "group" = ?', GROUP)
+    last = rows_of(store)[-1][0]
+    for words in (
+        ["replay", str(store)],
+        ["serve", "--store", str(store)],
+        ["trim", str(store), "--before", str(last)],
+    ):
+        assert main(words) == 2
+        said = capsys.readouterr().err
+        assert f"Snapshots leave out what happened to group '{GROUP}'" in said
+        assert len(said.splitlines()) == 1
+    assert rows_of(store)[-1][0] == last
+
+
+def test_snapshots_of_another_version_are_counted_and_the_history_is_folded_instead(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["replay", str(store)])
+    before = capsys.readouterr().out
+    change(store, "UPDATE snapshots SET version = 7")
+    assert main(["verify", str(store)]) == 0
+    assert "(2 of another version were left aside)" in capsys.readouterr().out
+    assert main(["replay", str(store)]) == 0
+    assert capsys.readouterr().out == before
 
 
 def test_everything_can_be_read_while_it_is_being_written(

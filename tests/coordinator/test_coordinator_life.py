@@ -2,6 +2,7 @@
 
 import asyncio
 
+from regroup.coordinator import commands as c
 from regroup.coordinator.group import State
 from regroup.coordinator.history import load_groups
 from regroup.protocol.errors import ErrorCode
@@ -117,8 +118,9 @@ async def test_a_snapshot_and_what_came_after_it_are_the_whole_history(desk: Des
     cut = desk.journal.last_position
     snapshots = desk.coordinator.take_snapshots()
     assert sorted(each.group or "" for each in snapshots) == ["another", "payments"]
-    assert desk.coordinator.take_snapshots() == []
     await store.save_snapshots(cut, snapshots)
+    desk.coordinator.snapshots_are_saved(snapshots)
+    assert desk.coordinator.take_snapshots() == []
     everything = await full_fold(store)
     await store.trim(cut + 1)
     assert await load_groups(store) == everything
@@ -128,3 +130,30 @@ async def test_a_snapshot_and_what_came_after_it_are_the_whole_history(desk: Des
     loaded = await load_groups(store)
     assert loaded["payments"] == desk.coordinator.group("payments")
     assert loaded["another"] == desk.coordinator.group("another")
+
+
+async def test_a_group_that_changed_while_its_snapshot_was_saved_is_in_the_next_one(desk: Desk) -> None:
+    await desk.stable("anna")
+    await desk.stable("ben", group="another")
+    taken = desk.coordinator.take_snapshots()
+    desk.asks(desk.commit(5, group="payments", member_id="anna", generation_id=1))
+    desk.coordinator.snapshots_are_saved(taken)
+    assert [each.group for each in desk.coordinator.take_snapshots()] == ["payments"]
+
+
+async def test_a_snapshot_names_the_position_of_its_group_s_last_event_also_after_a_load(
+    desk: Desk, store: SlowStore
+) -> None:
+    desk.asks(desk.commit(7, group="gone"))
+    desk.asks(c.DeleteGroup(group_id="gone", at_ms=desk.now()))
+    await desk.stable("ben")
+    await turns()
+    desk.coordinator.stop()
+    after = Desk(store)
+    await after.coordinator.start()
+    heads = await store.heads()
+    assert {each.group: each.position for each in after.coordinator.take_snapshots()} == {
+        "gone": heads["gone"].position,
+        "payments": heads["payments"].position,
+    }
+    after.coordinator.stop()

@@ -95,6 +95,17 @@ async def test_a_join_that_waits_when_the_disk_fills_up_is_sent_elsewhere(
         await until(lambda: "store-reopened" in emulator.log, "the repair")
 
 
+async def test_a_server_whose_disk_is_full_can_be_stopped(emulator: EmulatorProcess, small_disk: Path) -> None:
+    member = Member("member", emulator.address, session_timeout_ms=20_000)
+    async with living(member):
+        await until(lambda: member.committed, "a group that works")
+        fill(small_disk)
+        await until(lambda: "store-still-fails" in emulator.log, "the failure")
+    assert emulator.terminate() == 0
+    assert "Traceback" not in emulator.log
+    assert regroup("verify", emulator.store).returncode == 0
+
+
 def test_a_disk_that_is_full_at_the_start_is_named_and_nothing_is_spoilt(
     emulator: EmulatorProcess, small_disk: Path
 ) -> None:
