@@ -1,7 +1,7 @@
 """The architecture is a table, and this test reads the imports."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -65,10 +65,53 @@ def test_every_room_has_its_row() -> None:
     assert rooms == set(MAY_IMPORT)
 
 
-def test_a_system_under_test_is_never_imported_by_the_core() -> None:
-    """Chance and the wall clock come in as values: the pure rooms never fetch them."""
-    forbidden = {"random", "uuid", "time", "datetime", "secrets"}
-    for room in ("protocol", "assignors"):
+CHANCE_AND_CLOCK = {"random", "secrets", "uuid", "time", "datetime"}
+ONLY_TYPES = {"uuid.UUID", "random.Random"}
+"""An id that somebody has drawn, and chance that begins with a seed."""
+DRAW_THEMSELVES = {
+    "members/mqtt_link.py": "who has lost a broker comes back after a pause by chance, so that not all come at once",
+}
+ROOMS_OF_VALUES = [room for room in MAY_IMPORT if room not in ("pipeline", "cli")]
+"""The command line looks at the clock and draws ids, for all others; the pipeline names the files of a process."""
+
+ON_THE_EVENT_LOOP = {
+    "coordinator/coordinator.py": "it drives the machine: it sets timers and waits for the disk",
+    "coordinator/awaitable.py": "the same for whoever awaits an answer",
+    "coordinator/timers.py": "deadlines that come from the machine, as timers of the loop",
+    "coordinator/kafka_log.py": "Kafka's own log may take its time",
+}
+
+
+def fetched_from(source: Path, modules: Collection[str]) -> Iterator[str]:
+    """What a file imports of these modules: `uuid` if it is the whole module, `uuid.UUID` if it is one name."""
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] in modules)
+        elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] in modules:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def files_that_fetch(rooms: Iterable[str], modules: Collection[str], allowed: Collection[str] = ()) -> set[str]:
+    sources = [source for room in rooms for source in (ROOT / room).rglob("*.py")]
+    return {
+        source.relative_to(ROOT).as_posix()
+        for source in sources
+        if any(name not in allowed for name in fetched_from(source, modules))
+    }
+
+
+def test_time_chance_and_ids_come_in_as_values() -> None:
+    """So the lab can run the very same classes under its own clock, and one seed gives one history."""
+    assert files_that_fetch(ROOMS_OF_VALUES, CHANCE_AND_CLOCK, ONLY_TYPES) == set(DRAW_THEMSELVES)
+
+
+def test_chance_begins_with_a_seed() -> None:
+    for room in ROOMS_OF_VALUES:
         for source in sorted((ROOT / room).rglob("*.py")):
-            for line, name in imported_modules(source):
-                assert name.split(".")[0] not in forbidden, f"{source.relative_to(ROOT)}:{line} imports {name}"
+            for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Random":
+                    assert node.args, f"{source.relative_to(ROOT)}:{node.lineno} lets the machine choose the seed"
+
+
+def test_the_group_as_a_machine_knows_no_event_loop() -> None:
+    assert files_that_fetch(["coordinator"], {"asyncio", "threading"}) == set(ON_THE_EVENT_LOOP)
