@@ -68,7 +68,21 @@ def member_id_forgotten(group: Group, event: e.MemberIdForgotten) -> Group:
 
 
 def member_joined(group: Group, event: e.MemberJoined) -> Group:
-    member = Member(
+    """Where others are in the group already, the newcomer has their protocol type."""
+    phase = group.join_phase
+    return replace(
+        group,
+        protocol_type=event.protocol_type,
+        members=group.members | {event.member: newcomer(event)},
+        static_members=with_instance(group.static_members, event.instance_id, event.member),
+        reserved_ids=without(group.reserved_ids, event.member),
+        new_member_added=group.new_member_added or (phase is not None and phase.initial),
+        subscribed_topics=group.subscribed_topics if group.generation else None,
+    )
+
+
+def newcomer(event: e.MemberJoined) -> Member:
+    return Member(
         member_id=event.member,
         instance_id=event.instance_id,
         client_id=event.client_id,
@@ -79,16 +93,6 @@ def member_joined(group: Group, event: e.MemberJoined) -> Group:
         joined_at_ms=event.at_ms,
         is_newcomer=True,
         waiting=Waiting.JOIN,
-    )
-    phase = group.join_phase
-    return replace(
-        group,
-        protocol_type=group.protocol_type if group.members else event.protocol_type,
-        members=group.members | {event.member: member},
-        static_members=with_instance(group.static_members, event.instance_id, event.member),
-        reserved_ids=without(group.reserved_ids, event.member),
-        new_member_added=group.new_member_added or (phase is not None and phase.initial),
-        subscribed_topics=group.subscribed_topics if group.generation else None,
     )
 
 
@@ -106,20 +110,11 @@ def member_rejoined(group: Group, event: e.MemberRejoined) -> Group:
 
 
 def static_member_replaced(group: Group, event: e.StaticMemberReplaced) -> Group:
-    newcomer = replace(
-        group.members[event.replaces],
-        member_id=event.member,
-        session_timeout_ms=event.session_timeout_ms,
-        rebalance_timeout_ms=event.rebalance_timeout_ms,
-        protocols=event.protocols,
-        replaced_at_ms=event.at_ms,
-        replaced_session_timeout_ms=group.members[event.replaces].session_timeout_ms,
-        is_newcomer=False,
-        waiting=Waiting.JOIN if event.waits else None,
-    )
+    """The one that comes back leads if the old one did. Kafka's log may yet lose that it came."""
+    old = group.members[event.replaces]
     after = replace(
         group,
-        members=without(group.members, event.replaces) | {event.member: newcomer},
+        members=without(group.members, event.replaces) | {event.member: restarted(old, event)},
         static_members=group.static_members | {event.instance_id: event.member},
         leader=event.member if group.leader == event.replaces else group.leader,
     )
@@ -131,9 +126,24 @@ def static_member_replaced(group: Group, event: e.StaticMemberReplaced) -> Group
         generation=group.generation,
         stored=as_stored(after),
         member=event.member,
-        replaced=group.members[event.replaces],
+        replaced=old,
     )
     return writes(after, append)
+
+
+def restarted(old: Member, event: e.StaticMemberReplaced) -> Member:
+    """The same member in another process: it keeps its share, and its first silence is measured as before."""
+    return replace(
+        old,
+        member_id=event.member,
+        session_timeout_ms=event.session_timeout_ms,
+        rebalance_timeout_ms=event.rebalance_timeout_ms,
+        protocols=event.protocols,
+        replaced_at_ms=event.at_ms,
+        replaced_session_timeout_ms=old.session_timeout_ms,
+        is_newcomer=False,
+        waiting=Waiting.JOIN if event.waits else None,
+    )
 
 
 def leader_elected(group: Group, event: e.LeaderElected) -> Group:
@@ -156,18 +166,23 @@ def group_deleted(group: Group, event: e.GroupDeleted) -> Group:
 
 
 def coordinator_loaded(group: Group, event: e.CoordinatorLoaded) -> Group:
-    stored = group.stored
+    """Offsets, and what Kafka's log has of the group; all else was memory. Offsets alone make a simple group: Empty,
+    generation 0, no protocol type."""
     fresh = Group(
         name=group.name,
         offsets=group.offsets,
         pending_offsets=group.pending_offsets,
-        stored=stored,
+        stored=group.stored,
         loaded_at_ms=event.at_ms,
     )
-    if stored is None:
-        # Offsets without a group record make a simple group: Empty, generation 0, no protocol type.
-        is_simple = group.offsets or group.pending_offsets
-        return replace(fresh, state=State.EMPTY, state_since_ms=event.at_ms) if is_simple else fresh
+    if group.stored is not None:
+        return as_it_was(fresh, group.stored, event.subscribed_topics)
+    is_simple = group.offsets or group.pending_offsets
+    return replace(fresh, state=State.EMPTY, state_since_ms=event.at_ms) if is_simple else fresh
+
+
+def as_it_was(fresh: Group, stored: StoredGroup, topics: tuple[str, ...] | None) -> Group:
+    """The group that the log's last record tells of."""
     return replace(
         fresh,
         state=State.STABLE if stored.members else State.EMPTY,
@@ -178,7 +193,7 @@ def coordinator_loaded(group: Group, event: e.CoordinatorLoaded) -> Group:
         leader=stored.leader,
         members={member.member_id: member for member in stored.members},
         static_members={member.instance_id: member.member_id for member in stored.members if member.instance_id},
-        subscribed_topics=event.subscribed_topics,
+        subscribed_topics=topics,
     )
 
 

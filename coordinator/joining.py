@@ -31,14 +31,8 @@ def join_group(settings: Settings, group: Group, command: JoinGroup) -> Decision
     if refused := refuse_request(settings, group, command):
         return now.ends(answers.join_refused(refused, command.member_id))
     if not group.exists:
-        now.happens(
-            GroupCreated(
-                at_ms=now.at_ms,
-                by_join=True,
-                reason="somebody asked to join it",
-                commit_deadline_ms=now.commit_deadline_ms(settings, command),
-            )
-        )
+        deadline_ms, reason = now.commit_deadline_ms(settings, command), "somebody asked to join it"
+        now.happens(GroupCreated(at_ms=now.at_ms, by_join=True, reason=reason, commit_deadline_ms=deadline_ms))
     if is_full(now.group, command.member_id, settings.group_max_size):
         drop_for_want_of_room(now, command.member_id, settings.group_max_size)
         return now.ends(answers.join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, ""))
@@ -189,33 +183,43 @@ def rejoin(now: Unfolding, settings: Settings, command: JoinGroup, reason: str) 
 def replace_static_member(now: Unfolding, settings: Settings, command: JoinGroup, instance_id: str) -> Decision:
     """A restarted static member takes its old place under a new id; in Stable nobody else need notice (KIP-345)."""
     old = now.group.members[now.group.static_members[instance_id]]
-    leader_before = now.group.leader
-    waits = now.group.state is not State.STABLE or vote_would_change(now.group, old, command)
-    deadline_ms = None if waits else now.commit_deadline_ms(settings, command)
     if old.waiting:
         now.replies(old.waiting, old.member_id, fenced(old))
-    now.happens(
-        StaticMemberReplaced(
-            at_ms=now.at_ms,
-            reason=command.reason,
-            instance_id=instance_id,
-            member=command.new_member_id,
-            replaces=old.member_id,
-            session_timeout_ms=command.session_timeout_ms,
-            rebalance_timeout_ms=command.rebalance_timeout_ms,
-            protocols=command.protocols,
-            waits=waits,
-            commit_deadline_ms=deadline_ms,
-        )
-    )
+    if now.group.state is State.STABLE and not vote_would_change(now.group, old, command):
+        return replace_quietly(now, settings, command, old)
+    now.happens(replaced(now, command, old, waits=True))
     now.hears(command.new_member_id)
-    if waits:
-        now.parks(Waiting.JOIN, command.new_member_id)
-        rebalance(now, settings, f"static member {instance_id} came back and changes what the group works with")
-        return now.ends()
+    now.parks(Waiting.JOIN, command.new_member_id)
+    rebalance(now, settings, f"static member {instance_id} came back and changes what the group works with")
+    return now.ends()
+
+
+def replace_quietly(now: Unfolding, settings: Settings, command: JoinGroup, old: Member) -> Decision:
+    """The present generation answers, once the log has the new id."""
+    leader_before = now.group.leader
+    deadline_ms = now.commit_deadline_ms(settings, command)
+    now.happens(replaced(now, command, old, waits=False, commit_deadline_ms=deadline_ms))
+    now.hears(command.new_member_id)
     if deadline_ms is None:
-        now.happens(GroupStored(at_ms=now.at_ms, reason=f"static member {instance_id} has a new member id"))
+        now.happens(GroupStored(at_ms=now.at_ms, reason=f"static member {old.instance_id} has a new member id"))
     return now.ends_behind_the_log(answer_to_the_replacement(now.group, command, leader_before))
+
+
+def replaced(
+    now: Unfolding, command: JoinGroup, old: Member, *, waits: bool, commit_deadline_ms: int | None = None
+) -> StaticMemberReplaced:
+    return StaticMemberReplaced(
+        at_ms=now.at_ms,
+        reason=command.reason,
+        instance_id=old.instance_id or "",
+        member=command.new_member_id,
+        replaces=old.member_id,
+        session_timeout_ms=command.session_timeout_ms,
+        rebalance_timeout_ms=command.rebalance_timeout_ms,
+        protocols=command.protocols,
+        waits=waits,
+        commit_deadline_ms=commit_deadline_ms,
+    )
 
 
 def vote_would_change(group: Group, old: Member, command: JoinGroup) -> bool:
