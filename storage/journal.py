@@ -4,11 +4,16 @@ import asyncio
 import heapq
 from collections.abc import Callable, Sequence
 from itertools import count
+from typing import TypeAlias
 
 from regroup.storage.commit_queue import CommitQueue
 from regroup.storage.errors import StoreError
 from regroup.storage.records import NewRecord
 from regroup.storage.store import EventStore
+
+Waiter: TypeAlias = tuple[int, int, Callable[[], None], Callable[[], None]]
+"""A position, its turn among those for the same position, and whom to call: done, or lost. Every answer is one, and a
+class with names would cost half as much again."""
 
 
 class Journal:
@@ -21,7 +26,7 @@ class Journal:
 
     def __init__(self, store: EventStore) -> None:
         self.store = store
-        self._waiting: list[tuple[int, int, Callable[[], None], Callable[[], None]]] = []
+        self._waiting: list[Waiter] = []
         self._turn = count()
         self._listeners: list[Callable[[StoreError], None]] = []
         self._queue = CommitQueue(store, on_durable=self._tell, on_failure=self._fail)
@@ -88,7 +93,8 @@ class Journal:
 
     def _tell(self, position: int) -> None:
         while self._waiting and self._waiting[0][0] <= position:
-            heapq.heappop(self._waiting)[2]()
+            _, _, done, _ = heapq.heappop(self._waiting)
+            done()
 
     def _fail(self, error: StoreError) -> None:
         waiting, self._waiting = self._waiting, []
