@@ -9,6 +9,7 @@ off the state, and silence is a command like any other.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import Final
 
 import structlog
 from msgspec.structs import replace
@@ -39,6 +40,9 @@ TOLD = frozenset(
     {"rebalance-started", "generation-started", "group-emptied", "member-expelled", "member-left", "coordinator-loaded"}
 )
 """Events that an operator would want to see go by."""
+
+LOAD: Final = written_cause(Cause(occasion="the load of the group"))
+LOG: Final = written_cause(Cause(occasion="Kafka's log"))
 
 
 class GroupCoordinator(Awaitable):
@@ -89,7 +93,7 @@ class GroupCoordinator(Awaitable):
         self._changed = dict.fromkeys(self._groups)
         self._refusal = None
         for name in sorted(name for name, group in self._groups.items() if group.exists):
-            self.submit(c.TakeOver(group_id=name, at_ms=self._now()))
+            self.submit(c.TakeOver(group_id=name, at_ms=self._now()), cause=lambda: LOAD)
         await self._journal.durable(self._journal.last_position)
         self._clean_later()
 
@@ -205,9 +209,9 @@ class GroupCoordinator(Awaitable):
         """What was written in an earlier reign is forgotten."""
         at_ms = self._now()
         if code is ErrorCode.NONE and reign == self._reign:
-            self.submit(c.CommitAppend(group_id=name, at_ms=at_ms, append=append))
+            self.submit(c.CommitAppend(group_id=name, at_ms=at_ms, append=append), cause=lambda: LOG)
         elif reign == self._reign:
-            self.submit(c.RefuseAppend(group_id=name, at_ms=at_ms, append=append, code=code))
+            self.submit(c.RefuseAppend(group_id=name, at_ms=at_ms, append=append, code=code), cause=lambda: LOG)
 
     def _forget_the_gone(self, name: str, group: Group) -> None:
         heard = self._heard.get(name)
@@ -219,7 +223,9 @@ class GroupCoordinator(Awaitable):
             kind = NAME_OF[type(event)]
             if kind in TOLD:
                 shown = {key: getattr(event, key) for key in ("member", "generation", "leader") if hasattr(event, key)}
-                self._log.info(kind, group=name, **shown, reason=event.reason)
+                if event.reason:
+                    shown["reason"] = event.reason
+                self._log.info(kind, group=name, **shown)
 
     # Silence
 

@@ -4,6 +4,7 @@ from contextlib import suppress
 from functools import partial, singledispatch
 from typing import TYPE_CHECKING
 
+from regroup.coordinator.written import Cause, written_cause
 from regroup.lab import steps
 from regroup.lab.brokers import host_of
 from regroup.lab.checks import expect
@@ -17,6 +18,7 @@ from regroup.storage.errors import StoreError
 if TYPE_CHECKING:
     from regroup.lab.world import World
 
+PLAN = written_cause(Cause(occasion="the plan"))
 LOG_ANSWERS_MS = 10
 """How long Kafka's log takes to refuse a write."""
 
@@ -201,7 +203,7 @@ def _(step: steps.LogRefuses, world: "World") -> None:
 def _(step: steps.TopicAppears, world: "World") -> None:
     if (cluster := world.brokers.cluster) is not None and step.topic not in cluster.topics.by_name:
         with suppress(StoreError):
-            cluster.create_topic(step.topic, step.partitions)
+            cluster.create_topic(step.topic, step.partitions, cause=PLAN)
 
 
 @do.register(steps.TopicGrows)
@@ -210,7 +212,7 @@ def _(step: steps.TopicGrows, world: "World") -> None:
     topic = cluster.topics.by_name.get(step.topic) if cluster else None
     if cluster and topic and topic.partitions < step.partitions:
         with suppress(StoreError):
-            cluster.happen(PartitionsAdded(name=step.topic, partitions=step.partitions))
+            cluster.happen(PartitionsAdded(name=step.topic, partitions=step.partitions), PLAN)
 
 
 @do.register(steps.TopicVanishes)
@@ -219,6 +221,6 @@ def _(step: steps.TopicVanishes, world: "World") -> None:
     topic = cluster.topics.by_name.get(step.topic) if cluster else None
     if cluster and topic:
         with suppress(StoreError):
-            cluster.happen(TopicDeleted(name=step.topic, topic_id=topic.topic_id))
+            cluster.happen(TopicDeleted(name=step.topic, topic_id=topic.topic_id), PLAN)
             if world.judge:
                 world.judge.topic_vanished(step.topic, world.now_ms)

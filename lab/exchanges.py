@@ -95,7 +95,7 @@ class Exchange:
 
     @property
     def cause(self) -> Cause | None:
-        """The request as it came in, or the deadline that passed; None for what the broker itself asked."""
+        """The request as it came in, the deadline that passed, or what else led to it."""
         return None if self.because is None else msgspec.json.decode(self.because(), type=Cause)
 
     def take(self, answer: Structure, at_ms: int, durable_position: int) -> None:

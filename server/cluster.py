@@ -19,6 +19,7 @@ from regroup.server.cluster_events import (
     write_event,
 )
 from regroup.server.incoming import Incoming, Refusal
+from regroup.server.occasions import RECORDS, STOP
 from regroup.server.partition_log import Appended, PartitionLog
 from regroup.server.settings import BrokerSettings
 from regroup.server.topic_configs import topic_config
@@ -143,9 +144,9 @@ class Cluster:
             for index, before in enumerate(topic.reserved):
                 log = self._partitions.get((topic.topic_id, index))
                 if log is not None and log.log_end_offset < before:
-                    self.happen(OffsetsReserved(name=topic.name, partition=index, before=log.log_end_offset))
+                    self.happen(OffsetsReserved(name=topic.name, partition=index, before=log.log_end_offset), STOP)
 
-    def happen(self, event: ClusterEvent, cause: bytes | None = None) -> int:
+    def happen(self, event: ClusterEvent, cause: bytes) -> int:
         """Fold the event and queue it; returns its position. StoreError if the journal takes nothing any more."""
         number = self._last_number + 1
         record = write_event(event, number=number, reign=self._reign, at_ms=self.now_ms(), cause=cause)
@@ -185,9 +186,7 @@ class Cluster:
         """Call `done` once everything that has happened to the topics is on disk, or `lost` if it never will be."""
         self._journal.when_durable(self.last_position, done, lost)
 
-    def create_topic(
-        self, name: str, partitions: int, configs: dict[str, str] | None = None, cause: bytes | None = None
-    ) -> Topic:
+    def create_topic(self, name: str, partitions: int, configs: dict[str, str] | None = None, *, cause: bytes) -> Topic:
         """Make a topic. Whether it may be made is for the caller to know."""
         topic_id = uuid_text(self.new_uuid())
         self.happen(TopicCreated(name=name, topic_id=topic_id, partitions=partitions, configs=configs or {}), cause)
@@ -227,10 +226,10 @@ class Cluster:
         reserved = self.topics.by_name[topic.name].reserved[index]
         if log.log_end_offset + OFFSETS_IN_A_BLOCK // 2 > reserved:
             before = log.log_end_offset + OFFSETS_IN_A_BLOCK
-            self.happen(OffsetsReserved(name=topic.name, partition=index, before=before))
+            self.happen(OffsetsReserved(name=topic.name, partition=index, before=before), RECORDS)
             self.when_durable(lambda: log.reserve(before), _nothing)
 
-    def new_producer_id(self, cause: bytes | None = None) -> int:
+    def new_producer_id(self, cause: bytes) -> int:
         """An id that no producer has had, nor will have after a restart once `when_durable` has called back."""
         if self._next_producer_id >= self.topics.producer_ids_before:
             before = self._next_producer_id + PRODUCER_IDS_IN_A_BLOCK

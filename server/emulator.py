@@ -26,6 +26,7 @@ from regroup.server.broker import Broker, Listen
 from regroup.server.clock import Clock
 from regroup.server.cluster import Cluster, load
 from regroup.server.group_shares import GroupShares
+from regroup.server.occasions import START
 from regroup.server.releases import Release
 from regroup.server.settings import BrokerSettings, ShownSetting
 from regroup.server.topics import name_is_illegal
@@ -229,7 +230,7 @@ class Emulator:
             return
         if fault := name_is_illegal(name, self.cluster.topics.by_name):
             raise InvalidSetting(fault)
-        self.cluster.create_topic(name, partitions)
+        self.cluster.create_topic(name, partitions, cause=START)
         await self.journal.durable(self.journal.last_position)
 
     async def take_snapshot(self) -> None:

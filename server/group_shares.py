@@ -17,6 +17,7 @@ from regroup.coordinator.written import Cause, written_cause
 from regroup.protocol.errors import ErrorCode
 from regroup.server.cluster import Cluster
 from regroup.server.cluster_events import ClusterEvent, TopicDeleted
+from regroup.server.occasions import TRANSACTION_ENDS
 from regroup.storage.records import Snapshot
 
 DELETION = Cause(api="DeleteTopics")
@@ -121,7 +122,10 @@ class GroupShares:
             for group in list(coordinator.groups()):
                 if producer_id in group.pending_offsets and self._cluster.partition_of_group(group.name) in wanted:
                     coordinator.submit(
-                        c.EndTransaction(group_id=group.name, at_ms=at_ms, producer_id=producer_id, committed=committed)
+                        c.EndTransaction(
+                            group_id=group.name, at_ms=at_ms, producer_id=producer_id, committed=committed
+                        ),
+                        cause=lambda: TRANSACTION_ENDS,
                     )
 
 

@@ -18,6 +18,7 @@ from regroup.server.cluster_events import (
     TransactionGrew,
     TransactionPrepared,
 )
+from regroup.server.occasions import TRANSACTION_ENDS, TRANSACTION_TIMEOUT
 from regroup.server.topics import OFFSETS_TOPIC
 from regroup.server.transactions import (
     Transaction,
@@ -159,10 +160,10 @@ class TransactionCoordinator:
             return Producer(transactional_id, next_producer_id, 0)
         return Producer(transactional_id, producer_id, prepared.epoch)
 
-    def _abort(self, transaction: Transaction, reason: str, cause: bytes | None) -> None:
+    def _abort(self, transaction: Transaction, reason: str, cause: bytes) -> None:
         self._prepare(fence(transaction, reason), cause)
 
-    def _prepare(self, event: TransactionPrepared, cause: bytes | None) -> None:
+    def _prepare(self, event: TransactionPrepared, cause: bytes) -> None:
         self._cluster.happen(event, cause)
         self._cluster.when_durable(lambda: self._complete(event.transactional_id), _nothing)
 
@@ -180,7 +181,7 @@ class TransactionCoordinator:
         with suppress(StoreError):  # then `start` tells them, once the store is back
             self._write_markers(transaction)
             self._offsets.settle(offsets, transaction.producer_id, committed=transaction.is_committed)
-            self._cluster.happen(TransactionCompleted(transactional_id=transactional_id))
+            self._cluster.happen(TransactionCompleted(transactional_id=transactional_id), TRANSACTION_ENDS)
 
     def _write_markers(self, transaction: Transaction) -> None:
         for name, partitions in transaction.partitions.items():
@@ -217,7 +218,7 @@ class TransactionCoordinator:
             self._wait_for_end(transaction)
             return
         with suppress(StoreError):  # then `start` sees to it
-            self._abort(transaction, f"it lasted longer than {transaction.timeout_ms} ms", None)
+            self._abort(transaction, f"it lasted longer than {transaction.timeout_ms} ms", TRANSACTION_TIMEOUT)
 
 
 def _nothing() -> None:

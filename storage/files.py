@@ -190,7 +190,7 @@ def explain(path: Path, error: sqlite3.Error) -> StoreError:
             return StoreFailed(f"{path} refused a record ({error}): somebody wrote to it without the lock.")
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreIsLocked(f"Another program, such as the sqlite3 shell, holds {path}: end its transaction.")
-        case _ if "no such table" in str(error) or "no such index" in str(error):
+        case _ if any(each in str(error) for each in ("no such table", "no such index", "Could not decode")):
             return StoreIsDamaged(f"{path} is damaged ({error}). Restore it from a copy.")
         case _:
             return StoreFailed(f"{path} failed ({error}): look at its disk and its folder's permissions.")

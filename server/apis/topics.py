@@ -120,7 +120,7 @@ class TopicApis:
         configs = {config.name: config.value for config in asked.configs if config.value is not None}
         topic_id = NO_UUID
         if not validate_only:
-            topic_id = self._cluster.create_topic(asked.name, partitions, configs, exchange.cause()).id_bytes
+            topic_id = self._cluster.create_topic(asked.name, partitions, configs, cause=exchange.cause()).id_bytes
         return CreatableTopicResult(
             name=asked.name,
             topic_id=topic_id,

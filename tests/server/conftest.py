@@ -11,6 +11,7 @@ import pytest
 from regroup.protocol.record_batch import Record, write_batch
 from regroup.server.broker import Broker
 from regroup.server.cluster import Cluster, load
+from regroup.server.occasions import START
 from regroup.server.settings import BrokerSettings
 from regroup.server.transaction_coordinator import TransactionCoordinator
 from regroup.storage.journal import Journal
@@ -41,7 +42,7 @@ class Served:
         await until(condition)
 
     async def topic(self, name: str, partitions: int = 1) -> None:
-        self.cluster.create_topic(name, partitions)
+        self.cluster.create_topic(name, partitions, cause=START)
         await self.journal.durable(self.journal.last_position)
 
 

@@ -37,6 +37,7 @@ from regroup.protocol.messages.transactions import InitProducerIdRequest
 from regroup.protocol.record_batch import TRANSACTIONAL, read_all
 from regroup.server.cluster import load
 from regroup.server.incoming import check_records
+from regroup.server.occasions import START
 from regroup.storage.errors import StoreIsFull
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
@@ -128,7 +129,7 @@ def recompressed(batch: bytearray, compression: int) -> bytearray:
 
 async def test_a_topic_may_take_larger_batches_than_the_broker_by_its_own_setting(serve, a_batch) -> None:
     async with serve(message_max_bytes="100") as served:
-        served.cluster.create_topic("orders", 1, {"max.message.bytes": "10000"})
+        served.cluster.create_topic("orders", 1, {"max.message.bytes": "10000"}, cause=START)
         await served.topic("small")
         client = await served.connect()
         assert (await produce(client, a_batch(bytes(500)))).error_code == 0

@@ -276,3 +276,12 @@ async def test_an_append_that_is_cancelled_is_stored_whole_or_not_at_all(store: 
         assert len(await positions(store.read())) == store.last_position
     head = (await store.heads()).get("a", Head(0, 0, 0))
     assert await store.append([record("a", head.number + 1)]) == head.position + 1
+
+
+async def test_the_cuts_that_can_still_be_read_on_from_are_known(told: EventStore) -> None:
+    assert await told.cuts() == []
+    await told.save_snapshots(5, [snapshot("a", 2, 4)])
+    await told.save_snapshots(3, [snapshot("a", 1, 1), snapshot("b", 1, 3)])
+    assert await told.cuts() == [3, 5]
+    await told.trim(before=5)
+    assert await told.cuts() == [5]
