@@ -8,6 +8,7 @@ Maven resolves the newest 4.x from its repositories, once, into a cache outside 
 
 import argparse
 import asyncio
+import fcntl
 import os
 import shutil
 import signal
@@ -80,18 +81,31 @@ def jars() -> Path:
         raise NotAvailable(reason)
     wanted = os.environ.get("REGROUP_KAFKA_VERSION", NEWEST)
     folder = cache_folder() / wanted.strip("[]()").replace(",", "-")
-    if not any(folder.glob("kafka_2.13-*.jar")):
-        _resolve(wanted, folder)
+    with only_one(folder.with_name(f"{folder.name}.lock")):
+        if not any(folder.glob("kafka_2.13-*.jar")):
+            _resolve(wanted, folder)
     return folder
 
 
+@contextmanager
+def only_one(lock: Path) -> Iterator[None]:
+    """Of the processes that share the tests, who comes first fetches for all. The lock ends with its process."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
 def _resolve(version: str, folder: Path) -> None:
-    with tempfile.TemporaryDirectory() as work:
+    """All or nothing: whoever finds a jar finds every one."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
         (Path(work) / "pom.xml").write_text(POM.format(version=version), encoding="utf-8")
-        command = ["mvn", "-q", "-B", COPY_DEPENDENCIES, f"-DoutputDirectory={folder}"]
+        command = ["mvn", "-q", "-B", COPY_DEPENDENCIES, f"-DoutputDirectory={work}/jars"]
         done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise NotAvailable(f"Maven could not resolve Apache Kafka {version}: {done.stdout.strip()[-800:]}")
+        if done.returncode != 0:
+            raise NotAvailable(f"Maven could not resolve Apache Kafka {version}: {done.stdout.strip()[-800:]}")
+        shutil.rmtree(folder, ignore_errors=True)
+        (Path(work) / "jars").rename(folder)
 
 
 def version_of(folder: Path) -> str:
