@@ -5,11 +5,15 @@ from collections.abc import Sequence
 from functools import partial
 from uuid import UUID
 
+from hypothesis import given
+from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.history import load_groups
+from regroup.coordinator.verification import Fault
 from regroup.server.clock import Clock
+from regroup.server.cut import make_cut
 from regroup.server.emulator import Emulator
 from regroup.server.whole_store import verify_store
 from regroup.storage.errors import StoreIsLocked
@@ -93,3 +97,51 @@ async def test_a_snapshot_holds_only_what_has_changed_since_the_one_before() -> 
     await commits(emulator, "refunds", 2)
     assert [each.group for each in emulator.shares.take_snapshots()] == ["refunds"]
     await emulator.close()
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("commit"), st.sampled_from(["payments", "refunds", "audits"])),
+    st.tuples(st.sampled_from(["snapshot", "failing snapshot", "stop", "crash", "trim"]), st.just("")),
+)
+
+
+async def do(step: str, store: BusyStore, emulator: Emulator) -> Emulator:
+    """The emulator that runs afterwards."""
+    store.is_busy = step == "failing snapshot"
+    if "snapshot" in step:
+        await emulator.take_snapshot()
+        return emulator
+    if step == "crash":
+        emulator.shares.stop()
+        await emulator.journal.close()
+        return await started(store)
+    await emulator.close()
+    if step == "trim":
+        cut = (store.trimmed_through + store.last_position) // 2
+        await make_cut(store, cut)
+        await store.trim(cut + 1)
+    return await started(store)
+
+
+async def offsets_after(steps: list[tuple[str, str]]) -> tuple[dict[str, int], dict[str, int], list[Fault]]:
+    """What was acknowledged, and what a restart finds behind it."""
+    store, acknowledged = BusyStore(), dict[str, int]()
+    emulator = await started(store)
+    for number, (step, group) in enumerate(steps):
+        if group:
+            await commits(emulator, group, number)
+            acknowledged[group] = number
+        else:
+            emulator = await do(step, store, emulator)
+    found = await offsets_after_a_crash(store)
+    faults = list((await verify_store(store)).faults)
+    await emulator.close()
+    return acknowledged, found, faults
+
+
+@given(st.lists(STEPS, max_size=25))
+def test_whatever_fails_in_between_a_restart_finds_what_was_acknowledged(steps: list[tuple[str, str]]) -> None:
+    with capture_logs():
+        acknowledged, found, faults = asyncio.run(offsets_after(steps))
+    assert found == acknowledged
+    assert faults == []
