@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
-from rich.console import Console
 
-from regroup.cli.events import as_jsonl, as_text
+from regroup.cli.consoles import Plain
+from regroup.cli.events import as_jsonl
+from regroup.cli.events_text import as_text
 from regroup.lab.hunt import Findings
 from regroup.lab.plan import Plan
 from regroup.lab.scenario_list import find_plan
@@ -129,7 +130,7 @@ def rows_with(hash_seed: str, plan: Plan, bug: str) -> list[str]:
 
 def tell_history(records: Sequence[Record]) -> None:
     """The notable events, the last ones if there are many."""
-    show = Console(highlight=False, soft_wrap=True).print
+    show = Plain().print
     notable = [record for record in records if record.type in NOTABLE]
     print(f"\n{len(records)} events were stored; these tell in short what happened:")
     if len(notable) > MOST_ROWS:

@@ -7,37 +7,23 @@ regroup events regroup.db --format jsonl | jq .type    one JSON object a line, f
 
 import argparse
 import asyncio
-import re
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
 
 import msgspec
-from rich.console import Console
-from rich.text import Text
 
-from regroup.cli.history_arguments import add_group, add_store
+from regroup.cli.consoles import Plain
+from regroup.cli.events_text import TextForm
+from regroup.cli.history_arguments import add_group, add_store, open_history
+from regroup.cli.output import CANNOT_BE_DONE, complain
+from regroup.cli.words import listed
 from regroup.coordinator.written import ILLEGIBLE, damaged
 from regroup.storage.follow import follow
 from regroup.storage.records import Record
-from regroup.storage.sqlite import open_store
 from regroup.storage.store import ANY, EventStore
 
 FOLLOW_PAUSE_S = 0.2
-COLOURS = {
-    "generation-started": "bold green",
-    "assignment-committed": "green",
-    "rebalance-started": "bold yellow",
-    "leader-elected": "cyan",
-    "member-expelled": "bold red",
-    "member-left": "magenta",
-    "coordinator-loaded": "bold blue",
-}
-QUIET = {"at_ms", "reason", "protocols", "deadline_ms", "sync_deadline_ms", "delay_ms", "remaining_ms", "assignment"}
-"""Fields that the text form leaves out; `--format jsonl` has everything."""
-UUID_TAIL = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,18 +31,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_group(parser)
     parser.add_argument("--after", metavar="POSITION", type=int, default=0, help="only events after this position")
     parser.add_argument("--follow", action="store_true", help="wait for more; end with Ctrl-C")
-    parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="for people, or for programs")
+    parser.add_argument(
+        "--format", choices=("text", "jsonl"), default="text", help="for people, or for programs (default: text)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    show = (
-        partial(print, flush=args.follow) if args.format == "jsonl" else Console(highlight=False, soft_wrap=True).print
-    )
-    return asyncio.run(show_events(args, as_jsonl if args.format == "jsonl" else as_text, show))
+    if args.format == "jsonl":
+        return asyncio.run(show_events(args, as_jsonl, partial(print, flush=args.follow)))
+    return asyncio.run(show_events(args, TextForm(), Plain().print))
 
 
 async def show_events(args: argparse.Namespace, form: Callable[[Record], Any], show: Callable[[Any], object]) -> int:
-    async with await open_store(args.store, read_only=True) as store:
+    """2 if there is no such group, unless one is waited for."""
+    async with await open_history(args.store) as store:
+        if args.group is not None and not await is_known(store, args) and not args.follow:
+            return CANNOT_BE_DONE
         async for record in chosen(store, args):
             try:
                 line = form(record)
@@ -66,11 +56,20 @@ async def show_events(args: argparse.Namespace, form: Callable[[Record], Any], s
     return 0
 
 
+async def is_known(store: EventStore, args: argparse.Namespace) -> bool:
+    """Whether the store has ever heard of the group. If not, that is said, with the names of those that it knows."""
+    known = {group for group in await store.heads() if group is not None}
+    if args.group not in known:
+        waiting = "; waiting for it to come" if args.follow else ""
+        complain("events", f"nothing is known of group {args.group!r}; known are: {listed(known)}{waiting}")
+    return args.group in known
+
+
 async def chosen(store: EventStore, args: argparse.Namespace) -> AsyncIterator[Record]:
     """From the first event that is still there; earlier ones may have been trimmed."""
     after = max(args.after, store.trimmed_through)
     if after > args.after:
-        print(f"Events up to position {after} have been trimmed away.", file=sys.stderr)
+        complain("events", f"the events up to position {after} have been trimmed away")
     if not args.follow:
         async for record in store.read(group=ANY if args.group is None else args.group, after=after):
             yield record
@@ -94,39 +93,3 @@ def as_jsonl(record: Record) -> str:
         "cause": None if record.cause is None else msgspec.Raw(record.cause),
     }
     return msgspec.json.encode(row).decode()
-
-
-def as_text(record: Record) -> Text:
-    """Position, time, group, what happened, to whom; the reason and the cause in grey behind it."""
-    payload = msgspec.json.decode(record.payload)
-    at = datetime.fromtimestamp(record.at_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
-    line = Text(f"{record.position:>6}  {at}  ", style="dim")
-    line.append(f"{record.group if record.group is not None else '(cluster)':<16}", style="default not dim")
-    line.append(f" {record.type:<22}", style=f"{COLOURS.get(record.type, 'default')} not dim")
-    line.append(" " + ", ".join(details(payload)), style="default not dim")
-    if payload.get("reason"):
-        line.append(f"  because {short(payload['reason'])}")
-    if record.cause:
-        line.append(f"  ({because(msgspec.json.decode(record.cause))})")
-    return line
-
-
-def details(payload: dict[str, Any]) -> Iterator[str]:
-    for name, value in payload.items():
-        if name == "offsets":
-            yield from (f"{topic}-{n} at {each['offset']}" for topic, rows in value.items() for n, each in rows.items())
-        elif name not in QUIET:
-            shown = msgspec.json.encode(value).decode() if isinstance(value, dict | list) else str(value)
-            yield f"{name.replace('_', ' ')} {short(shown)}"
-
-
-def short(text: str) -> str:
-    """Member ids end in a UUID; its first eight digits tell people enough."""
-    return UUID_TAIL.sub(r"\1…", text)
-
-
-def because(cause: dict[str, Any]) -> str:
-    """Which request, or whose silence."""
-    if cause.get("api"):
-        return f"{cause['api']} of {cause.get('client_id') or 'a client without a name'}"
-    return f"{cause.get('deadline', 'unknown')} deadline {short(cause.get('member', ''))}".strip()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from regroup.cli.output import CANNOT_BE_DONE, complain, escape_what_cannot_be_encoded, told_to_the_end
 from regroup.coordinator.settings import InvalidSetting, UnknownSetting
@@ -60,6 +60,10 @@ COMMANDS: Final[dict[str, Command]] = {
 
 class Parser(argparse.ArgumentParser):
     """Keeps the help texts as they are written, and ends a mistake with a hint."""
+
+    def print_help(self, file: Any = None) -> None:
+        """argparse would keep it to itself that there was no room for the text."""
+        print(self.format_help(), end="", file=file)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\nTry `{self.prog} --help`.\n")

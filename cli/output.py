@@ -74,7 +74,7 @@ def escaped(error: UnicodeError) -> tuple[str, int]:
 def own_name() -> str:
     """What to type to call this program again: it may lie in a folder where no shell looks, as after `make demo`."""
     called = sys.argv[0]
-    if Path(called).name == "__main__.py":
+    if Path(called) == Path(__file__).with_name("__main__.py"):
         return f"{shlex.quote(sys.executable)} -m regroup.cli"
     found = shutil.which("regroup")
     if Path(called).name != "regroup" or (found and Path(found).resolve() == Path(called).resolve()):

@@ -8,7 +8,9 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from regroup.cli.on_spark import on_spark
+from regroup.cli.readable import readable
 from regroup.cli.telling import Telling
+from regroup.cli.words import printable
 from regroup.pipeline import bronze, gold
 from regroup.pipeline.report import write_report
 from regroup.pipeline.sources_of import events_in
@@ -23,7 +25,7 @@ def ingest(spark: SparkSession, args: argparse.Namespace) -> int:
     with Telling() as telling:
         taken = bronze.ingest(spark, args.stores, args.folder, on_error=args.on_error, progress=telling)
     for each in taken.skipped:
-        print(f"skipped: {each.why}", file=sys.stderr)
+        print(printable(f"skipped: {each.why}"), file=sys.stderr)
     stores = "1 store" if taken.stores == 1 else f"{taken.stores} stores"
     print(f"{stores}, {taken.events:,} new events, {len(taken.skipped)} skipped")
     return 1 if taken.skipped else 0
@@ -36,7 +38,7 @@ def tables(spark: SparkSession, args: argparse.Namespace) -> int:
         print(f"{gold.table(spark, args.folder, name).count():>12,}  {name}")
     broken = gold.table(spark, args.folder, "violations").orderBy("store", "position").limit(10).collect()
     for row in broken:
-        print(f"{row.store}, group {row.group}, position {row.position}: {row.sentence}", file=sys.stderr)
+        print(printable(f"{row.store}, group {row.group}, position {row.position}: {row.sentence}"), file=sys.stderr)
     return 1 if broken else 0
 
 
@@ -48,7 +50,7 @@ def show(spark: SparkSession, args: argparse.Namespace) -> int:
 def replay(spark: SparkSession, args: argparse.Namespace) -> int:
     stores: dict[str, dict[str, Any]] = {}
     for row in gold.table(spark, args.folder, "groups").orderBy("store", "group").collect():
-        stores.setdefault(row.store, {})[row.group] = json.loads(row.json)
+        stores.setdefault(row.store, {})[row.group] = readable(json.loads(row.json))
     json.dump(stores, sys.stdout, indent=2, ensure_ascii=False)
     print()
     return 0

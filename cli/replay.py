@@ -1,5 +1,7 @@
 """Show what the groups of a store were at a moment, as JSON: the fold of every event up to there.
 
+Bytes are in base64. Where they can be read, `topics` and `partitions` beside them say what they mean.
+
 regroup replay regroup.db
 regroup replay regroup.db --group payments --at 120
 """
@@ -10,10 +12,12 @@ import json
 import sys
 from typing import Any
 
-from regroup.cli.history_arguments import add_group, add_store
+from regroup.cli.history_arguments import add_group, add_store, open_history
+from regroup.cli.output import CANNOT_BE_DONE, complain
+from regroup.cli.readable import readable
+from regroup.cli.words import listed
 from regroup.coordinator.history import load_groups
 from regroup.coordinator.written import as_json
-from regroup.storage.sqlite import open_store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     shown, fault = asyncio.run(state_at(args))
     if fault:
-        print(f"regroup replay: {fault}", file=sys.stderr)
-        return 2
+        complain("replay", fault)
+        return CANNOT_BE_DONE
     json.dump(shown, sys.stdout, indent=2, ensure_ascii=False)
     print()
     return 0
@@ -34,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
 async def state_at(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """The state, or in words why it cannot be shown."""
-    async with await open_store(args.store, read_only=True) as store:
+    async with await open_history(args.store) as store:
         last = store.last_position
         at = last if args.at is None else args.at
         if not store.trimmed_through <= at <= last:
@@ -42,6 +46,5 @@ async def state_at(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
         groups = await load_groups(store, until=at)
     chosen = {name: group for name, group in sorted(groups.items()) if args.group in (None, name)}
     if args.group is not None and not chosen:
-        known = ", ".join(sorted(groups)) or "none at all"
-        return {}, f"nothing is known of group {args.group!r} at position {at}; known are: {known}"
-    return {"position": at, "groups": {name: as_json(group) for name, group in chosen.items()}}, ""
+        return {}, f"nothing is known of group {args.group!r} at position {at}; known are: {listed(groups)}"
+    return {"position": at, "groups": {name: readable(as_json(group)) for name, group in chosen.items()}}, ""

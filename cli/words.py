@@ -31,12 +31,12 @@ def short(text: str) -> str:
     return UUID_TAIL.sub(r"\1…", text)
 
 
-def partitions_text(partitions: Iterable[TopicPartition]) -> str:
+def partitions_text(partitions: Iterable[TopicPartition], between: str = "; ") -> str:
     """`orders 0-3,7`; runs of neighbours are drawn together."""
     numbers: dict[str, list[int]] = {}
     for topic, partition in partitions:
         numbers.setdefault(topic, []).append(partition)
-    return "; ".join(f"{topic} {runs(sorted(each))}" for topic, each in numbers.items())
+    return between.join(f"{topic} {runs(sorted(each))}" for topic, each in numbers.items())
 
 
 def runs(numbers: Sequence[int]) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shutil
 import signal
 import sqlite3
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from regroup.cli.main import main
+from regroup.cli.readable import readable
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.history import history
@@ -47,24 +49,29 @@ def test_text_has_a_line_for_each_event_with_its_reason_and_cause(
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["events", str(store), "--group", GROUP]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    day, *lines = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d, times in UTC", day)
     expected = rows_of(store, f"SELECT position, type FROM events WHERE \"group\" = '{GROUP}' ORDER BY position")
     assert [(int(line.split()[0]), line.split()[3]) for line in lines] == expected
     expelled = next(line for line in lines if "member-expelled" in line)
     assert "because nothing was heard of it for its session timeout of 3000 ms" in expelled
     assert "(session deadline rdkafka-" in expelled
     assert any("orders-0 at 1" in line and "(OffsetCommit of rdkafka)" in line for line in lines)
+    written = "\n".join(line for line in lines if "assignment-written" in line)
+    assert {"0", "1", "0-1"} <= {*re.findall(r"orders ([0-9-]+) to rdkafka-\w{8}…", written)}
 
 
-@pytest.mark.parametrize("form", ["text", "jsonl"])
+@pytest.mark.parametrize(("form", "heading"), [("text", 1), ("jsonl", 0)])
 def test_events_begin_after_a_position_and_keep_to_a_group(
-    form: str, store: Path, capsys: pytest.CaptureFixture[str]
+    form: str, heading: int, store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     last = rows_of(store)[-1][0]
     assert main(["events", str(store), "--format", form, "--after", str(last - 3)]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 3
-    assert main(["events", str(store), "--format", form, "--group", "nobody's"]) == 0
-    assert capsys.readouterr().out == ""
+    assert len(capsys.readouterr().out.splitlines()) == heading + 3
+    assert main(["events", str(store), "--format", form, "--group", "nobody's"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == f'regroup events: nothing is known of group "nobody\'s"; known are: {GROUP}\n'
 
 
 @pytest.mark.usefixtures("heeds_ctrl_c")
@@ -100,7 +107,7 @@ def test_replay_at_every_position_is_the_fold_up_to_there(store: Path, capsys: p
     for position, groups in enumerate(expected):
         assert main(["replay", str(store), "--at", str(position)]) == 0
         shown = json.loads(capsys.readouterr().out)
-        folded = {name: json.loads(json.dumps(as_json(group))) for name, group in groups.items()}
+        folded = {name: json.loads(json.dumps(readable(as_json(group)))) for name, group in groups.items()}
         assert shown == {"position": position, "groups": folded}
     assert main(["replay", str(store), "--group", GROUP]) == 0
     assert json.loads(capsys.readouterr().out) == shown

@@ -36,6 +36,11 @@ async def groups_of(path: Path) -> dict[str, Group]:
         return await load_groups(store)
 
 
+async def last_position_of(path: Path) -> int:
+    async with await open_store(path, read_only=True) as store:
+        return store.last_position
+
+
 def test_a_trimmed_store_holds_the_same_groups_and_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "groups.db"
     asyncio.run(commits(path, 20))
@@ -54,6 +59,17 @@ def test_trimming_twice_forgets_more(tmp_path: Path, capsys: pytest.CaptureFixtu
     main(["trim", str(path), "--before", "5"])
     assert main(["trim", str(path), "--before", "10"]) == 0
     assert "5 events are gone" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_verify_counts_what_is_left_of_a_trimmed_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "groups.db"
+    asyncio.run(commits(path, 20))
+    last = asyncio.run(last_position_of(path))
+    main(["trim", str(path), "--before", "15"])
+    capsys.readouterr()
+    assert main(["verify", str(path)]) == 0
+    left = f"{last - 14} events (from 15 on; earlier ones were trimmed), 1 group: every invariant holds"
+    assert capsys.readouterr().out.startswith(left)
 
 
 def test_what_a_trimmed_history_begins_from_is_verified_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
