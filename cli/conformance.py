@@ -17,7 +17,7 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
 from regroup.cli.conformance_words import OURS, add_arguments
-from regroup.cli.serve import set_up_log
+from regroup.cli.serve_log import set_up_log
 from regroup.cli.steered import steered_emulator
 from regroup.conformance.cases import Case
 from regroup.conformance.comparison import as_json as told_as_json

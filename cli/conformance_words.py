@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from regroup.cli.serve import address
+from regroup.cli.serve_arguments import address
 from regroup.conformance.chance import SLOT_MS
 from regroup.conformance.duel import AT_ONCE as COURSES_AT_ONCE
 from regroup.conformance.runner import AT_ONCE

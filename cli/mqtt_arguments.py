@@ -46,6 +46,8 @@ def access_for(address: MqttAddress, path: Path | None) -> MqttAccess:
         access.tls_for(address)
     except tomllib.TOMLDecodeError as error:
         raise InvalidSetting(f"{path} cannot be read as TOML: {error}") from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise InvalidSetting(f"MQTT: {error.filename or path or 'a file'} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
         raise InvalidSetting(f"MQTT: {error}") from None
     return access

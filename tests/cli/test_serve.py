@@ -189,6 +189,7 @@ def test_a_store_that_may_only_be_read_is_read_but_not_served(written_store: Pat
         (("--topic", "two words:3"), "other than ASCII alphanumerics"),
         (("--topic", "..:3"), ".."),
         (("--set", "group.max.size"), "write NAME=VALUE"),
+        (("--set", "=5"), "write NAME=VALUE"),
         (("--set", "group.max.size=many"), "group.max.size takes a whole number, not 'many'"),
         (("--set", "group.max.size=0"), "group.max.size must be at least 1"),
         (("--set", "group.inital.rebalance.delay.ms=0"), "did you mean group.initial.rebalance.delay.ms?"),
@@ -215,7 +216,7 @@ def test_a_bad_option_is_explained(
         ("group.max.size = 2.5", "group.max.size takes a whole number, not '2.5'"),
         ("[group.max]\nsise = 5", "did you mean group.max.size?"),
         ("group.max.size = [1, 2]", "group.max.size takes a whole number"),
-        (None, "No such file"),
+        (None, "regroup.toml cannot be read: No such file or directory."),
     ],
 )
 def test_a_bad_configuration_is_explained(
