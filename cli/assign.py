@@ -5,19 +5,20 @@ regroup assign cases.jsonl --explain --id two-topics     who got what and why, i
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from typing import BinaryIO
 
 import msgspec
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from regroup.assignors.explain import Explanation, explain
 from regroup.assignors.interface import AssignorError
 from regroup.assignors.records import Case, deal, read_case
+from regroup.cli.consoles import Plain
+from regroup.cli.output import CANNOT_BE_DONE, complain
 from regroup.protocol.consumer_protocol import TopicPartition
 
 REFUSALS = (AssignorError, ValueError, msgspec.MsgspecError, RecursionError)
@@ -45,16 +46,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the outcome of every case, or the explanation of one. 0, or 2 if the file or the case cannot be had."""
-    try:
-        with sys.stdin.buffer if args.file == "-" else open(args.file, "rb") as lines:
-            return _explain_one(lines, args) if args.explain else _print_all(lines, args.algorithm)
-    except BrokenPipeError:
-        # The reader, `head` for instance, has seen enough. Python would complain again when it closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        print(f"regroup assign: cannot read {args.file}: {error.strerror}", file=sys.stderr)
-        return 2
+    with ExitStack() as stack:
+        try:
+            lines = stack.enter_context(_opened(args.file))
+        except OSError as error:
+            complain("assign", f"cannot read {args.file}: {error.strerror}")
+            return CANNOT_BE_DONE
+        return _explain_one(lines, args) if args.explain else _print_all(lines, args.algorithm)
+
+
+def _opened(file: str) -> BinaryIO:
+    return sys.stdin.buffer if file == "-" else open(file, "rb")
 
 
 def _print_all(lines: BinaryIO, algorithm: str) -> int:
@@ -101,8 +103,8 @@ def _explain_one(lines: BinaryIO, args: argparse.Namespace) -> int:
     line = next((line for line in _records(lines) if args.id is None or _id_of(line) == args.id), None)
     if line is None:
         wanted = "it holds no case" if args.id is None else f"it holds no case with the id {args.id}"
-        print(f"regroup assign: nothing to explain in {args.file}: {wanted}", file=sys.stderr)
-        return 2
+        complain("assign", f"nothing to explain in {args.file}: {wanted}")
+        return CANNOT_BE_DONE
     try:
         case = read_case(line)
         previous: dict[str, list[TopicPartition]] = {}
@@ -112,13 +114,13 @@ def _explain_one(lines: BinaryIO, args: argparse.Namespace) -> int:
             _draw(title, explain(_chosen(case, args.algorithm), step, assignments, previous))
             previous = assignments
     except REFUSALS as error:
-        print(f"regroup assign: {_id_of(line)}: {error}", file=sys.stderr)
-        return 2
+        complain("assign", f"{_id_of(line)}: {error}")
+        return CANNOT_BE_DONE
     return 0
 
 
 def _draw(title: str, explanation: Explanation) -> None:
-    console = Console(highlight=False)
+    console = Plain(soft_wrap=False)
     for sentence in explanation.why:
         console.print(Text(sentence))
     table = Table(title=Text(title))
@@ -134,9 +136,3 @@ def _draw(title: str, explanation: Explanation) -> None:
 
 def _listed(partitions: Sequence[TopicPartition]) -> Text:
     return Text(" ".join(f"{each.topic}-{each.partition}" for each in partitions))
-
-
-if __name__ == "__main__":
-    arguments = argparse.ArgumentParser(prog="regroup assign", description=__doc__)
-    add_arguments(arguments)
-    sys.exit(run(arguments.parse_args()))

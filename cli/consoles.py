@@ -10,8 +10,8 @@ from regroup.cli.output import say_no_more
 class Plain(Console):
     """Shows names and texts as they are. Rich would end the program itself, with 1, when the reader has gone."""
 
-    def __init__(self) -> None:
-        super().__init__(highlight=False, soft_wrap=True, markup=False, emoji=False)
+    def __init__(self, *, soft_wrap: bool = True) -> None:
+        super().__init__(highlight=False, soft_wrap=soft_wrap, markup=False, emoji=False)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -20,8 +20,8 @@ class Plain(Console):
 class Stopping(Plain):
     """For what runs until `stop`: that is set when the reader of the lines has seen enough."""
 
-    def __init__(self, stop: asyncio.Event) -> None:
-        super().__init__()
+    def __init__(self, stop: asyncio.Event, *, soft_wrap: bool = True) -> None:
+        super().__init__(soft_wrap=soft_wrap)
         self._stop = stop
 
     def on_broken_pipe(self) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from regroup.cli.members_mqtt import OverMqtt
 from regroup.cli.members_table import line_about
+from regroup.cli.words import printable
 from regroup.members.drive import Member
 from regroup.members.habits import Habit
 from regroup.members.happenings import Subscribe
@@ -93,7 +94,7 @@ class Company:
         self.somebody_joined |= isinstance(happening, JoinedGroup)
         line = line_about(happening)
         if line and not self.console.is_terminal:
-            self.console.print(f"{time.strftime('%H:%M:%S')} member {name} {line}", soft_wrap=True, highlight=False)
+            self.console.print(printable(f"{time.strftime('%H:%M:%S')} member {name} {line}"), soft_wrap=True)
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()

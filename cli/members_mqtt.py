@@ -10,6 +10,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from regroup.cli.mqtt_arguments import access_for, add_mqtt_settings, mqtt_address
+from regroup.cli.output import complain
 from regroup.members.drive import Member
 from regroup.members.habits import Habit, Kind
 from regroup.members.mqtt import MqttTransport
@@ -64,7 +65,7 @@ class OverMqtt:
     def _tell(self, trouble: str) -> None:
         """All members lose the same broker in the same moment; one line is enough."""
         if trouble not in self._told:
-            print(f"regroup members: {trouble}", file=sys.stderr)
+            complain("members", trouble)
             self._told = {trouble: None}
 
     def open_control(self, company: Company) -> None:

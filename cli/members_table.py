@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from rich.table import Table
+from rich.text import Text
 
+from regroup.cli.words import partitions_text, printable
 from regroup.members.application import MemberView
 from regroup.members.steps import (
     Change,
@@ -16,8 +18,6 @@ from regroup.members.steps import (
     PartitionsRevoked,
 )
 from regroup.members.workload import Tally
-from regroup.protocol.consumer_bytes import by_topic
-from regroup.protocol.consumer_protocol import TopicPartition
 
 
 def table(views: Sequence[MemberView], tally: Tally) -> Table:
@@ -27,32 +27,21 @@ def table(views: Sequence[MemberView], tally: Tally) -> Table:
     for heading in ("member", "id", "generation", "phase", "partitions", "processed", "twice", "last error"):
         drawn.add_column(heading, justify="right" if heading in ("generation", "processed", "twice") else "left")
     for view in views:
-        drawn.add_row(
-            view.name,
-            view.member_id[-8:] or "–",
-            str(view.generation) if view.generation >= 0 else "–",
-            (view.condition or view.phase.value) + (" (leader)" if view.is_leader and not view.condition else ""),
-            partitions_text(view.partitions) or "–",
-            str(view.processed),
-            str(view.twice),
-            view.last_error,
-        )
+        drawn.add_row(*(Text(printable(cell)) for cell in _cells(view)))
     return drawn
 
 
-def partitions_text(partitions: Sequence[TopicPartition]) -> str:
-    """`orders 0-3,7`; runs of neighbours are drawn together."""
-    return "; ".join(f"{topic} {_runs(sorted(numbers))}" for topic, numbers in by_topic(partitions).items())
-
-
-def _runs(numbers: Sequence[int]) -> str:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+def _cells(view: MemberView) -> tuple[str, ...]:
+    return (
+        view.name,
+        view.member_id[-8:] or "–",
+        str(view.generation) if view.generation >= 0 else "–",
+        (view.condition or view.phase.value) + (" (leader)" if view.is_leader and not view.condition else ""),
+        partitions_text(view.partitions) or "–",
+        str(view.processed),
+        str(view.twice),
+        view.last_error,
+    )
 
 
 def line_about(happening: Change | ConsumerError) -> str:

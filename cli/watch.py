@@ -11,8 +11,8 @@ come from REGROUP_MQTT_USERNAME and REGROUP_MQTT_PASSWORD, or from --mqtt-settin
 import argparse
 import asyncio
 import signal
-import sys
 import time
+from functools import partial
 from typing import Final
 
 import aiomqtt
@@ -20,7 +20,9 @@ import msgspec
 from rich.console import Console
 from rich.live import Live
 
+from regroup.cli.consoles import Stopping
 from regroup.cli.mqtt_arguments import access_for, add_mqtt_settings, mqtt_address
+from regroup.cli.output import complain
 from regroup.cli.watch_table import Board, death_line, event_line, table
 from regroup.members.mqtt_address import MqttAccess
 from regroup.members.mqtt_link import MqttLink, together
@@ -57,10 +59,10 @@ async def watch(args: argparse.Namespace, access: MqttAccess) -> int:
         loop.add_signal_handler(name, stop.set)
     if args.for_s is not None:
         loop.call_later(args.for_s, stop.set)
-    console = Console(highlight=False, soft_wrap=True, markup=False)
+    console = Stopping(stop)
     draws = console.is_terminal and not args.events
     watcher = Watcher(args, None if draws else console)
-    link = MqttLink(args.mqtt, access, tell=lambda text: print(f"regroup watch: {text}", file=sys.stderr))
+    link = MqttLink(args.mqtt, access, tell=partial(complain, "watch"))
     parts = [link.run(watcher.session), stop.wait()]
     await together(*parts, *([draw(console, watcher.board)] if draws else []))
     return 0
@@ -82,7 +84,7 @@ class Watcher:
         self._group: str | None = args.group
         self._from_start: bool = args.from_start
         self._console = console
-        self._refuse = Refusals(lambda text: print(f"regroup watch: {text}", file=sys.stderr))
+        self._refuse = Refusals(partial(complain, "watch"))
         self._reader = FeedReader(from_start=args.from_start)
         self.board = Board(args.mqtt)
 

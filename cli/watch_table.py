@@ -8,6 +8,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from regroup.cli.words import printable, short
 from regroup.members.mqtt_address import MqttAddress
 from regroup.server.mqtt.messages import DeathMessage, FeedEvent, Presence
 from regroup.server.mqtt.summaries import GroupSummary, MemberSummary
@@ -54,16 +55,21 @@ def table(board: Board, now_ms: int) -> Table:
     for group in groups[:MOST_ROWS]:
         event = board.last.get(group.group)
         drawn.add_row(
-            Text(printable(group.group[:40])),
-            Text(group.state, style=COLOURS.get(group.state, "")),
-            f"{_seconds(now_ms - group.state_since_ms)} s",
-            str(group.generation),
-            Text(_short(group.leader or "–")),
-            Text(_members(group)),
-            Text(event.type if event else "–"),
-            Text(_dead(group, now_ms) or board.noticed.get(group.group, ""), style="red"),
+            _cell(group.group[:40]),
+            _cell(group.state, COLOURS.get(group.state, "")),
+            _cell(f"{_seconds(now_ms - group.state_since_ms)} s"),
+            _cell(str(group.generation)),
+            _cell(short(group.leader or "–")),
+            _cell(_members(group)),
+            _cell(event.type if event else "–"),
+            _cell(_dead(group, now_ms) or board.noticed.get(group.group, ""), "red"),
         )
     return drawn
+
+
+def _cell(text: str, style: str = "") -> Text:
+    """Whatever is shown comes by here: anybody may publish."""
+    return Text(printable(text), style)
 
 
 def _title(board: Board) -> str:
@@ -73,9 +79,7 @@ def _title(board: Board) -> str:
 
 
 def _members(group: GroupSummary) -> str:
-    names = ", ".join(
-        _short(each.member) + (f" ({each.waiting})" if each.waiting else "") for each in group.members[:6]
-    )
+    names = ", ".join(short(each.member) + (f" ({each.waiting})" if each.waiting else "") for each in group.members[:6])
     more = group.member_count - min(6, len(group.members))
     return f"{names} and {more} more" if more > 0 else names or "–"
 
@@ -87,7 +91,7 @@ def _dead(group: GroupSummary, now_ms: int) -> str:
 
 def _death(member: MemberSummary, now_ms: int) -> str:
     passed_s, timeout_s = _seconds(now_ms - (member.died_at_ms or 0)), _seconds(member.session_timeout_ms)
-    return f"{_short(member.member)} died {passed_s} s ago, session timeout {timeout_s} s"
+    return f"{short(member.member)} died {passed_s} s ago, session timeout {timeout_s} s"
 
 
 def _seconds(milliseconds: int) -> int:
@@ -95,24 +99,14 @@ def _seconds(milliseconds: int) -> int:
     return max(0, milliseconds) // 1000
 
 
-def _short(member_id: str) -> str:
-    """Member ids end in a UUID; its first digits tell people enough."""
-    return printable(member_id[:-28] + "…" if len(member_id) > 36 else member_id)
-
-
-def printable(text: str) -> str:
-    """Names come from anywhere, and a terminal obeys what it is sent."""
-    return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
-
-
 def event_line(group: str | None, event: FeedEvent) -> str:
     """Position, time, group, number, what happened and why."""
     payload = _payload(event)
     at = datetime.fromtimestamp(event.at_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
-    who = " ".join(_short(str(payload[key])) for key in ("member", "generation", "leader") if key in payload)
-    reason = f"  because {printable(str(payload['reason']))}" if payload.get("reason") else ""
-    name = "(cluster)" if group is None else printable(group)
-    return f"{event.position:>6}  {at}  {name:<16} #{event.number:<5} {event.type:<22} {who}{reason}"
+    who = " ".join(short(str(payload[key])) for key in ("member", "generation", "leader") if key in payload)
+    reason = f"  because {short(str(payload['reason']))}" if payload.get("reason") else ""
+    name = "(cluster)" if group is None else group
+    return printable(f"{event.position:>6}  {at}  {name:<16} #{event.number:<5} {event.type:<22} {who}{reason}")
 
 
 def _payload(event: FeedEvent) -> dict[str, Any]:

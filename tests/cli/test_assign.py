@@ -126,7 +126,7 @@ def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_reader_that_has_seen_enough_ends_it_quietly(tmp_path: Path) -> None:
     path = unpacked("sticky", tmp_path)
-    command = [sys.executable, "-m", "regroup.cli.assign", path]
+    command = [sys.executable, "-m", "regroup.cli", "assign", path]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None

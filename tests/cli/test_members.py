@@ -11,7 +11,8 @@ import pytest
 from rich.console import Console
 
 from regroup.cli import members
-from regroup.cli.members_table import partitions_text, table
+from regroup.cli.members_table import table
+from regroup.cli.words import partitions_text
 from regroup.coordinator.settings import Settings
 from regroup.members.application import MemberView
 from regroup.members.habits import Habit, Kind
@@ -85,6 +86,18 @@ def test_the_table_has_a_row_for_each_member_and_counts_the_records() -> None:
     console.print(table([well, gone], Tally(40, 2, 1, 0)))
     text = str(console.file.getvalue())  # type: ignore[attr-defined]  # it is the StringIO above
     for expected in ("abcdefgh", "stable (leader)", "orders 0", "crashed", "no answer in time", "2 twice, 1 late"):
+        assert expected in text
+
+
+def test_no_name_from_elsewhere_gives_the_terminal_orders() -> None:
+    held = (TopicPartition("\x1b[2J", 0),)
+    view = MemberView("1", "c-\x1b[31m", 3, Phase.STABLE, True, held, "", "[red]hung\x07 up", 0, 0)
+    console = Console(width=160, file=StringIO())
+    console.print(table([view], Tally()))
+    assert isinstance(console.file, StringIO)
+    text = console.file.getvalue()
+    assert text.replace("\n", "").isprintable()
+    for expected in (r"\x1b[31m", r"\x1b[2J 0", r"[red]hung\x07 up"):
         assert expected in text
 
 
