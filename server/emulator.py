@@ -86,6 +86,8 @@ class Emulator:
         self._log = structlog.get_logger("emulator")
         self._mending: asyncio.Task[None] | None = None
         self._is_closing = False
+        self._is_whole = False
+        """What is in memory is what the store holds, or will hold: not between a failure and the load that mends it."""
         self._looking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -124,6 +126,7 @@ class Emulator:
         self.brokers = [self._make_broker(node_id) for node_id in self._node_ids]
         await self._listen_everywhere()
         self._cut = 0
+        self._is_whole = True
         self._looking = asyncio.create_task(self._look_for_snapshots(), name="snapshots")
 
     def _make_broker(self, node_id: int) -> Broker:
@@ -217,7 +220,7 @@ class Emulator:
         for broker in self.brokers:
             await broker.close()
         try:
-            if self.journal.failure is None:
+            if self._is_whole:
                 self.cluster.close()
                 await self.take_snapshot()
             await self.journal.close()
@@ -249,7 +252,7 @@ class Emulator:
     async def _look_for_snapshots(self) -> None:
         while True:
             await asyncio.sleep(SNAPSHOT_LOOK_S)
-            if self.journal.failure is None and self.journal.last_position - self._cut >= SNAPSHOT_RECORDS:
+            if self._is_whole and self.journal.last_position - self._cut >= SNAPSHOT_RECORDS:
                 await self.take_snapshot()
 
     def _coordinator_settings(self) -> Iterator[ShownSetting]:
@@ -262,6 +265,7 @@ class Emulator:
 
         A store that fails while it is being closed stays closed.
         """
+        self._is_whole = False
         if not self._is_closing and (self._mending is None or self._mending.done()):
             self._mending = asyncio.get_running_loop().create_task(self._reopen(), name="reopen the store")
 
@@ -289,5 +293,6 @@ class Emulator:
                 with suppress(StoreError):
                     await self.store.close()
             else:
+                self._is_whole = True
                 self._log.info("store-reopened", position=self.store.last_position)
                 return

@@ -16,7 +16,7 @@ from regroup.server.clock import Clock
 from regroup.server.cut import make_cut
 from regroup.server.emulator import Emulator
 from regroup.server.whole_store import verify_store
-from regroup.storage.errors import StoreIsLocked
+from regroup.storage.errors import StoreFailed, StoreIsLocked
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import Snapshot
 from regroup.storage.store import EventStore
@@ -85,6 +85,20 @@ async def test_groups_whose_snapshot_was_given_up_half_way_are_in_the_last_one()
     store.waits = None
     await emulator.close()
     assert await store.cuts() == [store.last_position]
+    assert await offsets_after_a_crash(store) == {"payments": 10}
+    assert (await verify_store(store)).faults == []
+
+
+async def test_what_a_failing_disk_has_lost_is_in_no_snapshot_though_the_broker_ends_before_it_is_mended() -> None:
+    store = BusyStore()
+    emulator = await started(store)
+    await commits(emulator, "payments", 10)
+    lost = asyncio.create_task(commits(emulator, "payments", 20))
+    await asyncio.sleep(0)
+    emulator.journal.give_up(StoreFailed("the disk is gone"))
+    await lost
+    emulator.journal.reopen(store)
+    await emulator.close()
     assert await offsets_after_a_crash(store) == {"payments": 10}
     assert (await verify_store(store)).faults == []
 
