@@ -1,7 +1,7 @@
 """From bronze to the tables: one fold of every group, then plain Parquet for each table."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -36,10 +36,20 @@ def build(
         ]
         found = violations(of_table(whole, "steps"), source, of_table(whole, "faults"))
         jobs.append(partial(write, found, folder / "tables" / "violations"))
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(lambda job: job(), jobs))
+        at_once(spark, jobs)
     finally:
         shutil.rmtree(rows, ignore_errors=True)
+
+
+def at_once(spark: SparkSession, jobs: Iterable[Callable[[], None]]) -> None:
+    """All of them, some side by side; once it is clear that the tables will not be whole, no more than has begun."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        try:
+            list(pool.map(lambda job: job(), jobs))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            spark.sparkContext.cancelAllJobs()
+            raise
 
 
 def of_table(rows: DataFrame, name: str) -> DataFrame:

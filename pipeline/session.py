@@ -6,6 +6,7 @@ with session() as spark:                          # under spark-submit: whatever
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -35,6 +36,14 @@ ON_ONE_MACHINE: Final[dict[str, str]] = {
     "spark.driver.memory": "2g",
 }
 
+MASTERS: Final = re.compile(
+    r"local | local\[(?:\d+|\*)(?:,\d+)?\] | local-cluster\[\d+,\d+,\d+\] | (?:spark|k8s)://\S+ | yarn", re.VERBOSE
+)
+
+
+class NoSpark(Exception):
+    """There is no Spark at the address that was asked for, and there cannot be one."""
+
 
 @contextmanager
 def session(
@@ -43,7 +52,7 @@ def session(
     """A session that knows the format `regroup`, stopped in the end, unless it was there before.
 
     `master` is Spark's: `local[2]`, `spark://…`. Without it the one that spark-submit was given counts, else
-    `local[*]`. `settings` are Spark's own, and have the last word. Raises NoJava.
+    `local[*]`. `settings` are Spark's own, and have the last word. Raises NoJava, NoSpark.
     """
     was_there = SparkSession.getActiveSession() is not None
     spark = started(master, quiet=quiet, settings=settings or {})
@@ -55,6 +64,7 @@ def session(
 
 
 def started(master: str | None, *, quiet: bool, settings: Mapping[str, str]) -> SparkSession:
+    check_master(master)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted:
         prepare_environment()
@@ -69,6 +79,12 @@ def started(master: str | None, *, quiet: bool, settings: Mapping[str, str]) -> 
         spark.sparkContext.setLogLevel("ERROR")
     spark.dataSource.register(RegroupSource)
     return spark
+
+
+def check_master(master: str | None) -> None:
+    """Spark itself says it with a long trace, and only after Java has started. Raises NoSpark."""
+    if master is not None and not MASTERS.fullmatch(master):
+        raise NoSpark(f"There is no Spark at {master!r}: give local[2], local[*], spark://host:7077, yarn or k8s://….")
 
 
 def prepare_environment() -> None:
