@@ -27,7 +27,8 @@ from pyspark.sql import SparkSession
 
 from coordinator import history
 from regroup.pipeline import bronze, gold
-from regroup.pipeline.campaign import read_campaign, run_campaign
+from regroup.pipeline.campaign import run_campaign
+from regroup.pipeline.grid import read_campaign
 from regroup.pipeline.session import session
 from regroup.storage.files import prepare
 from regroup.storage.statements import INSERT_RECORD

@@ -3,87 +3,43 @@
     DIR/runs/chunk-000000.parquet      one row a run: its cell, its seed, what the lab judged and counted
     DIR/events/chunk-000000.parquet    every event of these runs, in the columns of the format `regroup`
 
-A chunk is some runs in a row, simulated by one task. Its files are written under other names and then renamed, runs
-last; so a campaign that was killed goes on with the chunks that have no runs yet.
+A chunk is some runs in a row, simulated by one task, and named by the first of them. Its files are written under other
+names and then renamed, runs last; so a campaign that was killed goes on with the runs that are not there yet.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+import hashlib
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
 import pyarrow as pa
-import yaml
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from regroup.lab.counts import Counts
 from regroup.lab.plan import Plan
+from regroup.lab.verdict import Broken
 from regroup.lab.world import Outcome, play
 from regroup.pipeline.columns import EVENTS
+from regroup.pipeline.grid import BadCampaign, Campaign, Run
 from regroup.pipeline.progress import Progress, watched
 from regroup.pipeline.rows import SCHEMA
-from regroup.pipeline.scenarios import SCENARIOS, options_of
-from regroup.pipeline.whole_files import only_writer, whole_file
+from regroup.pipeline.whole_files import only_writer, whole_file, write_whole
 from regroup.storage.records import Record
 
 RUNS_PER_CHUNK: Final = 20
+LONGEST_FILE_NAME: Final = 150
+
+STABLE_ONCE: Final = "In a run of a campaign the group is Stable at least once."
 
 Play: TypeAlias = Callable[[Plan], Outcome]
 
 WITH_STORE: Final = pa.schema([("store", pa.string()), *((field.name, field.type) for field in SCHEMA)])
-
-
-class BadCampaign(ValueError):
-    """The file does not say what to simulate, or says it wrongly."""
-
-
-class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a campaign's file holds. The grid is every combination of the values; `fixed` is the same in all cells."""
-
-    question: str
-    scenario: str
-    seeds: int
-    """Runs of each cell."""
-    grid: dict[str, list[Any]]
-    fixed: dict[str, Any] = {}
-
-    @property
-    def cells(self) -> list[dict[str, Any]]:
-        """In the order of the file, the last name's values changing fastest."""
-        return [dict(zip(self.grid, values, strict=True)) for values in product(*self.grid.values())]
-
-    @property
-    def size(self) -> int:
-        """Runs of all cells."""
-        return self.seeds * len(self.cells)
-
-    def runs(self, first: int = 0, last: int | None = None) -> Iterator["Run"]:
-        """Every cell with seed 0, every cell with seed 1, …: so that an unfinished campaign has seen all cells.
-
-        One after the other, from `first` to before `last` of them: there may be a million.
-        """
-        cells = self.cells
-        for number in range(first, self.size if last is None else last):
-            yield Run(cells[number % len(cells)], number // len(cells))
-
-    def plan(self, run: "Run") -> Plan:
-        """What the lab is to play."""
-        return SCENARIOS[self.scenario](options_of({**self.fixed, **run.cell}), run.seed)
-
-
-class Run(msgspec.Struct, frozen=True):
-    """One simulation of a campaign."""
-
-    cell: dict[str, Any]
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """`assignor=range,seed=7`: enough to find it again."""
-        return ",".join(f"{key}={value}" for key, value in [*self.cell.items(), ("seed", self.seed)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +55,6 @@ class Chunk:
         return Path(self.folder, kind, f"chunk-{self.first:08}.parquet")
 
 
-def read_campaign(path: Path) -> Campaign:
-    """Raises BadCampaign."""
-    try:
-        campaign = msgspec.convert(yaml.safe_load(path.read_text(encoding="utf-8")), Campaign)
-        if campaign.scenario not in SCENARIOS:
-            raise ValueError(f"there is no scenario {campaign.scenario!r}; there are {', '.join(SCENARIOS)}")
-        if campaign.seeds < 1 or not campaign.cells:
-            raise ValueError("seeds must be at least 1, and every name of the grid needs a value")
-        for cell in campaign.cells:
-            options_of({**campaign.fixed, **cell})
-    except OSError as error:
-        raise BadCampaign(f"{path} cannot be read: {error.strerror}.") from error
-    except (yaml.YAMLError, msgspec.ValidationError, ValueError) as error:
-        raise BadCampaign(f"{path}: {error}.") from error
-    return campaign
-
-
 def run_campaign(
     spark: SparkSession,
     campaign: Campaign,
@@ -128,7 +67,7 @@ def run_campaign(
     folder = folder.resolve()
     with only_writer(folder, "events", "runs"):
         claim(campaign, folder)
-        left = [chunk for chunk in chunks_of(campaign, folder) if not chunk.file("runs").exists()]
+        left = chunks_left(campaign, folder)
         if left:
             tasks = spark.sparkContext.parallelize(left, len(left))
             what = f"simulating, {RUNS_PER_CHUNK} runs a task"
@@ -141,37 +80,89 @@ def note_of(folder: Path) -> Path:
     return folder / "campaign.json"
 
 
-def claim(campaign: Campaign, folder: Path) -> None:
-    """The folder is this campaign's from now on. More seeds may be added later; anything else is another campaign."""
+def campaign_in(folder: Path) -> Campaign | None:
+    """The campaign that a folder holds, if it holds one. Raises BadCampaign."""
     note = note_of(folder)
-    if note.exists():
-        there = msgspec.json.decode(note.read_bytes(), type=Campaign)
-        if msgspec.structs.replace(there, seeds=campaign.seeds, question=campaign.question) != campaign:
-            raise BadCampaign(f"{folder} holds another campaign ({there.question}): choose another folder.")
-    note.write_bytes(msgspec.json.encode(campaign))
+    try:
+        return msgspec.json.decode(note.read_bytes(), type=Campaign)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadCampaign(
+            f"{note} cannot be read ({error}). Remove it, and start the same campaign again: it is written anew."
+        ) from error
 
 
-def chunks_of(campaign: Campaign, folder: Path) -> list[Chunk]:
-    """The last may be shorter; when seeds are added it is simulated as before and goes by another name."""
-    total = campaign.size
-    done = sorted(int(each.stem.removeprefix("chunk-")) for each in (folder / "runs").glob("chunk-*.parquet"))
-    starts = sorted({*range(0, total, RUNS_PER_CHUNK), *done})
+def claim(campaign: Campaign, folder: Path) -> None:
+    """The folder is this campaign's from now on, and holds nothing of runs that were not finished."""
+    check_folder(campaign, folder)
+    write_whole(note_of(folder), msgspec.json.encode(campaign))
+    for events in (folder / "events").glob("chunk-*.parquet"):
+        if not (folder / "runs" / events.name).exists():
+            events.unlink()
+
+
+def check_folder(campaign: Campaign, folder: Path) -> None:
+    """More seeds may be added later; anything else is another campaign. Raises BadCampaign."""
+    there = campaign_in(folder)
+    if there and msgspec.structs.replace(there, seeds=campaign.seeds, question=campaign.question) != campaign:
+        raise BadCampaign(f"{folder} holds another campaign ({there.question}): choose another folder.")
+    through = max((last for _, last in played_in(folder)), default=0)
+    if through > campaign.size:
+        seeds = -(-through // (campaign.size // campaign.seeds))
+        raise BadCampaign(
+            f"{folder} holds {seeds} seeds already, and the plan asks for {campaign.seeds}: "
+            f"ask for {seeds} or more, or choose another folder."
+        )
+
+
+def played_in(folder: Path) -> list[tuple[int, int]]:
+    """Which runs are there, by their numbers: from the first to before the last of each chunk. Raises BadCampaign.
+
+    How many a file holds is asked of the file. Its name has only its first: a campaign's last chunk is shorter than
+    others, and when seeds are added the next one begins behind it.
+    """
     return [
-        Chunk(campaign, first, min(following, total), str(folder))
-        for first, following in zip(starts, [*starts[1:], total], strict=True)
-        if first < total
+        (first, first + rows_of(file))
+        for file in sorted((folder / "runs").glob("chunk-*.parquet"))
+        for first in [int(file.stem.removeprefix("chunk-"))]
     ]
+
+
+def rows_of(file: Path) -> int:
+    try:
+        return int(pq.read_metadata(file).num_rows)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise BadCampaign(f"{file} is damaged. Remove it, and start the campaign again: it is made anew.") from error
+
+
+def chunks_left(campaign: Campaign, folder: Path) -> list[Chunk]:
+    """What has not been simulated yet: the gaps between the chunks that are there, and what comes behind the last."""
+    chunks, begin = [], 0
+    for first, last in [*played_in(folder), (campaign.size, campaign.size)]:
+        for start in range(begin, first, RUNS_PER_CHUNK):
+            chunks.append(Chunk(campaign, start, min(start + RUNS_PER_CHUNK, first), str(folder)))
+        begin = max(begin, last)
+    return chunks
 
 
 def simulate(chunk: Chunk, play_one: Play = play) -> None:
     """Play a chunk's runs and write what came of them."""
     runs, events = [], []
     for run in chunk.campaign.runs(chunk.first, chunk.last):
-        outcome = play_one(chunk.campaign.plan(run))
+        outcome = judged(play_one(chunk.campaign.plan(run)))
         runs.append(row_of(run, outcome))
         events.append(table_of(run.name, outcome.records))
     write(pa.concat_tables(events), chunk.file("events"))
     write(pa.Table.from_pylist(runs, schema_of_runs(chunk.campaign)), chunk.file("runs"))
+
+
+def judged(outcome: Outcome) -> Outcome:
+    """A run in which nobody ever owned anything has lost nothing, and must not look like the best of all."""
+    if outcome.verdict.counts.rebalances:
+        return outcome
+    never = Broken(STABLE_ONCE, outcome.ended_ms, None, "")
+    return replace(outcome, verdict=outcome.verdict.with_broken([*outcome.verdict.broken, never]))
 
 
 def write(table: pa.Table, target: Path) -> None:
@@ -195,7 +186,7 @@ def schema_of_runs(campaign: Campaign) -> pa.Schema:
 def row_of(run: Run, outcome: Outcome) -> dict[str, Any]:
     return {
         "store": run.name,
-        "cell": ",".join(f"{key}={value}" for key, value in run.cell.items()),
+        "cell": run.cell_name,
         **{key: str(value) for key, value in run.cell.items()},
         "seed": run.seed,
         "ended_ms": outcome.ended_ms,
@@ -224,10 +215,14 @@ def runs(spark: SparkSession, folder: Path) -> DataFrame:
     return spark.read.parquet(str(folder / "runs"))
 
 
-def find(campaign: Campaign, name: str) -> Run:
-    """The run of this name. Raises BadCampaign."""
-    for run in campaign.runs():
-        if run.name == name:
-            return run
-    first = next(campaign.runs())
-    raise BadCampaign(f"this campaign has no run {name!r}; one of its runs is {first.name!r}")
+def line_to_replay(plan: Path, name: str) -> str:
+    """What to type to play one run again, into a store of its own."""
+    return shlex.join(["regroup", "campaign", str(plan), "--only", name, "--store", file_name(name)])
+
+
+def file_name(run: str) -> str:
+    """Without commas: `regroup pipeline ingest` takes these for the end of a name."""
+    plain = re.sub(r"[^A-Za-z0-9._]+", "-", run)
+    if len(plain) > LONGEST_FILE_NAME:
+        plain = f"{plain[:LONGEST_FILE_NAME]}-{hashlib.sha256(run.encode()).hexdigest()[:8]}"
+    return f"{plain}.db"

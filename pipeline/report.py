@@ -11,7 +11,8 @@ import msgspec
 from pyspark.sql import Row, SparkSession
 
 from regroup.pipeline.bronze import paths_of
-from regroup.pipeline.campaign import Campaign, note_of
+from regroup.pipeline.campaign import line_to_replay, note_of
+from regroup.pipeline.grid import Campaign
 from regroup.pipeline.numbers import Numbers
 from regroup.pipeline.plots import Spread, boxes, fan, stacks
 
@@ -134,12 +135,11 @@ def fans(rows: Sequence[Row]) -> str:
 def the_worst(rows: Sequence[Row], folder: Path, is_campaign: bool) -> str:
     """With a line for each, to be typed as it stands."""
     if is_campaign:
-        again = {row.store: ["campaign", note_of(folder), "--only", row.store, "--store", "run.db"] for row in rows}
+        again = {row.store: line_to_replay(note_of(folder), row.store) for row in rows}
     else:
-        again = {name: ["events", path] for name, path in paths_of(folder).items()}
+        again = {name: shlex.join(["regroup", "events", path]) for name, path in paths_of(folder).items()}
     lines = [
-        f'<tr><td class="n">{row.ownerless_s:,.1f}</td>'
-        f"<td><code>{escape(shlex.join(['regroup', *map(str, again[row.store])]))}</code></td></tr>"
+        f'<tr><td class="n">{row.ownerless_s:,.1f}</td><td><code>{escape(again[row.store])}</code></td></tr>'
         for row in rows
     ]
     table = f'<table><tr><th class="n">partition-seconds</th><th>again</th></tr>{"".join(lines)}</table>'

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any, Final
 
+from regroup.coordinator.settings import Settings
 from regroup.lab.plan import QUIET, Happening, MemberPlan, NetworkPlan, Plan, When
 from regroup.lab.steps import Crashes, Joins, Pauses, Restarts, RestartsAsStranger, Step
 
@@ -27,6 +28,7 @@ class Options:
     between_ms: int = 60_000
     """From one restart, or crash, to the next."""
     crashes: int = 3
+    """How many members crash, each once."""
     latency_ms: float = 1.0
     jitter_ms: float = 1.0
     pauses: int = 0
@@ -35,6 +37,27 @@ class Options:
     records_per_s: float = 0.0
     """Written to the topic, and read by the members; a run takes several times as long then."""
 
+
+SHORTEST_SESSION_MS: Final = 1_000
+"""Kafka's own limit is six seconds, and is in the way of a question about short ones."""
+HOUR_MS: Final = 3_600_000
+
+LIMITS: Final[dict[str, tuple[float, float]]] = {
+    "members": (1, 1_000),
+    "partitions": (1, 10_000),
+    "session_timeout_ms": (SHORTEST_SESSION_MS, Settings().group_max_session_timeout_ms),
+    "heartbeat_interval_ms": (1, HOUR_MS),
+    "restart_ms": (1, HOUR_MS),
+    "between_ms": (1, HOUR_MS),
+    "crashes": (0, 1_000),
+    "latency_ms": (0, 10_000),
+    "jitter_ms": (0, 10_000),
+    "pauses": (0, 1_000),
+    "pause_ms": (1, HOUR_MS),
+    "records_per_s": (0, 1_000),
+}
+"""The least and the most of each number; both are allowed themselves. Beyond them a run fails, or is answered wrongly:
+with a session timeout that the coordinator refuses nobody ever joins, and nothing is ever lost."""
 
 SETTLED_MS: Final = 30_000
 """By then everybody has joined and has its share."""
@@ -51,14 +74,14 @@ def plan_of(options: Options, seed: int, later: list[tuple[int, Step]]) -> Plan:
     happenings = sorted([*joins, *later], key=lambda each: each[0])
     return Plan(
         seed=seed,
-        settings={"group.min.session.timeout.ms": 1_000},
+        settings={"group.min.session.timeout.ms": SHORTEST_SESSION_MS},
         topics={"orders": options.partitions},
         members={name_of(number): member(options, number) for number in range(options.members)},
         network=NetworkPlan(options.latency_ms, options.jitter_ms),
         workload=replace(QUIET, records_per_s=options.records_per_s),
         happenings=tuple(Happening(When("", at_ms), step) for at_ms, step in happenings),
         heal_ms=max(at_ms for at_ms, _ in happenings) + options.between_ms,
-        bound_ms=900_000,
+        bound_ms=max(900_000, 2 * options.session_timeout_ms),
     )
 
 
@@ -96,6 +119,8 @@ def crashes(options: Options, seed: int) -> Plan:
 
 def slow_network(options: Options, seed: int) -> Plan:
     """One member dies for good, others only pause; answers take as long as the network says."""
+    if options.pauses and options.members < 2:
+        raise ValueError("one member dies and others pause: take 2 members or more, or 0 pauses")
     chance = Random(f"{seed}/pauses")
     end_ms = SETTLED_MS + 300_000
     later: list[tuple[int, Step]] = [(SETTLED_MS + chance.randrange(300_000), Crashes(name_of(0)))]
@@ -116,11 +141,24 @@ SCENARIOS: Final[dict[str, Scenario]] = {
 
 
 def options_of(cell: Mapping[str, Any]) -> Options:
-    """Raises ValueError for a name or a kind of value that no scenario knows."""
+    """Raises ValueError for a name or a value that no scenario can do anything with."""
     known = {field.name: type(field.default) for field in fields(Options)}
     for name, value in cell.items():
         if name not in known:
             raise ValueError(f"no scenario has an option {name!r}; there are {', '.join(known)}")
-        if not isinstance(value, known[name]) and not (known[name] is float and isinstance(value, int)):
-            raise ValueError(f"{name} takes a {known[name].__name__}, not {value!r}")
+        check_value(name, value, known[name])
     return Options(**cell)
+
+
+KINDS: Final = {int: "a whole number", float: "a number", bool: "true or false", str: "a name"}
+
+
+def check_value(name: str, value: object, kind: type) -> None:
+    """A truth is no number here, although it is one in Python. Raises ValueError."""
+    kinds = (int, float) if kind is float else (kind,)
+    if type(value) not in kinds:
+        raise ValueError(f"{name} takes {KINDS[kind]}, not {value!r}")
+    if isinstance(value, int | float) and name in LIMITS:
+        least, most = LIMITS[name]
+        if not least <= value <= most:
+            raise ValueError(f"{name} must be from {least:,} to {most:,}, not {value:,}")

@@ -1,4 +1,4 @@
-"""Parquet files that are there whole, or not at all, whoever is killed meanwhile."""
+"""Files that are there whole, or not at all, whoever is killed meanwhile."""
 
 import os
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from regroup.storage.errors import StoreFailed
 from regroup.storage.files import WriterLock
 
 
@@ -24,13 +25,23 @@ def whole_file(target: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
         unfinished.unlink(missing_ok=True)
 
 
+def write_whole(target: Path, content: bytes) -> None:
+    """A small file; whoever reads it meanwhile sees what was there before."""
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
 @contextmanager
 def only_writer(folder: Path, *kinds: str) -> Iterator[None]:
-    """Nobody else writes in the folder meanwhile. Raises StoreIsLocked.
+    """Nobody else writes in the folder meanwhile. Raises StoreIsLocked, or StoreFailed where no folder can be.
 
     Below `kinds`, what was being written when somebody was killed is removed.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     lock = WriterLock(folder / "writer")
     try:
         for kind in kinds:
@@ -39,3 +50,13 @@ def only_writer(folder: Path, *kinds: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def make_folder(folder: Path) -> None:
+    """Raises StoreFailed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise StoreFailed(f"{error.filename} cannot be a folder, since a file is in the way: name another.") from error
+    except OSError as error:
+        raise StoreFailed(f"The folder {folder} cannot be made: {error.strerror}. Name another.") from error

@@ -162,9 +162,20 @@ def test_a_campaign_is_simulated_once_and_then_only_what_is_missing(
     assert capsys.readouterr().out.startswith("2 runs of 1 cells; 2 played now, ")
     assert regroup("campaign", plan, out) == 0
     assert capsys.readouterr().out == "2 runs of 1 cells; 0 played now\n"
+    plan.write_text(PLAN.replace("seeds: 2", "seeds: 3"))
+    assert regroup("campaign", plan, out) == 0
+    assert capsys.readouterr().out.startswith("3 runs of 1 cells; 1 played now, ")
     plan.write_text(PLAN.replace("range", "cooperative-sticky"))
-    assert regroup("campaign", plan, out) == 2
+    assert regroup("campaign", plan, out, "--master", "no such master") == 2
     assert "holds another campaign (Does it end?): choose another folder" in capsys.readouterr().err
+
+
+def test_a_campaign_cannot_be_kept_in_a_file(tmp_path: Path, capsys: Printed) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(PLAN)
+    for folder in (plan, plan / "below"):
+        assert regroup("campaign", plan, folder, "--master", "no such master") == 2
+        assert f"{folder} cannot be a folder, since a file is in the way" in capsys.readouterr().err
 
 
 def test_one_run_of_a_campaign_is_played_into_a_store_of_its_own(tmp_path: Path, capsys: Printed) -> None:
@@ -183,7 +194,7 @@ def test_one_run_of_a_campaign_is_played_into_a_store_of_its_own(tmp_path: Path,
     [
         ("scenario: crashes", "scenario: crash", "there is no scenario 'crash'; there are rolling-restart, crashes"),
         ("members: 2", "member: 2", "no scenario has an option 'member'; there are members"),
-        ("members: 2", "members: two", "members takes a int, not 'two'"),
+        ("members: 2", "members: two", "members takes a whole number, not 'two'"),
         ("seeds: 2", "seeds: 0", "seeds must be at least 1"),
         ("question: Does it end?", "", "missing required field `question`"),
         ("grid: {assignor: [range]}", "grid: {assignor: [range", "expected ',' or ']'"),

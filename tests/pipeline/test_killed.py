@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from regroup.cli.main import main
 from regroup.lab.world import play
-from regroup.pipeline import bronze, campaign
+from regroup.pipeline import bronze, campaign, grid
 from regroup.tests.clients.emulator import eventually
 from regroup.tests.pipeline.histories import crashes_of, write_store
 
@@ -107,7 +107,7 @@ def test_a_campaign_that_was_killed_goes_on_where_it_stopped(spark: SparkSession
     assert len(first) == 2
     assert main(["campaign", str(plan), str(out)]) == 0
     assert {path: path.stat().st_mtime_ns for path in first} == first
-    asked = campaign.read_campaign(plan)
+    asked = grid.read_campaign(plan)
     assert sorted(row.seed for row in campaign.runs(spark, out).collect()) == list(range(24))
     expected = [(run.name, len(play(asked.plan(run)).records)) for run in asked.runs()]
     told = campaign.events(spark, out).groupBy("store").count().collect()

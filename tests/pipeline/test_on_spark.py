@@ -19,9 +19,9 @@ from regroup.coordinator.verification import Verifier
 from regroup.coordinator.written import as_json
 from regroup.lab.swarm import draw_plan
 from regroup.lab.trial import planted
-from regroup.lab.verdict import MOST_BROKEN, Broken, Verdict
+from regroup.lab.verdict import MOST_BROKEN, Broken
 from regroup.lab.world import Outcome, play
-from regroup.pipeline import bronze, campaign, gold
+from regroup.pipeline import bronze, campaign, gold, grid
 from regroup.pipeline.chronicle import Chronicle
 from regroup.pipeline.report import write_report
 from regroup.pipeline.tables import TABLES
@@ -276,7 +276,7 @@ def test_a_campaign_goes_on_where_it_stopped_and_its_report_stands_alone(spark: 
         "question: Does it end?\nscenario: crashes\nseeds: 11\ngrid: {assignor: [range, cooperative-sticky]}\n"
         "fixed: {members: 2, partitions: 3, crashes: 1, session_timeout_ms: 6000}\n"
     )
-    asked, out = campaign.read_campaign(plan), tmp_path / "out"
+    asked, out = grid.read_campaign(plan), tmp_path / "out"
     assert campaign.run_campaign(spark, asked, out) == 22
     first = (out / "events" / "chunk-00000000.parquet").read_bytes()
     (out / "runs" / "chunk-00000000.parquet").unlink()
@@ -290,24 +290,18 @@ def test_a_campaign_goes_on_where_it_stopped_and_its_report_stands_alone(spark: 
     page = write_report(spark, out).read_text()
     assert page.count("<svg") >= 6
     assert "http" not in page
-    again = campaign.read_campaign(out / "campaign.json")
-    worst = re.findall(rf"regroup campaign {out}/campaign.json --only (\S+) --store run.db", page)
-    assert len({campaign.find(again, name).name for name in worst}) == 10
+    again = grid.read_campaign(out / "campaign.json")
+    worst = re.findall(rf"regroup campaign {out}/campaign.json --only (\S+) --store (\S+).db", page)
+    assert len({grid.find(again, name).name for name, _ in worst}) == 10
+    assert len({store for _, store in worst}) == 10
 
 
 def test_a_broken_run_among_sound_ones_is_told_with_its_sentence(spark: SparkSession, tmp_path: Path) -> None:
-    asked = campaign.Campaign("?", "crashes", campaign.RUNS_PER_CHUNK + 1, {"members": [2]}, {"partitions": 2})
+    asked = grid.Campaign("?", "crashes", campaign.RUNS_PER_CHUNK + 1, {"members": [2]}, {"partitions": 2})
     sound = play(asked.plan(next(asked.runs())))
-    broken = Outcome(sound.plan, Verdict((Broken("It held once.", 7, 3, ""),)), sound.records, sound.ended_ms, True)
-    for chunk in campaign.chunks_of(asked, tmp_path):
+    verdict = sound.verdict.with_broken([Broken("It held once.", 7, 3, "")])
+    broken = Outcome(sound.plan, verdict, sound.records, sound.ended_ms, True)
+    for chunk in campaign.chunks_left(asked, tmp_path):
         campaign.simulate(chunk, lambda plan: broken if plan.seed == campaign.RUNS_PER_CHUNK else sound)
     [told] = campaign.runs(spark, tmp_path).where("size(broken) > 0").collect()
     assert (told.seed, told.broken, told.broken_after) == (campaign.RUNS_PER_CHUNK, ["It held once."], [3])
-
-
-def test_a_run_of_a_campaign_is_found_and_played_again_by_its_name(tmp_path: Path) -> None:
-    asked = campaign.Campaign("?", "crashes", 3, {"members": [2], "crashes": [1]}, {"partitions": 2})
-    run = campaign.find(asked, "members=2,crashes=1,seed=2")
-    assert play(asked.plan(run)).records == play(asked.plan(run)).records
-    with pytest.raises(campaign.BadCampaign, match="no run"):
-        campaign.find(asked, "members=3,crashes=1,seed=2")
