@@ -9,6 +9,7 @@ import argparse
 from functools import partial
 from pathlib import Path
 
+from regroup.cli.output import own_name
 from regroup.cli.telling import Telling
 from regroup.lab.hunt import Findings, hunt
 from regroup.lab.plan import Plan
@@ -51,7 +52,7 @@ def tell(findings: Findings, args: argparse.Namespace) -> None:
         more = f" and {len(seeds) - MOST_SEEDS_NAMED} more" if len(seeds) > MOST_SEEDS_NAMED else ""
         bug = f" --bug {args.bug}" if args.bug else ""
         print(f"\n{sentence}\n  seeds {', '.join(seeds[:MOST_SEEDS_NAMED])}{more}")
-        print(f"  {found[0].detail}\n  regroup chaos run --seed {found[0].seed}{bug}")
+        print(f"  {found[0].detail}\n  {own_name()} chaos run --seed {found[0].seed}{bug}")
     if findings.was_interrupted:
         print("\nIt was interrupted: this is what was found so far.")
 
@@ -64,7 +65,7 @@ def tell_shrunk(finding: Finding, bug: str, folder: Path) -> None:
     path.write_text(write_plan(titled(small.plan, finding, bug)), encoding="utf-8")
     planted_bug = f" --bug {bug}" if bug else ""
     print(f"\nSeed {finding.seed} came down to {size_of(small.plan)} in {small.runs} runs:")
-    print(f"  regroup chaos run --scenario {path}{planted_bug}")
+    print(f"  {own_name()} chaos run --scenario {path}{planted_bug}")
 
 
 def shrunk(plan: Plan, finding: Finding, bug: str) -> Shrunk:

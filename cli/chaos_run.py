@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from regroup.cli.consoles import Plain
 from regroup.cli.events import as_jsonl
 from regroup.cli.events_text import as_text
+from regroup.cli.output import own_name
 from regroup.lab.hunt import Findings
 from regroup.lab.plan import Plan
 from regroup.lab.scenario_list import find_plan
@@ -77,12 +78,12 @@ def until(plan: Plan, time_ms: int) -> Plan:
 
 def replay_line(args: argparse.Namespace) -> str:
     """What to type to see the same again."""
-    words = ["regroup", "chaos", "run"]
+    words = ["chaos", "run"]
     for option in ("seed", "scenario", "until", "bug"):
         value = getattr(args, option)
         if value not in (None, ""):
             words += [f"--{option}", f"{value}ms" if option == "until" else str(value)]
-    return shlex.join(words)
+    return f"{own_name()} {shlex.join(words)}"
 
 
 # -- playing

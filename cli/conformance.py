@@ -10,15 +10,16 @@ regroup conformance --list
 import argparse
 import asyncio
 import shlex
-import sys
 import uuid
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
 from regroup.cli.conformance_words import OURS, add_arguments
+from regroup.cli.output import CANNOT_BE_DONE, complain
 from regroup.cli.serve_log import set_up_log
 from regroup.cli.steered import steered_emulator
+from regroup.cli.words import printable_lines
 from regroup.conformance.cases import Case
 from regroup.conformance.comparison import as_json as told_as_json
 from regroup.conformance.comparison import as_text as told_as_text
@@ -54,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _cannot(reason: str) -> int:
-    print(f"regroup conformance: {reason}", file=sys.stderr)
-    return 2
+    complain("conformance", reason)
+    return CANNOT_BE_DONE
 
 
 def _chosen(args: argparse.Namespace) -> Iterable[Case]:
@@ -101,7 +102,7 @@ async def _compare(args: argparse.Namespace) -> int:
             slot_ms=args.slot,
         )
     told = comparison(args.bootstrap, args.against, _now(), one.settings, outcomes)
-    print(*told_as_text(told), sep="\n")
+    print(*map(printable_lines, told_as_text(told)), sep="\n")
     if args.json is not None:
         args.json.write_text(told_as_json(told) + "\n", encoding="utf-8")
     return 1 if told.differ else 0
@@ -126,7 +127,7 @@ def _restart(command: str | None) -> Restart | None:
 def _tell(args: argparse.Namespace, verdicts: list[Verdict]) -> int:
     whole = verdicts if args.case else with_the_unseen(verdicts, args.area)
     report = Report(args.bootstrap, _now(), whole)
-    print(*as_text(report, every=not args.brief), sep="\n")
+    print(*map(printable_lines, as_text(report, every=not args.brief)), sep="\n")
     if args.brief:
         print("", "not observable, because:", sep="\n")
         print(*(f"{count:>4}  {reason}" for reason, count in why_not(whole).items()), sep="\n")

@@ -7,10 +7,10 @@ start 1       it takes them back
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from regroup.cli.output import complain
 from regroup.server.emulator import Emulator
 from regroup.storage.errors import StoreError
 
@@ -69,15 +69,12 @@ class BrokerPrompt:
         word, _, number = line.partition(" ")
         last = len(self._emulator.brokers) - 1
         if word not in self._changes or not number.strip().isdecimal() or int(number) > last:
-            print(
-                f"regroup serve: {line!r} means nothing here; type stop N or start N, N from 0 to {last}.",
-                file=sys.stderr,
-            )
+            complain("serve", f"{line!r} means nothing here; type stop N or start N, N from 0 to {last}.")
             return
         change, done = self._changes[word]
         try:
             await change(int(number))
         except (OSError, StoreError) as error:
-            print(f"regroup serve: broker {int(number)} could not be {done}: {error}", file=sys.stderr)
+            complain("serve", f"broker {int(number)} could not be {done}: {error}")
         else:
             print(f"broker {int(number)} {done}", flush=True)

@@ -7,9 +7,9 @@ Stop the emulator first: only one process may write to a store.
 
 import argparse
 import asyncio
-import sys
 
 from regroup.cli.history_arguments import add_store
+from regroup.cli.output import CANNOT_BE_DONE, complain
 from regroup.server.cut import make_cut
 from regroup.storage.sqlite import open_store
 
@@ -25,14 +25,14 @@ def run(args: argparse.Namespace) -> int:
 
 async def trim(args: argparse.Namespace) -> int:
     if not args.store.exists():
-        print(f"regroup trim: there is no file {args.store}", file=sys.stderr)
-        return 2
+        complain("trim", f"there is no file {args.store}")
+        return CANNOT_BE_DONE
     async with await open_store(args.store) as store:
         last, cut = store.last_position, args.before - 1
         if not store.trimmed_through <= cut <= last:
             first = store.trimmed_through + 1
-            print(f"regroup trim: --before must lie between {first} and {last + 1}, not {args.before}", file=sys.stderr)
-            return 2
+            complain("trim", f"--before must lie between {first} and {last + 1}, not {args.before}")
+            return CANNOT_BE_DONE
         await make_cut(store, cut)
         gone = await store.trim(args.before)
     print(

@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -35,7 +36,8 @@ async def verify(args: argparse.Namespace) -> int:
         async with await open_history(args.store) as store:
             found = await verify_store(store, partial(telling, "folding"))
     if found.faults:
-        tell_faults(found.faults, args.store)
+        with suppress(BrokenPipeError):  # who does not read them to the end still learns that there are some
+            tell_faults(found.faults, args.store)
         return 1
     print(sentence(found))
     return 0

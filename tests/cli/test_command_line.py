@@ -32,6 +32,18 @@ def test_the_help_of_every_command_has_an_example(name: str, capsys: pytest.Capt
     assert re.search(rf"^ *regroup {name}\b", out.partition("\n\n")[2], re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("serve", "the death of this process (default: disk)"), ("serve", "standard error looks (default: text)"),
+     ("events", "for programs (default: text)"), ("members", "without offsets (default: latest)")],
+)  # fmt: skip
+def test_a_choice_says_what_is_taken_if_nothing_is_said(
+    name: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = said_by(capsys, name, "--help")
+    assert told in " ".join(out.split())
+
+
 @pytest.mark.parametrize("words", [("nonsense",), ("verify",), ("replay", "groups.db", "--at", "noon")])
 def test_a_mistake_ends_with_2_and_a_hint(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = said_by(capsys, *words)

@@ -14,6 +14,7 @@ from regroup.coordinator.written import ENCODER
 from regroup.storage.records import NewRecord
 from regroup.storage.sqlite import open_store
 from regroup.tests.clients.emulator import REGROUP, SECONDS, regroup
+from regroup.tests.clients.processes import Serve
 
 FULL = Path("/dev/full")
 MANY = 2_000
@@ -23,16 +24,22 @@ MANY = 2_000
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """So much that no pipe holds all of it."""
     path = tmp_path_factory.mktemp("history") / "groups.db"
+    write_history(path, MANY)
+    return path
+
+
+def write_history(path: Path, events: int) -> None:
+    """Somebody leaves a group again and again, and never was in it."""
     payload = ENCODER.encode({"at_ms": 0, "member": "anna-1f2e3d4c-0000-4000-8000-000000000001", "reason": "…"})
+    numbers = range(1, events + 1)
 
     async def write() -> None:
         async with await open_store(path) as store:
             await store.append(
-                [NewRecord("café \U0001f980", n, 1, 0, "member-left", 1, payload, None) for n in range(1, MANY + 1)]
+                [NewRecord("café \U0001f980", number, 1, 0, "member-left", 1, payload, None) for number in numbers]
             )
 
     asyncio.run(write())
-    return path
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
@@ -76,6 +83,32 @@ def test_a_reader_that_has_seen_enough_is_no_fault(form: str, history: Path) -> 
         assert process.stdout.readline()
         process.stdout.close()
         assert (process.wait(SECONDS), process.stderr.read()) == (0, "")
+
+
+@pytest.mark.parametrize(("position", "code"), [("0", 0), ("1", 1)])
+def test_a_verdict_is_kept_although_nobody_reads_it(position: str, code: int, tmp_path: Path) -> None:
+    """Of an empty history, and of one with an event that cannot be."""
+    store = tmp_path / "groups.db"
+    write_history(store, int(position))
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [REGROUP, "verify", store], stdout=writer, stderr=subprocess.PIPE, timeout=SECONDS, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
+def test_members_whose_lines_nobody_reads_leave_politely(serve: Serve) -> None:
+    emulator = serve("--topic", "orders:2")
+    words = ["--bootstrap", emulator.address, "--group", "g", "--topic", "orders", "--count", "2", "--for", "30s"]
+    with subprocess.Popen([REGROUP, "members", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stderr
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert (process.wait(SECONDS), process.stderr.read()) == (0, b"")
+    assert {event["reason"] for event in emulator.events("g", kind="member-expelled")} == set()
 
 
 def in_ascii(*words: str | Path) -> str:
