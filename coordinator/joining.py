@@ -59,13 +59,13 @@ def refuse_request(settings: Settings, group: Group, command: JoinGroup) -> Erro
 
 def is_full(group: Group, member_id: MemberId, limit: int) -> bool:
     """While members gather, those who wait are counted; later, those who are in (KIP-389)."""
-    if group.state is State.EMPTY or len(group.members) < limit:
+    if len(group.members) < limit:
         return False
     member = group.members.get(member_id)
     if group.state is State.PREPARING:
         waiting = sum(1 for _ in group.waiting(Waiting.JOIN))
         return waiting >= limit and not (member and member.waiting is Waiting.JOIN)
-    return member is None and len(group.members) >= limit
+    return member is None
 
 
 def drop_for_want_of_room(now: Unfolding, member_id: MemberId, limit: int) -> None:
@@ -188,7 +188,6 @@ def replace_static_member(now: Unfolding, settings: Settings, command: JoinGroup
     if now.group.state is State.STABLE and not vote_would_change(now.group, old, command):
         return replace_quietly(now, settings, command, old)
     now.happens(replaced(now, command, old, waits=True))
-    now.hears(command.new_member_id)
     now.parks(Waiting.JOIN, command.new_member_id)
     rebalance(now, settings, f"static member {instance_id} came back and changes what the group works with")
     return now.ends()

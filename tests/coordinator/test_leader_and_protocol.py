@@ -17,8 +17,9 @@ TEN = tuple(f"member-{number}" for number in range(10))
 def test_the_first_one_to_join_leads() -> None:
     story = Story()
     anna, ben = story.consumer("anna"), story.consumer("ben")
-    anna.joins()
-    ben.joins()
+    assert "LeaderElected" in anna.joins().event_names
+    assert "LeaderElected" not in ben.joins().event_names
+    assert story.group.leader == "anna", "it leads before there is a generation"
     story.passes(6_000)
     assert (anna.joined.leader, ben.joined.leader) == ("anna", "anna")
 
