@@ -8,7 +8,7 @@
 Nothing of Spark is in here, so that a plain loop gives the same rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -55,21 +55,17 @@ class Chronicle:
         self._snapshot: Group | None = None
         self._fault = ""
 
-    def reads(self, record: Record) -> Iterator[Row]:
+    def reads(self, record: Record) -> Sequence[Row]:
         """The rows that are complete with this record. After one that cannot be folded the rest is passed over."""
         if self._fault:
-            return
+            return ()
         try:
-            if record.type in TOPIC_EVENTS:
-                topic = TOPIC_DECODER.decode(record.payload)
-                yield from self._holdings.topic_has(topic.name, topic.partitions, record.at_ms)
-            elif record.type == SNAPSHOT:
-                self._begin_with(record)
-            else:
-                yield from self._happens(record)
-        except (StoreError, msgspec.ValidationError, msgspec.DecodeError) as error:
+            return self._rows_of(record)
+        except StoreError as error:
             self._fault = f"The event cannot be folded: {error}"
-            yield "faults", {"position": record.position, "sentence": self._fault}
+        except ILLEGIBLE as error:
+            self._fault = f"The event cannot be folded: {damaged(f'Record {record.position}', error)}"
+        return [("faults", {"position": record.position, "sentence": self._fault})]
 
     def ends(self) -> Iterator[Row]:
         """What is still open, and what the group is in the end."""
@@ -88,24 +84,30 @@ class Chronicle:
             },
         )
 
+    def _rows_of(self, record: Record) -> list[Row]:
+        if record.type in TOPIC_EVENTS:
+            topic = TOPIC_DECODER.decode(record.payload)
+            return list(self._holdings.topic_has(topic.name, topic.partitions, record.at_ms))
+        if record.type == SNAPSHOT:
+            self._begin_with(record)
+            return []
+        return self._happens(record)
+
     def _begin_with(self, record: Record) -> None:
         assert record.group is not None
         stored = Snapshot(record.group, record.number, record.position, record.reign, record.version, record.payload)
         self._group = self._snapshot = read_snapshot(stored)
         self._last = record
 
-    def _happens(self, record: Record) -> Iterator[Row]:
+    def _happens(self, record: Record) -> list[Row]:
+        """An event may fold, and yet make no sense to those who watch: then it counts as not folded."""
         if self._snapshot is not None:
             self._holdings.begins_with(self._snapshot, record.at_ms)
             self._lives.begins_with(self._snapshot)
             self._snapshot = None
-        last, self._last = self._last, record
-        before, event = self._group, read(record)
-        try:
-            self._group = evolve(before, event)
-        except ILLEGIBLE as error:
-            raise damaged(f"Record {record.position}", error) from error
+        last, event = self._last, read(record)
         begins = last is None or (last.cause, last.at_ms) != (record.cause, record.at_ms)
-        moment = Moment(record, event, before, self._group, begins)
-        for watch in self._watches:
-            yield from watch.sees(moment)
+        moment = Moment(record, event, self._group, evolve(self._group, event), begins)
+        rows = [row for watch in self._watches for row in watch.sees(moment)]
+        self._group, self._last = moment.after, record
+        return rows

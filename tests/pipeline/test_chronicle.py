@@ -1,6 +1,7 @@
 """One group's history becomes rows: no Spark is needed to see whether they are right."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from msgspec.structs import replace
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.written import read
+from regroup.lab.swarm import draw_plan
+from regroup.lab.world import play
 from regroup.pipeline.steps import state_as_json
 from regroup.pipeline.tables import TABLES
 from regroup.storage.records import Record
@@ -95,3 +98,36 @@ def test_an_event_that_cannot_be_folded_is_told_and_ends_its_group() -> None:
     assert fault["position"] == records[place].position
     assert not table(told, "groups")[0]["is_whole"]
     assert all(row["generation"] == 0 for row in table(told, "steps"))
+
+
+def test_whichever_event_is_missing_the_rest_is_folded_up_to_the_first_that_does_not_fit() -> None:
+    """Some of these events fold, and only the tables cannot make sense of them."""
+    records = play(draw_plan(1)).records
+    folds = [fold_without(records, missing) for missing in records]
+    assert {whole for whole, _ in folds} == {True, False}
+    assert all(told == folded for _, (told, folded) in folds)
+
+
+def fold_without(records: Sequence[Record], missing: Record) -> tuple[bool, tuple[object, str]]:
+    """Whether it is whole, and the last state: as the tables tell it, and as plain `evolve` has it up to the fault."""
+    left = [record for record in records if record is not missing]
+    told = rows_of(left)
+    [end], faults = table(told, "groups"), table(told, "faults")
+    assert end["is_whole"] == (not faults)
+    group, stop = Group(name=GROUP), faults[0]["position"] if faults else None
+    for record in left:
+        if record.position == stop:
+            break
+        if record.group == GROUP:
+            group = evolve(group, read(record))
+    return not faults, (end["json"], state_as_json(group))
+
+
+def test_an_event_under_another_name_that_folds_all_the_same_is_told_where_it_makes_no_sense() -> None:
+    records = list(play(draw_plan(1)).records)
+    place = next(n for n, record in enumerate(records) if record.type == "member-joined")
+    records[place] = replace(records[place], type="member-id-given")
+    told = rows_of(records)
+    [fault] = table(told, "faults")
+    assert str(fault["sentence"]).startswith(f"The event cannot be folded: Record {fault['position']} is damaged")
+    assert all(row["position"] < fault["position"] for row in table(told, "steps"))
