@@ -27,6 +27,8 @@ PORT: Final = 9092
 ADDRESS: Final = "brokers"
 RESTART_PAUSE_S: Final = 1.0
 """After a start that failed, since the disk was full for example, somebody tries again."""
+SNAPSHOT_RECORDS: Final = 20
+"""Few, so that who loads after a crash begins with snapshots, as it would after months of real life."""
 MakeCoordinator = Callable[..., GroupCoordinator]
 
 
@@ -98,6 +100,7 @@ class Brokers:
             brokers=self.count,
             listen=self._listen,
             make_coordinator=self._make_coordinator_with_its_log,
+            snapshot_records=SNAPSHOT_RECORDS,
         )
 
     async def _listen(self, factory: Factory, address: str, port: int) -> Listening:

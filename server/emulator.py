@@ -38,7 +38,7 @@ from regroup.storage.store import EventStore
 OpenStore: TypeAlias = Callable[[], Awaitable[EventStore]]
 
 SNAPSHOT_RECORDS = 50_000
-"""So many records after the last snapshot the next one is due."""
+"""So many records after the last snapshot the next one is due, if nobody says otherwise."""
 SNAPSHOT_LOOK_S = 5.0
 """How often that is looked at."""
 REOPEN_PAUSE_S = 0.5
@@ -73,6 +73,7 @@ class Emulator:
         release: Release | None = None,
         listen: Listen | None = None,
         make_coordinator: Callable[..., GroupCoordinator] = GroupCoordinator,
+        snapshot_records: int = SNAPSHOT_RECORDS,
     ) -> None:
         self._open_store = open_store
         self._clock, self._new_uuid = clock, new_uuid
@@ -82,6 +83,7 @@ class Emulator:
         self._node_ids = range(brokers)
         self._release = release
         self._listen_with, self._make_coordinator = listen, make_coordinator
+        self._snapshot_records = snapshot_records
         self._moving = asyncio.Lock()
         self._log = structlog.get_logger("emulator")
         self._mending: asyncio.Task[None] | None = None
@@ -252,7 +254,7 @@ class Emulator:
     async def _look_for_snapshots(self) -> None:
         while True:
             await asyncio.sleep(SNAPSHOT_LOOK_S)
-            if self._is_whole and self.journal.last_position - self._cut >= SNAPSHOT_RECORDS:
+            if self._is_whole and self.journal.last_position - self._cut >= self._snapshot_records:
                 await self.take_snapshot()
 
     def _coordinator_settings(self) -> Iterator[ShownSetting]:

@@ -2,13 +2,16 @@
 
 from msgspec.structs import replace
 
+from regroup.coordinator import coordinator
 from regroup.coordinator.coordinator import GroupCoordinator
 from regroup.coordinator.events import CoordinatorLoaded
 from regroup.coordinator.evolve import coordinator_loaded
 from regroup.coordinator.group import Group
 from regroup.coordinator.waiting_room import Request
+from regroup.coordinator.written import snapshot
 from regroup.lab.zoo.bug import Planted, bug, evolves, instead_of
 from regroup.protocol.message import Structure
+from regroup.storage.records import Snapshot
 
 
 @bug
@@ -49,3 +52,13 @@ def load_remembers_what_was_never_stored() -> Planted:
         return replace(group, loaded_at_ms=event.at_ms)
 
     return evolves(CoordinatorLoaded, loaded)
+
+
+@bug
+def snapshot_without_offsets() -> Planted:
+    """A snapshot holds a group's members, and not its offsets; whoever loads begins from it."""
+
+    def of_members_alone(group: Group, position: int, reign: int) -> Snapshot:
+        return snapshot(replace(group, offsets={}), position, reign)
+
+    return instead_of(coordinator, "snapshot", of_members_alone)

@@ -6,6 +6,7 @@ from typing import Any
 from regroup.coordinator import coordinator as driver
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.group import State
+from regroup.coordinator.written import read_snapshot
 from regroup.lab.zoo import durability, offsets, static_members, staying
 from regroup.protocol.errors import ErrorCode as E
 from regroup.tests.coordinator.desk import Desk, SlowStore, turns
@@ -183,3 +184,17 @@ def a_rebalance_is_under_way_at_a_failover() -> Any:
     story.preparing("anna")
     story.fails_over()
     return story.state
+
+
+@scene(durability.snapshot_without_offsets, right=[["foo"]], wrong=[[]])
+def a_group_with_offsets_is_in_a_snapshot() -> Any:
+    async def main() -> list[list[str]]:
+        desk = Desk(SlowStore())
+        await desk.coordinator.start()
+        desk.asks(desk.commit())
+        await turns()
+        taken = desk.coordinator.take_snapshots()
+        desk.coordinator.stop()
+        return [list(read_snapshot(each).offsets) for each in taken]
+
+    return virtually(main)
