@@ -357,6 +357,24 @@ def test_everything_can_be_read_while_it_is_being_written(
             assert capsys.readouterr().err == ""
 
 
+def test_every_event_has_its_cause(store: Path) -> None:
+    assert rows_of(store, "SELECT type FROM events WHERE cause IS NULL") == []
+    occasions = rows_of(store, "SELECT DISTINCT type, cause ->> '$.occasion' FROM events ORDER BY 1, 2")
+    unasked = [(kind, occasion) for kind, occasion in occasions if occasion]
+    assert unasked == [
+        ("coordinator-loaded", "the load of the group"),
+        ("offsets-reserved", "records that came in"),
+        ("offsets-reserved", "the end of the broker"),
+        ("topic-created", "the start of the broker"),
+    ]
+
+
+def test_a_name_that_is_no_text_is_damage(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    change(store, "UPDATE events SET type = cast(x'ff41' AS text) WHERE position = 5")
+    assert main(["verify", str(store)]) == 2
+    assert "is damaged" in capsys.readouterr().err
+
+
 def test_sqlite_itself_reads_a_store(store: Path) -> None:
     query = "SELECT json_extract(payload, '$.generation') FROM events WHERE type = 'generation-started'"
     assert [row[0] for row in rows_of(store, query)][:2] == [1, 2]
