@@ -123,7 +123,7 @@ def as_stored(group: Group) -> StoredGroup:
 
 def as_stored_member(member: Member, protocol_name: str | None) -> Member:
     chosen = tuple(protocol for protocol in member.protocols if protocol.name == protocol_name)
-    return replace(member, protocols=chosen, waiting=None, is_newcomer=False)
+    return replace(member, protocols=chosen, waiting=None)
 
 
 def with_member(group: Group, member: Member) -> Group:

@@ -63,7 +63,7 @@ def abort_sync_phase(now: Unfolding, code: ErrorCode) -> None:
 def complete_join_phase_if_everybody_is_here(now: Unfolding) -> None:
     """The short cut: nobody is missing, so nobody need wait for the deadline. Not while the initial delay runs."""
     phase = now.group.join_phase
-    if now.group.state is State.PREPARING and phase and not phase.initial and now.group.everybody_has_joined:
+    if phase and not phase.initial and now.group.everybody_has_joined:
         complete_join_phase(now)
 
 

@@ -20,7 +20,7 @@ def sync_group(settings: Settings, group: Group, command: SyncGroup) -> Decision
         if owed:
             now.happens(MemberSynced(at_ms=now.at_ms, member=command.member_id, waits=False))
         return now.ends(answers.share(now.group, command.member_id))
-    if owed or group.members[command.member_id].waiting is not Waiting.SYNC:
+    if owed:
         now.happens(MemberSynced(at_ms=now.at_ms, member=command.member_id, waits=True))
     now.parks(Waiting.SYNC, command.member_id)
     if command.member_id == group.leader and group.written_assignment is None:

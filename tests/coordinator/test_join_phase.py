@@ -1,8 +1,10 @@
 """How long a join phase lasts: the initial delay, and the rebalance timeout."""
 
-from regroup.coordinator.commands import DeadlineKind
+from regroup.coordinator.commands import DeadlineKind, Leaving
+from regroup.coordinator.events import JoinPhaseProlonged
 from regroup.coordinator.group import State
 from regroup.protocol.errors import ErrorCode
+from regroup.tests.coordinator.consumer import syncs
 from regroup.tests.coordinator.stage import NOW
 from regroup.tests.coordinator.story import Story, behaviour
 
@@ -215,3 +217,25 @@ def test_the_join_phase_ends_when_the_one_it_waits_for_falls_silent() -> None:
     assert (request.code, ben.generation, ben.joined.leader) == (ErrorCode.NONE, 2, "ben")
     assert story.state is State.COMPLETING
     assert story.ms_left(DeadlineKind.JOIN_PHASE) is None
+
+
+def test_a_newcomer_is_left_over_even_where_static_members_were_waited_for_meanwhile() -> None:
+    story = Story()
+    anna, ben = (
+        story.consumer(name, static=True, rebalance_timeout_ms=3_000, session_timeout_ms=600_000)
+        for name in ("anna", "ben")
+    )
+    anna.joins()
+    ben.joins()
+    story.passes(3_000)
+    syncs([anna, ben])
+    story.consumer("carla", version=3, rebalance_timeout_ms=3_000).asks_to_join()
+    story.leave(Leaving("carla"))
+    story.passes(3_000)
+    assert isinstance(story.history[-1], JoinPhaseProlonged)
+    story.leave(Leaving("anna"), Leaving("ben"))
+    story.passes(3_000)
+    assert story.state is State.EMPTY
+    story.consumer("dora").joins()
+    story.passes(3_000)
+    assert story.state is State.PREPARING, "the delay was drawn out for one who came long ago"

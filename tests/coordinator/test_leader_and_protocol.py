@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from regroup.coordinator.commands import DeadlineKind
+from regroup.coordinator.events import LeaderElected
 from regroup.coordinator.group import State
 from regroup.protocol.errors import ErrorCode
 from regroup.tests.coordinator.consumer import Consumer, syncs
@@ -55,6 +56,8 @@ def test_a_leader_that_does_not_rejoin_loses_its_office_and_its_place() -> None:
     ben.asks_to_join()
     story.passes(60_000, beating=[anna])
     assert (story.state, story.generation, story.members) == (State.COMPLETING, 3, ["ben", "carla"])
+    elected = [event.leader for event in story.history if isinstance(event, LeaderElected)]
+    assert elected == ["anna", ben.joined.leader], "the history says who followed whom"
     assert ben.joined.leader == carla.joined.leader
     assert ben.joined.leader in ("ben", "carla")
 
@@ -68,6 +71,8 @@ def test_a_static_leader_that_does_not_rejoin_loses_its_office_alone() -> None:
     story.passes(60_000, beating=[anna])
     assert (story.state, story.members) == (State.COMPLETING, ["anna", "ben"])
     assert ben.joined.leader == "ben"
+    elected = [event.leader for event in story.history if isinstance(event, LeaderElected)]
+    assert elected == ["anna", "ben"], "the history says who followed whom"
 
 
 @behaviour("leader.rejoins-in-time")

@@ -281,6 +281,15 @@ def test_offsets_of_connect_workers_can_be_deleted_when_they_have_left() -> None
     assert story.delete_offsets(foo=(0,)).codes == {FOO: NONE}
 
 
+def test_offsets_that_connect_workers_left_behind_can_be_deleted_after_a_failover_too() -> None:
+    story = Story()
+    [worker] = story.stable("worker", protocol_type="connect", protocols=("sessioned",), metadata=b"")
+    worker.commits(("foo", 0, 1))
+    worker.leaves()
+    story.fails_over()
+    assert story.delete_offsets(foo=(0,)).codes == {FOO: NONE}
+
+
 @behaviour("offset-delete.rebalancing")
 def test_while_members_gather_the_last_generations_subscriptions_count() -> None:
     story = Story()

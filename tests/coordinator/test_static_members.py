@@ -222,3 +222,15 @@ def test_an_instance_id_that_is_free_again_belongs_to_whoever_comes_next(kind: s
     ben.restarts()
     assert ben.asks_to_join().is_parked
     assert story.group.static_members["till-of-ben"] == "ben-2"
+
+
+def test_a_static_newcomer_that_restarts_before_its_first_generation_is_a_newcomer_no_more() -> None:
+    story = Story()
+    story.stable("anna")
+    carla = story.consumer("carla", static=True)
+    carla.asks_to_join()
+    carla.restarts()
+    assert carla.asks_to_join().is_parked
+    assert story.members == ["anna", "carla-2"]
+    assert story.ms_left(DeadlineKind.NEWCOMER, "carla-2") is None
+    assert story.ms_left(DeadlineKind.SESSION, "carla-2") is None

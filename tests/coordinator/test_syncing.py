@@ -69,6 +69,26 @@ def test_nobody_gets_a_share_while_the_group_prepares() -> None:
     assert story.state is State.PREPARING
 
 
+@behaviour("sync.preparing")
+def test_in_the_first_join_phase_there_is_no_protocol_to_be_wrong_about() -> None:
+    story = Story()
+    anna = story.consumer("anna", version=3)
+    anna.asks_to_join()
+    request = anna.syncs(member_id="anna", generation_id=0, protocol_name="range")
+    assert (story.state, request.code) == (State.PREPARING, ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def test_whoever_fetches_its_share_late_owes_nothing_any_more() -> None:
+    story = Story()
+    anna, ben = story.completing("anna", "ben")
+    anna.syncs()
+    assert story.group.owes_sync == ("ben",)
+    ben.syncs()
+    assert story.group.owes_sync == ()
+    story.passes(60_001, beating=[anna, ben])
+    assert (story.state, story.members) == (State.STABLE, ["anna", "ben"])
+
+
 @behaviour("sync.completing.leader-commits")
 def test_the_leaders_sync_serves_everybody_who_waits() -> None:
     story = Story()

@@ -3,6 +3,7 @@
 import pytest
 
 from regroup.coordinator.commands import DeadlineKind
+from regroup.coordinator.events import MemberExpelled
 from regroup.coordinator.group import State, StoredGroup
 from regroup.protocol.errors import ErrorCode
 from regroup.tests.coordinator.story import Story, behaviour
@@ -110,6 +111,15 @@ def test_a_newcomer_that_gives_a_sign_of_life_is_timed_by_its_session_from_then_
     assert (story.state, story.members) == (State.PREPARING, ["anna"])
 
 
+def test_a_newcomer_of_the_very_moment_in_which_the_group_was_loaded_has_five_minutes_too() -> None:
+    story = Story()
+    story.stable("anna")
+    story.fails_over()
+    story.consumer("ben", version=3).asks_to_join()
+    assert story.ms_left(DeadlineKind.NEWCOMER, "ben") == 300_000
+    assert story.ms_left(DeadlineKind.SESSION, "ben") is None
+
+
 @behaviour("timeout.new-member.becomes-regular")
 def test_a_newcomer_becomes_a_member_like_any_other_when_the_join_phase_ends() -> None:
     story = Story()
@@ -133,6 +143,14 @@ def test_the_join_phase_ends_when_the_last_reserved_id_is_forgotten() -> None:
     story.passes(10_000)
     assert [each.generation for each in (anna, ben, carla)] == [3, 3, 3]
     assert story.state is State.COMPLETING
+
+
+def test_in_an_empty_group_no_generation_begins_when_the_last_reserved_id_is_forgotten() -> None:
+    story = Story()
+    story.consumer("anna").asks_to_join()
+    story.passes(10_000)
+    assert [type(event).__name__ for event in story.history] == ["GroupCreated", "MemberIdGiven", "MemberIdForgotten"]
+    assert (story.state, story.generation) == (State.EMPTY, 0)
 
 
 @behaviour("timeout.sync.nobody-syncs")
@@ -227,7 +245,7 @@ def test_an_expulsion_says_when_the_member_was_last_heard_and_how_long_it_was_wa
     anna.beats()
     heard_ms = story.now_ms
     story.passes(session_timeout_ms)
-    expelled = next(event for event in story.history if type(event).__name__ == "MemberExpelled")
+    expelled = next(event for event in story.history if isinstance(event, MemberExpelled))
     assert (expelled.last_heard_ms, expelled.timeout_ms) == (heard_ms, session_timeout_ms)
     assert expelled.at_ms == heard_ms + session_timeout_ms
 
@@ -235,7 +253,7 @@ def test_an_expulsion_says_when_the_member_was_last_heard_and_how_long_it_was_wa
 @behaviour("static.replace.session-timer-uses-old-timeout")
 def test_a_replaced_static_member_is_timed_as_its_predecessor_until_it_is_heard() -> None:
     story = Story()
-    _, ben = story.stable("anna", "ben", static=True)
+    anna, ben = story.stable("anna", "ben", static=True)
     ben.restarts()
     ben.session_timeout_ms = 30_000
     ben.asks_to_join()
@@ -243,3 +261,6 @@ def test_a_replaced_static_member_is_timed_as_its_predecessor_until_it_is_heard(
     story.passes(1_000)
     ben.beats()
     assert story.ms_left(DeadlineKind.SESSION, "ben-2") == 30_000
+    story.passes(30_000, beating=[anna])
+    expelled = next(event for event in story.history if isinstance(event, MemberExpelled))
+    assert (expelled.member, expelled.timeout_ms) == ("ben-2", 30_000)

@@ -148,6 +148,13 @@ def test_a_producer_that_speaks_for_a_member_must_speak_for_a_present_one() -> N
     assert story.group.pending_offsets == {}
 
 
+def test_while_nobody_is_in_the_group_a_producer_may_name_whom_it_likes() -> None:
+    story = Story()
+    story.empty()
+    request = story.commit_in_transaction(10, ("foo", 0, 100), member_id="gone", group_instance_id="till")
+    assert request.codes == {("foo", 0): ErrorCode.NONE}
+
+
 @behaviour("static.replace.old-id-fenced-everywhere")
 def test_a_producer_cannot_speak_for_a_replaced_static_member() -> None:
     story = Story()
