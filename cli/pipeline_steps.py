@@ -1,4 +1,4 @@
-"""What `regroup pipeline` and `regroup report` do, with Spark at hand."""
+"""What `regroup pipeline` does, with Spark at hand."""
 
 import argparse
 import json
@@ -12,13 +12,12 @@ from regroup.cli.readable import readable
 from regroup.cli.telling import Telling
 from regroup.cli.words import printable
 from regroup.pipeline import bronze, gold
-from regroup.pipeline.report import write_report
 from regroup.pipeline.sources_of import events_in
 
 
 def run(args: argparse.Namespace) -> int:
-    """The step that was typed, or the report."""
-    return on_spark(args, STEPS[getattr(args, "step", args.command)])
+    """The step that was typed."""
+    return on_spark(args, STEPS[args.step])
 
 
 def ingest(spark: SparkSession, args: argparse.Namespace) -> int:
@@ -56,9 +55,4 @@ def replay(spark: SparkSession, args: argparse.Namespace) -> int:
     return 0
 
 
-def report(spark: SparkSession, args: argparse.Namespace) -> int:
-    print(write_report(spark, args.folder))
-    return 0
-
-
-STEPS: Final = {"ingest": ingest, "tables": tables, "show": show, "replay": replay, "report": report}
+STEPS: Final = {"ingest": ingest, "tables": tables, "show": show, "replay": replay}

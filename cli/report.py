@@ -19,4 +19,4 @@ def run(args: argparse.Namespace) -> int:
     if not (args.folder / "tables").is_dir():
         print(f"regroup report: no tables in {args.folder}: regroup pipeline tables {args.folder}", file=sys.stderr)
         return 2
-    return run_in("regroup.cli.pipeline_steps", args)
+    return run_in("regroup.cli.report_steps", args)

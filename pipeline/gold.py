@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from regroup.pipeline import bronze
 from regroup.pipeline.folding import fold
 from regroup.pipeline.progress import Progress, watched
+from regroup.pipeline.stamp import put_stamp, remove_stamp, stamp_of
 from regroup.pipeline.tables import TABLES
 from regroup.pipeline.violations import violations
 
@@ -25,6 +26,8 @@ def build(
     spark: SparkSession, folder: Path, events: DataFrame | None = None, *, progress: Progress | None = None
 ) -> None:
     """Write every table anew, from what has been taken in (or from these events)."""
+    stamp = stamp_of(folder)
+    remove_stamp(folder)
     source = bronze.events(spark, folder) if events is None else events
     rows = folder / "_folded"
     try:
@@ -37,6 +40,7 @@ def build(
         found = violations(of_table(whole, "steps"), source, of_table(whole, "faults"))
         jobs.append(partial(write, found, folder / "tables" / "violations"))
         at_once(spark, jobs)
+        put_stamp(folder, stamp)
     finally:
         shutil.rmtree(rows, ignore_errors=True)
 

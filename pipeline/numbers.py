@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame, GroupedData, SparkSession
+from pyspark.sql import Column, DataFrame, GroupedData, SparkSession
 from pyspark.sql import functions as F
 
 from regroup.pipeline import campaign
@@ -13,6 +13,9 @@ HUNDREDTHS: Final = "array(0.05, 0.25, 0.5, 0.75, 0.95)"
 MOMENTS: Final = 120
 """Points in time of a fan."""
 WORST: Final = 10
+
+NOT_OWNED_YET: Final = "not owned yet"
+"""Nobody has owned the partition since it is there. The lab does not count that as lost time, so it is told apart."""
 
 
 class Numbers:
@@ -27,7 +30,8 @@ class Numbers:
     def _stores(self) -> DataFrame:
         """Without a campaign every store is a run, and all are of one kind. Nobody but the gaps tells the time lost."""
         groups = table(self._spark, self._folder, "groups").select("store").distinct()
-        lost = self._gaps().groupBy("store").agg((F.sum(F.expr("to_ms - from_ms")) / 1000).alias("ownerless_s"))
+        owned_before = self._gaps().where(F.col("why") != NOT_OWNED_YET)
+        lost = owned_before.groupBy("store").agg(seconds_of_gaps("ownerless_s"))
         return groups.join(lost, "store", "left").select(
             "store", F.lit("all stores").alias("cell"), F.coalesce("ownerless_s", F.lit(0.0)).alias("ownerless_s")
         )
@@ -36,8 +40,16 @@ class Numbers:
         """Without those before the group's first assignment, of empty groups, and that had not ended."""
         rebalances = table(self._spark, self._folder, "rebalances")
         first = rebalances.groupBy("store", "group").agg(F.min("sync_end_ms").alias("first_ms"))
-        gaps = table(self._spark, self._folder, "gaps").join(first, ["store", "group"])
-        return gaps.where("from_ms >= first_ms AND to_ms IS NOT NULL AND why <> 'empty'")
+        partition = ["store", "group", "topic", "partition"]
+        owned = table(self._spark, self._folder, "ownership").groupBy(*partition)
+        gaps = (
+            table(self._spark, self._folder, "gaps")
+            .join(first, ["store", "group"])
+            .join(owned.agg(F.min("from_ms").alias("owned_ms")), partition, "left")
+            .where("from_ms >= first_ms AND to_ms IS NOT NULL AND why <> 'empty'")
+        )
+        why = F.when(F.expr("owned_ms <= from_ms"), F.col("why")).otherwise(NOT_OWNED_YET)
+        return gaps.withColumn("why", why)
 
     def frames(self) -> dict[str, DataFrame]:
         """Each by the name that it is kept under."""
@@ -50,19 +62,38 @@ class Numbers:
             "read_again": self.read_again(),
             "fan": self.fan(),
             "worst": self.worst(),
+            "broken": self.broken(),
         }
 
     def without_an_owner(self) -> DataFrame:
-        """Partition-seconds a run without an owner: their distribution."""
-        return spread(self.runs.groupBy("cell"), "ownerless_s").orderBy("cell")
+        """Partition-seconds a run without an owner: their distribution.
+
+        A group that was never Stable has lost nothing, since it never had anything; it is told among the broken.
+        """
+        stable = self.runs.where("rebalances > 0") if self.is_campaign else self.runs
+        return spread(stable.groupBy("cell"), "ownerless_s").orderBy("cell")
 
     def causes(self) -> DataFrame:
         """The mean of partition-seconds a run, by what was going on. From the events: what the coordinator knew."""
         runs = self._cells.groupBy("cell").agg(F.count("*").alias("runs"))
-        lost = self._gaps().join(self._cells, "store").groupBy("cell", "why")
-        seconds = lost.agg((F.sum(F.expr("to_ms - from_ms")) / 1000).alias("total_s"))
+        lost = self._gaps().join(self._cells, "store").groupBy("cell", "why").agg(seconds_of_gaps("total_s"))
+        return lost.join(runs, "cell").select("cell", "why", F.expr("total_s / runs").alias("mean_s")).orderBy("cell")
+
+    def broken(self) -> DataFrame:
+        """Cells of a campaign with runs in which something is broken: how many, of how many, and one to look at."""
+        if not self.is_campaign:
+            return self._cells.limit(0)
+        found = F.expr("size(broken) > 0")
         return (
-            seconds.join(runs, "cell").select("cell", "why", F.expr("total_s / runs").alias("mean_s")).orderBy("cell")
+            self.runs.groupBy("cell")
+            .agg(
+                F.count("*").alias("runs"),
+                F.count_if(found).alias("broken"),
+                F.min(F.when(found, F.struct("store", F.col("broken")[0].alias("sentence")))).alias("first"),
+            )
+            .where("broken > 0")
+            .select("cell", "runs", "broken", "first.store", "first.sentence")
+            .orderBy("cell")
         )
 
     def _rebalances(self) -> DataFrame:
@@ -113,27 +144,31 @@ class Numbers:
         return spread(of_stores.join(self._cells, "store").groupBy("cell"), "again").orderBy("cell")
 
     def fan(self) -> DataFrame:
-        """How many partitions had no owner, at points in time of all runs."""
+        """How many partitions had no owner, at points in time of all runs that were not over by then."""
+        moments = self._moments()
+        gaps = table(self._spark, self._folder, "gaps").where("why <> 'empty'").select("store", "from_ms", "to_ms")
+        lost = (moments.store == gaps.store) & moments.at_ms.between(gaps.from_ms, F.coalesce(gaps.to_ms, F.lit(2**62)))
+        counted = moments.join(gaps, lost, "left").groupBy(moments.cell, moments.store, moments.at_s)
+        partitions = counted.agg(F.count("from_ms").alias("partitions"))
+        return spread(partitions.groupBy("cell", "at_s"), "partitions").orderBy("cell", "at_s")
+
+    def _moments(self) -> DataFrame:
+        """The same points in time for all runs, up to the end of each: nobody knows what would have come then."""
         ended = table(self._spark, self._folder, "steps").groupBy("store")
         lengths = ended.agg(F.min("at_ms").alias("begin_ms"), F.max("at_ms").alias("end_ms")).join(self._cells, "store")
         longest = lengths.agg(F.max(F.expr("end_ms - begin_ms")).alias("longest_ms"))
-        moments = lengths.crossJoin(longest).selectExpr(
-            "cell",
-            "store",
-            f"explode(transform(sequence(0, {MOMENTS}), n -> begin_ms + n * longest_ms / {MOMENTS})) AS at_ms",
-            "begin_ms",
-        )
-        gaps = table(self._spark, self._folder, "gaps").where("why <> 'empty'").select("store", "from_ms", "to_ms")
-        lost = (moments.store == gaps.store) & moments.at_ms.between(gaps.from_ms, F.coalesce(gaps.to_ms, F.lit(2**62)))
-        counted = moments.join(gaps, lost, "left").groupBy(
-            moments.cell, moments.store, ((moments.at_ms - moments.begin_ms) / 1000).alias("at_s")
-        )
-        partitions = counted.agg(F.count("from_ms").alias("partitions"))
-        return spread(partitions.groupBy("cell", "at_s"), "partitions").orderBy("cell", "at_s")
+        after = f"explode(transform(sequence(0, {MOMENTS}), n -> n * longest_ms / {MOMENTS})) AS after_ms"
+        moments = lengths.crossJoin(longest).selectExpr("cell", "store", "begin_ms", "end_ms", after)
+        moments = moments.where("begin_ms + after_ms <= end_ms")
+        return moments.selectExpr("cell", "store", "begin_ms + after_ms AS at_ms", "after_ms / 1000 AS at_s")
 
     def worst(self) -> DataFrame:
         """The runs that lost most."""
         return self.runs.orderBy(F.desc("ownerless_s"), "store").limit(WORST).select("store", "cell", "ownerless_s")
+
+
+def seconds_of_gaps(name: str) -> Column:
+    return (F.sum(F.expr("to_ms - from_ms")) / 1000).alias(name)
 
 
 def spread(grouped: GroupedData, column: str) -> DataFrame:
