@@ -11,29 +11,22 @@ grown is taken in from its last, unfinished block on.
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from regroup.pipeline.blocks import Block, blocks_of, mark, reached, remove_strays, write_block
 from regroup.pipeline.columns import EVENTS
 from regroup.pipeline.progress import Progress, watched
-from regroup.pipeline.rows import SCHEMA, StoreReader
-from regroup.pipeline.stores import OnError, Skipped, StoreSeen, check_place, files_of, look_at_all
+from regroup.pipeline.rows import SCHEMA
+from regroup.pipeline.stores import OnError, Skipped, StoreSeen, files_of, look_at_all
 from regroup.pipeline.trimmed import snapshots_of
 from regroup.pipeline.whole_files import only_writer, whole_file
-from regroup.storage.errors import PositionTrimmed, StoreError, StoreIsDamaged
-
-BLOCK: Final = 500_000
-"""Positions in one file."""
-
-MARK: Final = b"regroup.mark"
-"""In a file's metadata, a sum of its last event."""
+from regroup.storage.errors import StoreError
 
 
 class Ingested(msgspec.Struct, frozen=True):
@@ -43,17 +36,6 @@ class Ingested(msgspec.Struct, frozen=True):
     through: int
     mark: str
     """A sum of the event at `through`, by which the same store is known again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """What one task copies: after < position <= through of a store, into one file."""
-
-    path: str
-    host: str
-    after: int
-    through: int
-    target: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +52,10 @@ class StoreReplaced(StoreError):
     """Under a name that has been taken in there is another store now."""
 
 
+class EventsMissed(StoreError):
+    """A store was trimmed beyond what had been taken in of it."""
+
+
 def ingest(
     spark: SparkSession,
     patterns: str,
@@ -82,30 +68,55 @@ def ingest(
     folder = folder.resolve()
     with only_writer(folder, "bronze", "snapshots"):
         seen, skipped = sorted_out(patterns, folder, on_error)
-        before = {store.path: through(already(folder, store.path), store) for store in seen}
-        copy(spark, [block for store in seen for block in blocks_of(store, before[store.path], folder)], progress)
+        copy(spark, [block for store, taken in seen.items() for block in planned(store, taken, folder)], progress)
         for store in seen:
-            keep_snapshots(store, folder)
             note(store, folder)
-    return Taken(len(seen), sum(store.last - before[store.path] for store in seen), tuple(skipped))
+    return Taken(len(seen), sum(store.last - taken for store, taken in seen.items()), tuple(skipped))
 
 
-def sorted_out(patterns: str, folder: Path, on_error: OnError) -> tuple[list[StoreSeen], list[Skipped]]:
-    """The stores that can be taken in, and those that cannot. Raises a StoreError unless bad ones are skipped."""
-    seen: list[StoreSeen] = []
+def sorted_out(patterns: str, folder: Path, on_error: OnError) -> tuple[dict[StoreSeen, int], list[Skipped]]:
+    """The stores that can be taken in, and the last position of each that need not be copied; and those that cannot.
+
+    Snapshots come first, since they too can be damaged. Raises a StoreError unless bad ones are skipped.
+    """
+    seen: dict[StoreSeen, int] = {}
     skipped: list[Skipped] = []
     for each in look_at_all(files_of(patterns), on_error):
         try:
             if isinstance(each, Skipped):
                 skipped.append(each)
             else:
-                check_same(each, already(folder, each.path))
-                seen.append(each)
+                taken = taken_of(each, folder)
+                keep_snapshots(each, folder)
+                seen[each] = taken
         except StoreError as error:
             if on_error == "fail":
                 raise
             skipped.append(Skipped(each.path, str(error)))
     return seen, skipped
+
+
+def taken_of(store: StoreSeen, folder: Path) -> int:
+    """The last position that need not be copied. Raises StoreReplaced, EventsMissed."""
+    noted = already(folder, store.path)
+    if noted is None:
+        return store.trimmed_through
+    check_same(store, noted)
+    through = reached(store, noted.through, blocks_folder(folder, store.path))
+    if through < store.trimmed_through:
+        raise EventsMissed(
+            f"{store.path} has been trimmed up to position {store.trimmed_through}, and was taken in only up to "
+            f"{through}: what lay between is lost. Ingest into another folder, which begins behind the cut."
+        )
+    return through
+
+
+def planned(store: StoreSeen, taken: int, folder: Path) -> list[Block]:
+    """The blocks to be written; what must not stay beside them is removed."""
+    target = blocks_folder(folder, store.path)
+    plan = list(blocks_of(store, taken, target))
+    remove_strays(target, plan, None if already(folder, store.path) is None else taken)
+    return plan
 
 
 def events(spark: SparkSession, folder: Path, *, snapshots: bool = True) -> DataFrame:
@@ -123,57 +134,14 @@ def copy(spark: SparkSession, blocks: Sequence[Block], progress: Progress | None
         watched(spark, "taking in", lambda: tasks.foreach(write_block), progress)
 
 
-def blocks_of(store: StoreSeen, taken: int, folder: Path) -> Iterator[Block]:
-    """From the block of the first missing position to that of the last; the one that was begun is written anew.
-
-    Where the beginning of a block has been trimmed meanwhile, its file stays, and another goes on behind it.
-    """
-    target = folder / "bronze" / f"store={name_of(store.path)}"
-    if store.last <= taken:
-        return
-    for number in range(taken // BLOCK, (store.last - 1) // BLOCK + 1):
-        start, last = number * BLOCK, min((number + 1) * BLOCK, store.last)
-        name = f"block-{number:06}.parquet"
-        if start < store.trimmed_through:
-            start = max(taken, store.trimmed_through)
-            name = f"block-{number:06}-after-{start}.parquet"
-        if start < last:
-            yield Block(store.path, store.host, start, last, str(target / name))
-
-
-def write_block(block: Block) -> None:
-    """Copy a block, unless it is there; afterwards its file is there whole, or not at all. Raises a StoreError."""
-    check_place(Path(block.path), block.host)
-    last_mark = mark(block.path, block.through)
-    if is_written(block, last_mark):
-        return
-    rows = 0
-    with StoreReader(Path(block.path)) as reader, whole_file(Path(block.target), SCHEMA) as writer:
-        for batch in reader.events(block.after, block.through):
-            writer.write_batch(batch)
-            rows += batch.num_rows
-        if rows != block.through - block.after:
-            raise StoreIsDamaged(
-                f"{block.path} is damaged: of the positions {block.after + 1} to {block.through} only {rows} are "
-                "there. Restore it from a copy."
-            )
-        writer.add_key_value_metadata({MARK: last_mark})
-
-
-def is_written(block: Block, last_mark: str) -> bool:
-    """Whether an ingest that was killed later had come so far: as many events, and the last is the same."""
-    try:
-        written = pq.read_metadata(block.target)
-    except FileNotFoundError:
-        return False
-    there = written.num_rows, written.metadata.get(MARK)
-    return there == (block.through - block.after, last_mark.encode())
-
-
 def name_of(path: str) -> str:
     """A folder's name for a store: what people call it, and enough of its whole path to tell it from others."""
     stem = re.sub(r"[^A-Za-z0-9._-]", "_", Path(path).stem)
     return f"{stem}-{hashlib.sha256(path.encode()).hexdigest()[:8]}"
+
+
+def blocks_folder(folder: Path, path: str) -> Path:
+    return folder / "bronze" / f"store={name_of(path)}"
 
 
 def manifest(folder: Path, path: str) -> Path:
@@ -193,31 +161,14 @@ def already(folder: Path, path: str) -> Ingested | None:
         return None
 
 
-def through(taken: Ingested | None, store: StoreSeen) -> int:
-    """The last position that need not be copied."""
-    return store.trimmed_through if taken is None else taken.through
-
-
-def check_same(store: StoreSeen, taken: Ingested | None) -> None:
-    """Raises StoreReplaced, and PositionTrimmed if events went that were never taken in."""
-    if taken is None:
-        return
-    if taken.through < store.trimmed_through:
-        raise PositionTrimmed(taken.through, store.trimmed_through)
-    if store.last < taken.through or (
-        taken.through > store.trimmed_through and mark(store.path, taken.through) != taken.mark
-    ):
+def check_same(store: StoreSeen, noted: Ingested) -> None:
+    """Raises StoreReplaced."""
+    may_be_asked = noted.through > store.trimmed_through
+    if store.last < noted.through or (may_be_asked and mark(store.path, noted.through) != noted.mark):
         raise StoreReplaced(
-            f"{store.path} is not the store that was taken in under this name: its event {taken.through} is another. "
+            f"{store.path} is not the store that was taken in under this name: its event {noted.through} is another. "
             "Give it another name, or ingest into another folder."
         )
-
-
-def mark(path: str, position: int) -> str:
-    """A sum of one event; empty where there is none."""
-    with StoreReader(Path(path)) as reader:
-        rows = [row for batch in reader.events(position - 1, position) for row in batch.to_pylist()]
-    return hashlib.sha256(msgspec.json.encode(rows[0])).hexdigest() if rows else ""
 
 
 def note(store: StoreSeen, folder: Path) -> None:
@@ -236,7 +187,10 @@ def note(store: StoreSeen, folder: Path) -> None:
 
 def keep_snapshots(store: StoreSeen, folder: Path) -> None:
     """Of a store that had been trimmed before it was first taken in."""
+    if already(folder, store.path) is not None:
+        return
     target = folder / "snapshots" / f"store={name_of(store.path)}" / "snapshots.parquet"
-    if store.trimmed_through and already(folder, store.path) is None:
+    target.unlink(missing_ok=True)  # of an ingest that was killed
+    if store.trimmed_through:
         with whole_file(target, SCHEMA) as writer:
             writer.write_table(pa.Table.from_pylist(snapshots_of(Path(store.path), store.trimmed_through), SCHEMA))

@@ -115,11 +115,12 @@ class StoreReader:
         row = table.to_pylist()[0]
         return row["trimmed"], row["last"]
 
-    def check_whole(self) -> None:
-        """Read every page and every index entry, as SQLite checks them. Raises StoreIsDamaged."""
+    def check_pages(self) -> None:
+        """Read every page, as SQLite checks them. Raises StoreIsDamaged."""
         findings = self._table("PRAGMA quick_check(1)", (), [Column("finding", pa.string())]).column(0).to_pylist()
         if findings != ["ok"]:
-            raise StoreIsDamaged(f"{self._path} is damaged ({'; '.join(findings)}). Restore it from a copy.")
+            what = " ".join("; ".join(findings).split())
+            raise StoreIsDamaged(f"{self._path} is damaged ({what}). Restore it from a copy.")
 
     def events(
         self, after: int, through: int, condition: str = "", parameters: Sequence[object] = ()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from regroup.pipeline.rows import StoreReader
-from regroup.storage.errors import NotAStore, StoreError
+from regroup.storage.errors import NotAStore, StoreError, StoreIsDamaged
 from regroup.storage.files import SHARED_MEMORY_BYTES, beside, inspect, size_of
 
 OnError: TypeAlias = Literal["fail", "skip"]
@@ -51,13 +51,15 @@ def files_of(patterns: str) -> list[Path]:
 
 
 def look_at(path: Path, *, whole: bool = False) -> StoreSeen:
-    """How far a store goes; `whole` has every page checked. Raises a StoreError."""
+    """How far a store goes; `whole` has every page and every event read. Raises a StoreError."""
     if inspect(path) == 0:
         raise NotAStore(f"There is no store in {path}: name another file.")
     with StoreReader(path) as reader:
         if whole:
-            reader.check_whole()
+            reader.check_pages()
         trimmed, last = reader.bounds()
+        if whole:
+            check_complete(path, trimmed, last, sum(batch.num_rows for batch in reader.events(trimmed, last)))
     return StoreSeen(str(path), trimmed, last, socket.gethostname())
 
 
@@ -81,6 +83,15 @@ def seen_among(looked_at: Iterable[StoreSeen | Skipped]) -> list[StoreSeen]:
         else:
             seen.append(each)
     return seen
+
+
+def check_complete(path: str | Path, after: int, through: int, events: int) -> None:
+    """Every position has its event. Raises StoreIsDamaged."""
+    if events != through - after:
+        raise StoreIsDamaged(
+            f"{path} is damaged: of the positions {after + 1} to {through} only {events} are there. "
+            "Restore it from a copy."
+        )
 
 
 def check_place(path: Path, host: str) -> None:

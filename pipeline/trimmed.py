@@ -5,12 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from regroup.pipeline.chronicle import SNAPSHOT
+from regroup.storage.errors import StoreIsDamaged
 from regroup.storage.inline import open_inline_store
 
 
 def snapshots_of(path: Path, trimmed_through: int) -> list[dict[str, Any]]:
-    """Each group's snapshot at the cut behind which reading begins, in the columns of an event."""
-    return asyncio.run(read(path, trimmed_through))
+    """Each group's snapshot at the cut behind which reading begins, in the columns of an event. Raises a StoreError."""
+    try:
+        return asyncio.run(read(path, trimmed_through))
+    except UnicodeDecodeError as error:
+        raise StoreIsDamaged(f"{path} is damaged: a snapshot is no text ({error}). Restore it from a copy.") from error
 
 
 async def read(path: Path, trimmed_through: int) -> list[dict[str, Any]]:

@@ -121,3 +121,32 @@ def test_a_group_whose_name_is_no_text_is_damage(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(StoreIsDamaged, match="another kind of value"), StoreReader(tmp_path / "odd.db") as reader:
         list(reader.events(0, 5))
+
+
+HURT = {
+    "an event is missing": "DELETE FROM events WHERE position = 10",
+    "a type is no text": "UPDATE events SET type = X'ff00' WHERE position = 10",
+    "a time is no number": "UPDATE events SET at_ms = 'soon' WHERE position = 10",
+}
+"""Damage that no page shows, but only the rows."""
+
+
+@pytest.mark.parametrize("statement", HURT.values(), ids=HURT)
+def test_damage_that_only_shows_in_rows_is_seen_before_a_store_is_read(store: Path, statement: str) -> None:
+    with sqlite3.connect(store) as connection:
+        connection.execute(statement)
+    connection.close()
+    [seen] = look_at_all([store], "skip")
+    assert isinstance(seen, Skipped)
+    assert seen.why.startswith(f"{store} is damaged")
+
+
+def test_what_sqlite_finds_is_told_on_one_line(store: Path) -> None:
+    """It tells its findings on two: the database, and the page in it."""
+    with store.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\x0d" + b"\xff" * 4095)
+    [seen] = look_at_all([store], "skip")
+    assert isinstance(seen, Skipped)
+    assert "\n" not in seen.why
+    assert seen.why.endswith("Restore it from a copy.")
