@@ -8,7 +8,6 @@ from regroup.protocol.errors import ErrorCode
 from regroup.tests.coordinator.story import AS_SEEN_BY_CLIENTS, Story, behaviour
 
 E = ErrorCode
-FOO = ("foo", 0)
 
 
 # A new group

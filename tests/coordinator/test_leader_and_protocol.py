@@ -279,6 +279,13 @@ def test_a_group_that_is_too_large_for_a_new_limit_rebalances_and_the_last_to_re
     assert story.members == ["anna", "ben"]
 
 
+def test_a_group_that_just_fits_a_new_limit_is_left_alone() -> None:
+    story = Story()
+    story.stable("anna", "ben")
+    story.fails_over(group_max_size=2)
+    assert (story.state, story.members) == (State.STABLE, ["anna", "ben"])
+
+
 @behaviour("limits.default-unbounded")
 def test_a_group_may_have_any_number_of_members_unless_told_otherwise() -> None:
     assert Story().settings.group_max_size == 2_147_483_647
