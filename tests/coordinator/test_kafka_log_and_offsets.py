@@ -238,3 +238,14 @@ def test_a_restarted_member_whose_record_is_late_is_told_to_ask_again() -> None:
     assert request.is_parked
     story.passes(1)
     assert (request.code, request.answer.generation_id) == (E.COORDINATOR_NOT_AVAILABLE, -1)
+
+
+def test_whoever_leaves_is_told_so_once_the_log_has_caught_up() -> None:
+    story = Story()
+    anna, ben = story.stable("anna", "ben")
+    story.log_holds_back = True
+    anna.commits()
+    left = ben.leaves()
+    assert (left.is_parked, story.members) == (True, ["anna"])
+    story.the_log_commits()
+    assert left.code is E.NONE
