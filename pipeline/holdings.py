@@ -21,7 +21,7 @@ WHY: Final[dict[State, str]] = {
     State.COMPLETING: "sync",
     State.STABLE: "unassigned",
 }
-"""Why nobody holds a partition, by what the group is doing."""
+"""Why nobody holds a partition, by what the group is doing. In a Stable group its owner may be yet to ask for it."""
 
 
 @dataclass(slots=True)
@@ -57,12 +57,13 @@ class Holdings:
         self._gaps: dict[TopicPartition, Gap] = {}
         self._counts: dict[str, int] = {}
         self._subscribed: dict[str, None] = {}
-        self._why = ""
+        self._group: Group | None = None
+        """As it was seen last."""
 
     def begins_with(self, group: Group, at_ms: int) -> None:
         """The history before this moment is gone; whoever has a share holds it."""
+        self._group = group
         self._subscribe(group)
-        self._why = WHY[group.state]
         if group.state in (State.STABLE, State.PREPARING):
             for name, member in group.members.items():
                 for partition in partitions_in(member.assignment):
@@ -74,15 +75,29 @@ class Holdings:
     def topic_has(self, topic: str, partitions: int, at_ms: int) -> Iterator[Row]:
         """A topic came, grew, or (with 0) went."""
         self._counts[topic] = partitions
-        if self._why:
-            yield from self._look_for_gaps(at_ms, self._why)
+        if self._group is not None:
+            yield from self._look_for_gaps(at_ms, self._group)
 
     def sees(self, moment: Moment) -> Iterator[Row]:
-        at_ms, event = moment.at_ms, moment.event
+        if isinstance(moment.event, e.OffsetsCommitted):
+            self._note_commit(moment.event, moment.at_ms)
+            return
+        yield from self._changes_hands(moment)
+        if moment.before.members is not moment.after.members:
+            self._subscribe(moment.after)
+        self._group = moment.after
+        yield from self._look_for_gaps(moment.at_ms, moment.after)
+
+    def ends(self) -> Iterator[Row]:
+        for partition, holders in self._held.items():
+            for name, holding in holders.items():
+                yield ownership(partition, name, holding, None, "open", None)
+        for partition, gap in self._gaps.items():
+            yield gap_row(partition, gap, None)
+
+    def _changes_hands(self, moment: Moment) -> Iterator[Row]:
+        event = moment.event
         match event:
-            case e.OffsetsCommitted():
-                self._note_commit(event, at_ms)
-                return
             case e.AssignmentCommitted():
                 for member in moment.before.waiting(Waiting.SYNC):
                     yield from self._takes(moment, member.member_id)
@@ -101,16 +116,6 @@ class Holdings:
             case e.CoordinatorLoaded() | e.GroupDeleted() | e.AppendRefused():
                 for name in [name for name in self._of if name not in moment.after.members]:
                     yield from self._drops(moment, name, "forgotten")
-        if moment.before.members is not moment.after.members:
-            self._subscribe(moment.after)
-        yield from self._look_for_gaps(at_ms, WHY[moment.after.state])
-
-    def ends(self) -> Iterator[Row]:
-        for partition, holders in self._held.items():
-            for name, holding in holders.items():
-                yield ownership(partition, name, holding, None, "open", None)
-        for partition, gap in self._gaps.items():
-            yield gap_row(partition, gap, None)
 
     def _subscribe(self, group: Group) -> None:
         """While nobody is there, the group is about the topics that it was about."""
@@ -174,13 +179,10 @@ class Holdings:
             gap = Gap(max(event.last_heard_ms, self._held[partition][event.member].from_ms), "silence", "expelled")
             yield from ended(partition, gap, moment.at_ms)
 
-    def _look_for_gaps(self, at_ms: int, why: str) -> Iterator[Row]:
-        self._why = why
+    def _look_for_gaps(self, at_ms: int, group: Group) -> Iterator[Row]:
         for partition in [each for each in self._gaps if self._held.get(each) or not self._is_known(each)]:
             yield from ended(partition, self._gaps.pop(partition), at_ms)
-        for partition in self._known():
-            if self._held.get(partition):
-                continue
+        for partition, why in whys(group, [each for each in self._known() if not self._held.get(each)]):
             gap = self._gaps.get(partition)
             if gap is None or gap.why != why:
                 if gap is not None:
@@ -198,6 +200,15 @@ class Holdings:
 
     def _is_known(self, partition: TopicPartition) -> bool:
         return partition.topic in self._subscribed and partition.partition < self._counts.get(partition.topic, 2**31)
+
+
+def whys(group: Group, without_owner: list[TopicPartition]) -> Iterator[tuple[TopicPartition, str]]:
+    """Why nobody holds each of these. It may have been dealt out, and its owner has not asked for its share yet."""
+    dealt_out: set[TopicPartition] = set()
+    if without_owner and group.state is State.STABLE:
+        dealt_out.update(*(partitions_in(member.assignment) for member in group.members.values()))
+    for partition in without_owner:
+        yield partition, "sync" if partition in dealt_out else WHY[group.state]
 
 
 def ownership(
