@@ -154,13 +154,20 @@ class Numbers:
 
     def _moments(self) -> DataFrame:
         """The same points in time for all runs, up to the end of each: nobody knows what would have come then."""
-        ended = table(self._spark, self._folder, "steps").groupBy("store")
-        lengths = ended.agg(F.min("at_ms").alias("begin_ms"), F.max("at_ms").alias("end_ms")).join(self._cells, "store")
+        lengths = self._lengths()
         longest = lengths.agg(F.max(F.expr("end_ms - begin_ms")).alias("longest_ms"))
         after = f"explode(transform(sequence(0, {MOMENTS}), n -> n * longest_ms / {MOMENTS})) AS after_ms"
         moments = lengths.crossJoin(longest).selectExpr("cell", "store", "begin_ms", "end_ms", after)
         moments = moments.where("begin_ms + after_ms <= end_ms")
         return moments.selectExpr("cell", "store", "begin_ms + after_ms AS at_ms", "after_ms / 1000 AS at_s")
+
+    def _lengths(self) -> DataFrame:
+        """A simulation goes on behind its last event, for as long as all is well; of a store nobody knows more."""
+        seen = table(self._spark, self._folder, "steps").groupBy("store")
+        lengths = seen.agg(F.min("at_ms").alias("begin_ms"), F.max("at_ms").alias("last_ms"))
+        ended = "ended_ms" if self.is_campaign else "NULL"
+        ends = self.runs.selectExpr("store", "cell", f"{ended} AS ended_ms")
+        return lengths.join(ends, "store").withColumn("end_ms", F.expr("greatest(last_ms, ended_ms)"))
 
     def worst(self) -> DataFrame:
         """The runs that lost most."""

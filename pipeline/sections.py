@@ -142,7 +142,7 @@ SECTIONS: Final = (
     Section(
         "fan",
         "A fan of runs",
-        "Partitions without an owner while the runs go on; a run counts until its last event. The line is the median, "
+        "Partitions without an owner while the runs go on; a run counts until it ends. The line is the median, "
         "the inner band holds half of the runs, the outer one nine tenths.",
         draw_fans,
     ),
