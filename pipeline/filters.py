@@ -1,6 +1,6 @@
 """What Spark wants filtered, as SQL for a store."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pyspark.sql.datasource import (
@@ -87,6 +87,20 @@ def whole_number(options: Mapping[str, str], name: str, usual: int = 0) -> int:
     if not text.isascii() or not text.isdigit():
         raise BadOption(f"The option {name} of the format regroup is a whole number, not {text!r}.")
     return int(text)
+
+
+def true_or_false(options: Mapping[str, str], name: str) -> bool:
+    text = options.get(name, "false").lower()
+    if text not in ("true", "false"):
+        raise BadOption(f"The option {name} of the format regroup is true or false, not {options[name]!r}.")
+    return text == "true"
+
+
+def check_names(options: Mapping[str, str], known: Sequence[str]) -> None:
+    """Spark hands on what it knows itself, and what nobody knows."""
+    for name in options:
+        if name not in known:
+            raise BadOption(f"The format regroup has no option {name}; there are {', '.join(known)}.")
 
 
 def as_sql(conditions: Iterable[Condition]) -> Condition:

@@ -1,6 +1,6 @@
 """The format `regroup` of Spark: the events of many stores as one table, at rest or as they are written.
 
-    spark.read.format("regroup").load("runs/*.db")
+    spark.read.format("regroup").load("runs/*.db")      # or a list of files and patterns
     spark.read.format("regroup").option("group", "payments").option("after", 1000).load("regroup.db")
     spark.readStream.format("regroup").load("regroup.db").writeStream…
 
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
@@ -30,10 +31,12 @@ from regroup.pipeline.filters import (
     BadOption,
     Condition,
     as_sql,
+    check_names,
     from_options,
     narrowed,
     position_bounds,
     pushed,
+    true_or_false,
     whole_number,
 )
 from regroup.pipeline.rows import SCHEMA, StoreReader
@@ -41,6 +44,10 @@ from regroup.pipeline.stores import ON_ERROR, OnError, StoreSeen, check_place, f
 from regroup.storage.errors import PositionTrimmed, StoreIsDamaged
 
 ROWS_PER_SPLIT: Final = 250_000
+
+OPTIONS: Final = ("group", "type", "after", "until", "on_error", "rows_per_split", "rows_per_batch", "pushdown")
+FROM_SPARK: Final = ("path", "paths")
+"""How Spark hands on what `load` was given."""
 
 WITH_STORE: Final = pa.schema([pa.field("store", pa.string()), *SCHEMA])
 
@@ -77,9 +84,8 @@ class Options:
     """What the user asked for. Raises BadOption."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        if not options.get("path"):
-            raise BadOption("The format regroup needs a file or a pattern: .load('runs/*.db').")
-        self.path = options["path"]
+        check_names({name: value for name, value in options.items() if name not in FROM_SPARK}, OPTIONS)
+        self.patterns = patterns_in(options)
         on_error = options.get("on_error", "fail")
         if on_error not in ON_ERROR:
             raise BadOption(f"The option on_error is one of {', '.join(ON_ERROR)}, not {on_error!r}.")
@@ -88,16 +94,28 @@ class Options:
         self.rows_per_split = max(1, whole_number(options, "rows_per_split", ROWS_PER_SPLIT))
         self.rows_per_batch = whole_number(options, "rows_per_batch")
         self.conditions = from_options(options)
-        self.pushdown = options.get("pushdown", "false").lower() == "true"
+        self.pushdown = true_or_false(options, "pushdown")
 
     def stores(self) -> list[StoreSeen]:
         """Every store that can be read now."""
-        return seen_among(look_at_all(files_of(self.path), self.on_error))
+        return seen_among(look_at_all(files_of(self.patterns), self.on_error))
 
     def splits(self, store: StoreSeen, after: int, through: int) -> Iterator[Split]:
         """The range cut into tasks, each with as many events as another."""
         for start in range(after, through, self.rows_per_split):
             yield Split(store.path, start, min(start + self.rows_per_split, through), store.host)
+
+
+def patterns_in(options: Mapping[str, str]) -> str:
+    """What `load` was given: Spark has one path as `path`, and several as a JSON list, `paths`."""
+    try:
+        several = msgspec.json.decode(options.get("paths", "[]"), type=list[str])
+    except msgspec.DecodeError as error:
+        raise BadOption(f"The option paths is a JSON list of files and patterns ({error}).") from error
+    patterns = [each for each in (options.get("path", ""), *several) if each]
+    if not patterns:
+        raise BadOption("The format regroup needs a file or a pattern: .load('runs/*.db').")
+    return ",".join(patterns)
 
 
 def read_split(split: Split, conditions: Iterable[Condition]) -> Iterator[pa.RecordBatch]:

@@ -53,6 +53,7 @@ def load(spark: SparkSession, path: object, **options: object) -> DataFrame:
 def test_many_stores_are_one_table(spark: SparkSession, stores: Path) -> None:
     every = [row for path in sorted(stores.glob("*.db")) for row in wanted(path)]
     assert positions(load(spark, f"{stores}/*.db", rows_per_split=25)) == sorted(every)
+    assert positions(spark.read.format("regroup").load([str(path) for path in stores.glob("*.db")])) == sorted(every)
 
 
 def test_filters_as_options_and_pushed_down_leave_the_same(spark: SparkSession, stores: Path) -> None:

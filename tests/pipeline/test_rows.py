@@ -1,12 +1,14 @@
 """Events read from stores: whole, damaged, foreign, live, trimmed, and on other machines."""
 
 import asyncio
+import json
 import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
 
+from regroup.pipeline.filters import BadOption
 from regroup.pipeline.rows import StoreReader
 from regroup.pipeline.source import Options, Split, read_split
 from regroup.pipeline.stores import AnotherMachine, Skipped, check_place, files_of, look_at, look_at_all
@@ -150,3 +152,25 @@ def test_what_sqlite_finds_is_told_on_one_line(store: Path) -> None:
     assert isinstance(seen, Skipped)
     assert "\n" not in seen.why
     assert seen.why.endswith("Restore it from a copy.")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("pushdwn", "true", "has no option pushdwn; there are group, type, after, until, on_error"),
+        ("pushdown", "yes", "pushdown of the format regroup is true or false, not 'yes'"),
+        ("on_error", "ignore", "on_error is one of fail, skip, not 'ignore'"),
+        ("until", "-1", "until of the format regroup is a whole number, not '-1'"),
+        ("paths", "a.db", "paths is a JSON list"),
+    ],
+)
+def test_an_option_that_cannot_be_meant_is_refused(name: str, value: str, said: str) -> None:
+    with pytest.raises(BadOption, match=said):
+        Options({"path": "runs.db", name: value})
+
+
+def test_several_paths_are_loaded_together(stores: Path) -> None:
+    several = [str(stores / name) for name in ("range.db", "cooperative-sticky.db")]
+    assert [seen.path for seen in Options({"paths": json.dumps(several)}).stores()] == several
+    with pytest.raises(BadOption, match="needs a file or a pattern"):
+        Options({"paths": "[]"})
