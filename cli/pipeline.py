@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for each in (building, showing, replaying):
         each.add_argument("folder", metavar="DIR", type=Path)
     showing.add_argument("table", metavar="TABLE", help="see docs/tables.md")
-    showing.add_argument("--limit", metavar="N", type=int, default=20, help="rows (default 20)")
+    showing.add_argument("--limit", metavar="N", type=rows, default=20, help="rows (default 20)")
     for each in (taking, building, showing, replaying):
         add_spark(each)
 
@@ -45,9 +45,24 @@ def not_ready(args: argparse.Namespace) -> str:
     if args.step == "tables":
         there = (folder / "bronze").is_dir() or (folder / "events").is_dir()
         return "" if there else f"nothing has been taken in at {folder}: regroup pipeline ingest STORES {folder}"
+    known = tables_in(folder)
+    if args.step == "show" and args.table in known:
+        return ""
     if not (folder / "tables").is_dir():
         return f"there are no tables in {folder}: regroup pipeline tables {folder}"
-    if args.step == "show" and not (folder / "tables" / args.table).is_dir():
-        known = ", ".join(sorted(each.name for each in (folder / "tables").iterdir()))
-        return f"there is no table {args.table!r}; there are {known}"
+    if args.step == "show":
+        return f"there is no table {args.table!r}; there are {', '.join(known)}"
     return ""
+
+
+def tables_in(folder: Path) -> list[str]:
+    """By name. A campaign has written one itself, beside those that are made of its events."""
+    found = sorted(each.parent.name for each in folder.glob("tables/*/_SUCCESS"))
+    return [*found, "runs"] if any(folder.glob("runs/*.parquet")) else found
+
+
+def rows(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"it is a number of rows, at least 1, not {text}")
+    return number

@@ -7,17 +7,17 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from regroup.cli.on_spark import on_spark
+from regroup.cli.on_spark import BEGINS_ANEW, GOES_ON, on_spark
 from regroup.cli.readable import readable
 from regroup.cli.telling import Telling
 from regroup.cli.words import printable
-from regroup.pipeline import bronze, gold
+from regroup.pipeline import bronze, campaign, gold
 from regroup.pipeline.sources_of import events_in
 
 
 def run(args: argparse.Namespace) -> int:
     """The step that was typed."""
-    return on_spark(args, STEPS[args.step])
+    return on_spark(args, STEPS[args.step], when_stopped=GOES_ON if args.step == "ingest" else BEGINS_ANEW)
 
 
 def ingest(spark: SparkSession, args: argparse.Namespace) -> int:
@@ -42,7 +42,9 @@ def tables(spark: SparkSession, args: argparse.Namespace) -> int:
 
 
 def show(spark: SparkSession, args: argparse.Namespace) -> int:
-    gold.table(spark, args.folder, args.table).show(args.limit, truncate=40)
+    of_a_campaign = args.table == "runs"
+    table = campaign.runs(spark, args.folder) if of_a_campaign else gold.table(spark, args.folder, args.table)
+    table.show(args.limit, truncate=40)
     return 0
 
 

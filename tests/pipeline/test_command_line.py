@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from regroup.cli import spark_arguments
 from regroup.cli.main import COMMANDS, main
+from regroup.cli.on_spark import tell
 from regroup.pipeline import bronze, java
 from regroup.tests.pipeline.histories import crashes_of, spoil, write_store
 
@@ -26,6 +27,15 @@ scenario: crashes
 seeds: 2
 grid: {assignor: [range]}
 fixed: {members: 2, partitions: 3, crashes: 1, session_timeout_ms: 6000}
+"""
+
+TRACE = """An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "worker.py", line 1, in main
+regroup.storage.errors.StoreIsDamaged: /runs/a.db is damaged (*** in database main ***
+Tree 13 page 13). Restore it from a copy.
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:581)
 """
 
 
@@ -118,8 +128,33 @@ def test_what_has_to_be_done_first_is_said(built: Path, tmp_path: Path, capsys: 
         assert f"regroup pipeline tables {tmp_path}" in capsys.readouterr().err
     assert regroup("pipeline", "show", built / "out", "gap") == 2
     assert "there is no table 'gap'; there are commits, faults, gaps" in capsys.readouterr().err
+    assert regroup("pipeline", "show", built / "out", "../bronze") == 2
+    assert "there is no table '../bronze'; there are commits" in capsys.readouterr().err
     assert regroup("pipeline", "ingest", f"{tmp_path}/*.sqlite", tmp_path) == 2
     assert "No file matches" in capsys.readouterr().err
+
+
+def test_no_rows_cannot_be_shown(tmp_path: Path, capsys: Printed) -> None:
+    with pytest.raises(SystemExit):
+        regroup("pipeline", "show", tmp_path, "gaps", "--limit", "-1")
+    assert "it is a number of rows, at least 1, not -1" in capsys.readouterr().err
+
+
+def test_a_master_that_cannot_be_is_told_in_one_sentence_before_java_starts(tmp_path: Path, capsys: Printed) -> None:
+    assert regroup("pipeline", "ingest", "runs.db", tmp_path / "out", "--master", "local[two]") == 2
+    assert capsys.readouterr().err == (
+        "regroup pipeline: There is no Spark at 'local[two]': give local[2], local[*], spark://host:7077, yarn or "
+        "k8s://….\n"
+    )
+
+
+def test_of_a_trace_through_two_languages_the_one_sentence_for_people_is_told(capsys: Printed) -> None:
+    tell("pipeline", TRACE)
+    assert capsys.readouterr().err == (
+        "regroup pipeline: /runs/a.db is damaged (*** in database main *** Tree 13 page 13). Restore it from a copy.\n"
+    )
+    tell("pipeline", "KeyError: 'nobody foresaw it'\n\tat org.apache.spark.Task")
+    assert capsys.readouterr().err == "regroup pipeline: KeyError: 'nobody foresaw it'\n\tat org.apache.spark.Task\n"
 
 
 def test_without_sparks_packages_it_is_said_what_to_install(
@@ -162,6 +197,8 @@ def test_a_campaign_is_simulated_once_and_then_only_what_is_missing(
     assert capsys.readouterr().out.startswith("2 runs of 1 cells; 2 played now, ")
     assert regroup("campaign", plan, out) == 0
     assert capsys.readouterr().out == "2 runs of 1 cells; 0 played now\n"
+    assert regroup("pipeline", "show", out, "runs") == 0
+    assert capsys.readouterr().out.count("assignor=range,seed=") == 2
     plan.write_text(PLAN.replace("seeds: 2", "seeds: 3"))
     assert regroup("campaign", plan, out) == 0
     assert capsys.readouterr().out.startswith("3 runs of 1 cells; 1 played now, ")
