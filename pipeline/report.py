@@ -21,7 +21,7 @@ def write_report(spark: SparkSession, folder: Path) -> Path:
     """Write DIR/report.html, and below DIR/report every number on it. Raises BadCampaign."""
     title = question_of(folder)
     numbers = Numbers(spark, folder)
-    rows: Rows = {}
+    rows: dict[str, list[Row]] = {}
     for name, frame in numbers.frames().items():
         frame.coalesce(1).write.mode("overwrite").parquet(str(folder / "report" / name))
         kept = spark.read.parquet(str(folder / "report" / name)).collect()
