@@ -133,6 +133,16 @@ class Consumer:
         return self._polling
 
     @property
+    def is_closing(self) -> bool:
+        """It was told to close; what its application has not finished by now is not its own any more."""
+        return self._closing is not None
+
+    @property
+    def returns_records(self) -> bool:
+        """Whether poll() has records for the application: not while all is about to be given up (KAFKA-14196)."""
+        return self._polling and not self._rebalance.is_about_to_give_up
+
+    @property
     def wants_to_join(self) -> bool:
         """Whether the next poll would begin or continue a rebalance."""
         return self._rebalance.wants_to_join
@@ -199,7 +209,8 @@ class Consumer:
         self._topics.proceed()
         self._rebalance.proceed()
         if not self._raise_what_failed():
-            self._offsets.proceed_in_poll()
+            if not self._rebalance.wants_to_join:  # until that is over poll() comes no further, as in the Java client
+                self._offsets.proceed_in_poll()
             self._topics.proceed()
 
     def _raise_what_failed(self) -> bool:
@@ -256,7 +267,8 @@ class Consumer:
         return Step(requests_now, changes, raised, hang_up, None if self.is_closed else self._deadline_ms())
 
     def _deadline_ms(self) -> int | None:
-        moments = [self._wire.deadline_ms, self._offsets.deadline_ms(self._polling)]
+        comes_to_offsets = self._polling and not self._rebalance.wants_to_join
+        moments = [self._wire.deadline_ms, self._offsets.deadline_ms(comes_to_offsets)]
         if self._closing is not None:
             moments.append(self._closing.until_ms)
         else:

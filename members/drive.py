@@ -275,7 +275,7 @@ class Member:
 
     def _work(self) -> None:
         """Poll returns what there is; the application works on it and polls again."""
-        if self._workload is None or not (self.consumer.is_polling or self._zombie):
+        if self._workload is None or not (self.consumer.returns_records or self._zombie):
             return
         batch = self._application.take()
         if not batch:
@@ -286,8 +286,8 @@ class Member:
         self._alarms.after(self._workload.process_ms * len(batch), lambda: self._worked(batch, reader))
 
     def _worked(self, batch: Sequence[Fetched], reader: Reader) -> None:
-        """What a process that has died since was working on is nobody's work."""
-        if reader is not self._reader:
+        """What a process that has died or been closed since was working on is left to the next owner."""
+        if reader is not self._reader or self.consumer.is_closing:
             return
         self._application.worked(batch, self._alarms.now_ms() + self._epoch_ms)
         self._poll()

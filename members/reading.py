@@ -142,7 +142,7 @@ class Reader:
             self._busy.pop(leader, None)
             if self._is_closed:
                 return
-            if isinstance(answer, Answered) and self._take(answer.response):
+            if isinstance(answer, Answered) and self._take(answer.response, message):
                 self.proceed()
             else:
                 self._retry_soon()
@@ -181,16 +181,17 @@ class Reader:
             ],
         )
 
-    def _take(self, response: Message) -> bool:
+    def _take(self, response: Message, request: Message) -> bool:
         """Whether all went well; otherwise leaders are looked up again after a pause."""
-        match response:
-            case ListOffsetsResponse():
+        match response, request:
+            case ListOffsetsResponse(), _:
                 return self._take_offsets(response)
-            case FetchResponse(error_code=ErrorCode.NONE):
+            case FetchResponse(error_code=ErrorCode.NONE), FetchRequest():
+                asked_from = dict(_asked_from(request))
                 taken = [
-                    self._take_records(TopicPartition(topic.topic, data.partition_index), data)
-                    for topic in response.responses
-                    for data in topic.partitions
+                    self._take_records(partition, data)
+                    for partition, data in _by_partition(response)
+                    if asked_from.get(partition, -1) == self._positions.get(partition)
                 ]
                 return all(taken)
             case _:
@@ -212,9 +213,7 @@ class Reader:
         return all_well
 
     def _take_records(self, partition: TopicPartition, data: PartitionData) -> bool:
-        position = self._positions.get(partition)
-        if position is None:
-            return True
+        position = self._positions[partition]
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             del self._positions[partition]
             self._to_reset[partition] = None
@@ -232,6 +231,22 @@ class Reader:
         if records:
             self._application.fetched(records)
         return True
+
+
+def _asked_from(request: FetchRequest) -> Iterator[tuple[TopicPartition, int]]:
+    """From where each partition was asked for.
+
+    One that was given up and has begun elsewhere meanwhile stands there now, and the answer is not for it any more.
+    """
+    for topic in request.topics:
+        for each in topic.partitions:
+            yield TopicPartition(topic.topic, each.partition), each.fetch_offset
+
+
+def _by_partition(response: FetchResponse) -> Iterator[tuple[TopicPartition, PartitionData]]:
+    for topic in response.responses:
+        for data in topic.partitions:
+            yield TopicPartition(topic.topic, data.partition_index), data
 
 
 def _holes(position: int, records: Sequence[Fetched], stop: int) -> Iterator[tuple[int, int]]:

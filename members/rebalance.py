@@ -88,6 +88,11 @@ class Rebalance:
         """Whether the next poll would go on with a rebalance."""
         return self._topics.subscribed and (self.joining.stage is not Stage.IDLE or self._needs_rejoin())
 
+    @property
+    def is_about_to_give_up(self) -> bool:
+        """An eager member commits before it gives everything up: what it read from then on, somebody else would too."""
+        return self.joining.stage is Stage.COMMITTING and self.protocol is RebalanceProtocol.EAGER
+
     def _needs_rejoin(self) -> bool:
         standing = self._standing
         if (

@@ -23,6 +23,7 @@ from regroup.members.steps import Change, CommitEnded, ConsumerError, ErrorKind,
 from regroup.members.workload import Ledger, Workload
 from regroup.protocol.frames import RequestHeader
 from regroup.protocol.message import Message
+from regroup.protocol.messages.offsets import OffsetCommitRequest
 from regroup.server.clock import Clock
 from regroup.server.emulator import Emulator
 from regroup.server.exchange import Exchange
@@ -41,10 +42,13 @@ class Company:
         self.members: dict[str, Member] = {}
         self.told: list[tuple[str, Change | ConsumerError]] = []
         self.ledger = Ledger()
+        self.commit_takes_s = 0.0
         self._open: list[CallTransport] = []
 
     async def call(self, header: RequestHeader, request: Message) -> Message:
         """One request as if it had come over a connection of its own."""
+        if isinstance(request, OffsetCommitRequest):
+            await asyncio.sleep(self.commit_takes_s)
         answer = asyncio.get_running_loop().create_future()
         connection: Any = SimpleNamespace(
             name="in process",
@@ -265,6 +269,41 @@ async def test_every_record_is_processed_once_while_nothing_goes_wrong() -> None
         tally = gathered.ledger.tally
         assert (tally.processed, tally.twice, tally.late, tally.skipped) == (producer.written, 0, 0, 0)
         assert producer.written == producer.sent > 900
+
+
+async def test_an_eager_member_reads_nothing_more_while_it_commits_what_it_gives_up() -> None:
+    async with company() as gathered:
+        gathered.commit_takes_s = 1.5
+        eager = {"partition_assignment_strategy": ("range",), "heartbeat_interval_ms": 100}
+        workload = Workload(records_per_s=50)
+        producer = Producer(gathered.transport("producer"), "orders", workload, draw=0, now_ms=now_ms)
+        producer.start()
+        for name in ("anna", "ben", "carla"):
+            gathered.add(name, workload=workload, **eager)
+            await asyncio.sleep(7)
+        assert gathered.shares() == {"anna": 2, "ben": 2, "carla": 2}
+        producer.close()
+        await asyncio.sleep(5)
+        tally = gathered.ledger.tally
+        assert (tally.processed, tally.twice, tally.skipped) == (producer.written, 0, 0)
+
+
+async def test_a_member_that_is_closed_leaves_what_it_has_not_finished_to_the_next_owner() -> None:
+    async with company(partitions=1) as gathered:
+        gathered.commit_takes_s = 1.5
+        workload = Workload(records_per_s=10, process_ms=1_000, max_poll_records=1)
+        producer = Producer(gathered.transport("producer"), "orders", workload, draw=0, now_ms=now_ms)
+        producer.start()
+        anna = gathered.add("anna", workload=workload)
+        await asyncio.sleep(10.5)
+        before = anna.view.processed
+        await anna.close()
+        producer.close()
+        assert anna.view.processed == before > 3
+        gathered.add("ben", workload=Workload())
+        await asyncio.sleep(10)
+        tally = gathered.ledger.tally
+        assert (tally.processed, tally.twice, tally.skipped) == (producer.written, 0, 0)
 
 
 async def test_the_same_story_is_told_twice_the_same_way() -> None:

@@ -1,6 +1,7 @@
 """What a reader makes of a log: records, batches that hold none, and holes between them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from regroup.members.happenings import Answered
 from regroup.members.reading import Fetched, Reader
@@ -37,6 +38,9 @@ class Shelf:
     def __init__(self, records: bytes) -> None:
         self._records = records
         self.asked_for: list[int] = []
+        self.is_slow = False
+        self.answers: list[Callable[[], None]] = []
+        """What a slow broker is still to say."""
 
     def send(self, outgoing: Outgoing, reply: Reply) -> None:
         message = outgoing.message
@@ -47,7 +51,11 @@ class Shelf:
             if len(self.asked_for) == 1:
                 data = PartitionData(partition_index=0, high_watermark=0, records=self._records)
                 topic = FetchableTopicResponse(topic="orders", partitions=[data])
-                reply(Answered(outgoing.number, FetchResponse(responses=[topic])))
+                answer = partial(reply, Answered(outgoing.number, FetchResponse(responses=[topic])))
+                if self.is_slow:
+                    self.answers.append(answer)
+                else:
+                    answer()
 
     def hang_up(self) -> None: ...
 
@@ -110,3 +118,17 @@ def test_a_reader_goes_on_behind_a_log_that_holds_nothing_at_all() -> None:
     assert told.offsets == []
     assert told.nothing == [(0, 1_000)]
     assert shelf.asked_for == [0, 1_000]
+
+
+def test_what_was_fetched_before_a_partition_was_given_up_is_not_what_it_reads_when_it_is_back() -> None:
+    """Records from 5 on come, when the group stands at 2 again: those before 5 must not be taken for a hole."""
+    told, shelf = Told(), Shelf(batch(b"f", base_offset=5))
+    shelf.is_slow = True
+    reader = Reader(shelf, ConsumerSettings(group_id="g"), told)
+    reader.read_from({ORDERS_0: 5})
+    reader.stop([ORDERS_0])
+    reader.read_from({ORDERS_0: 2})
+    shelf.answers.pop()()
+    reader.close()
+    assert (told.offsets, told.nothing) == ([], [])
+    assert shelf.asked_for == [5, 2]

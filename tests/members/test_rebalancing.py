@@ -106,6 +106,19 @@ def test_an_eager_member_gives_everything_up_before_it_joins_again(stage_with: S
     assert stage.happened[-1] == PartitionsAssigned(orders(1))
 
 
+def test_poll_returns_no_records_while_an_eager_member_commits_what_it_gives_up(stage_with: StageWith) -> None:
+    for protocol, returns_records in (("range", False), ("cooperative-sticky", True)):
+        stage = stage_with(partition_assignment_strategy=(protocol,), enable_auto_commit=True)
+        stage.stable(*orders(0), protocol=protocol)
+        stage.offsets_fetched(7)
+        stage.when(EnforceRebalance())
+        assert stage.names() == ["OffsetCommit"]
+        assert stage.consumer.returns_records is returns_records
+        stage.commit_answered()
+        assert stage.names() == ["JoinGroup"]
+        assert stage.consumer.returns_records
+
+
 def test_a_cooperative_member_keeps_its_partitions_while_it_joins_again(stage: Stage) -> None:
     stage.stable(*orders(0, 1))
     stage.pass_time(3_000)
