@@ -53,24 +53,37 @@ def interruptible_session(master: str | None) -> Iterator[SparkSession]:
     While Spark starts, the first Ctrl-C waits: Java would complain of being left alone; a second one does not. What
     the bridge to Java logs of an interrupted call is not for people, and all else that goes wrong is raised.
     """
-    came: list[int] = []
-
-    def wait(number: int, frame: FrameType | None) -> None:
-        if came:
-            raise KeyboardInterrupt
-        came.append(number)
-
-    before = signal.signal(signal.SIGINT, wait)
+    interrupts = Interrupts()
+    before = signal.signal(signal.SIGINT, interrupts.come)
     logging.disable()
     try:
         with session(master) as spark:
-            signal.signal(signal.SIGINT, before)  # by now it is Spark's own, which makes another call to Java first
-            if came:
+            interrupts.started = True
+            signal.signal(signal.SIGINT, interrupts.come)  # by now it is Spark's own, which makes a call to Java first
+            if interrupts.came:
                 raise KeyboardInterrupt
             yield spark
+    except (PySparkException, Py4JError) as error:
+        # A terminal interrupts all that belong to the command, and a task may say so first.
+        if interrupts.came:
+            raise KeyboardInterrupt from error
+        raise
     finally:
         signal.signal(signal.SIGINT, before)
         logging.disable(logging.NOTSET)
+
+
+class Interrupts:
+    """Whether Ctrl-C has come; it ends the work once Spark has `started`, or if it comes again."""
+
+    def __init__(self) -> None:
+        self.started = False
+        self.came = False
+
+    def come(self, number: int, frame: FrameType | None) -> None:
+        ends, self.came = self.started or self.came, True
+        if ends:
+            raise KeyboardInterrupt
 
 
 def tell(command: str, text: str) -> None:

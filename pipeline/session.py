@@ -76,7 +76,7 @@ def started(master: str | None, *, quiet: bool, settings: Mapping[str, str]) -> 
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     if quiet:
-        spark.sparkContext.setLogLevel("ERROR")
+        spark.sparkContext.setLogLevel("OFF")
     spark.dataSource.register(RegroupSource)
     return spark
 
