@@ -174,7 +174,7 @@ class Consumer:
             case TimePassed():
                 pass
             case Poll():
-                self._polling = True
+                self._polling = not self.is_closing  # a closed consumer cannot be polled any more
             case PollReturned():
                 self._polling = False
             case ListenerReturned():

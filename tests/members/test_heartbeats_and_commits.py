@@ -138,6 +138,17 @@ def test_closing_ends_in_time_even_if_nobody_answers(stage_with: StageWith) -> N
     assert stage.consumer.assigned == ()
 
 
+def test_a_consumer_that_closes_is_not_polled_back_to_life(stage_with: StageWith) -> None:
+    """Its next commit by the clock would be due for ever, and never made."""
+    stage = stage_with(enable_auto_commit=True).stable(ORDERS_0)
+    stage.when(Consumed({ORDERS_0: 50}))
+    stage.when(Close(timeout_ms=60_000))
+    stage.when(Poll())
+    assert not stage.consumer.is_polling
+    stage.pass_time(20_000)
+    assert stage.names().count("OffsetCommit") == 1
+
+
 def test_a_commit_during_a_rebalance_is_refused_without_a_request(stage: Stage) -> None:
     stage.stable(ORDERS_0)
     stage.offsets_fetched(41)
