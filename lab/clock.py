@@ -16,11 +16,18 @@ from typing import Any, Final, Never, TypeVarTuple
 BEGIN_MS: Final = 1_700_000_000_000
 """When every run begins, in epoch milliseconds: a Tuesday in November 2023."""
 
+MOST_TURNS: Final = 100_000
+"""Of the loop, in one moment. A group of hundreds that rebalances takes some dozens."""
+
 _Arguments = TypeVarTuple("_Arguments")
 
 
 class EverybodyWaits(RuntimeError):
     """No timer is set and nothing is ready: the run would stand still for ever."""
+
+
+class TimeStandsStill(RuntimeError):
+    """Something is due again as soon as it is done: the run would stay in one moment for ever."""
 
 
 class VirtualLoop(base_events.BaseEventLoop):
@@ -37,6 +44,8 @@ class VirtualLoop(base_events.BaseEventLoop):
         self._now_s = 0.0
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._set = count()
+        self._turns = 0
+        """Since time has passed."""
 
     def time(self) -> float:
         return self._now_s
@@ -65,6 +74,10 @@ class VirtualLoop(base_events.BaseEventLoop):
         ready = self._ready
         if not ready:
             self._ring()
+        self._turns += 1
+        if self._turns > MOST_TURNS:
+            self._turns = 0
+            raise TimeStandsStill(f"at {self._now_s} s of the run, after {MOST_TURNS:,} turns of its loop")
         for _ in range(len(ready)):
             handle = ready.popleft()
             if not handle.cancelled():
@@ -76,7 +89,8 @@ class VirtualLoop(base_events.BaseEventLoop):
             heappop(timers)
         if not timers:
             raise EverybodyWaits("Everybody waits, and no timer is set.")
-        self._now_s = max(self._now_s, timers[0][0])
+        if timers[0][0] > self._now_s:
+            self._now_s, self._turns = timers[0][0], 0
         while timers and timers[0][0] <= self._now_s:
             self._ready.append(heappop(timers)[2])
 

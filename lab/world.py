@@ -11,14 +11,14 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from regroup.coordinator.coordinator import GroupCoordinator
 from regroup.coordinator.settings import Settings
 from regroup.lab.acts import do
 from regroup.lab.brokers import Brokers
 from regroup.lab.checks import LOOK_S, is_expectation
-from regroup.lab.clock import VirtualLoop, run_virtually
+from regroup.lab.clock import TimeStandsStill, VirtualLoop, run_virtually
 from regroup.lab.company import Company
 from regroup.lab.disk import Disk, OpenStore
 from regroup.lab.healing import ALL_IS_WELL, heal, why_not_well
@@ -33,6 +33,8 @@ from regroup.server.connection import Connection
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord, Record
 from regroup.storage.store import EventStore
+
+TIME_PASSES: Final = "Time passes: nobody is busy for ever in one and the same moment."
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +67,19 @@ def play(plan: Plan, *, judge: bool = True, open_store: OpenStore | None = None)
     ValueError if the plan asks for what cannot be, StoreError if the store cannot be opened in the beginning.
     """
     loop = VirtualLoop()
+    worlds: list[World] = []
     outcomes: list[Outcome] = []
 
     async def main() -> None:
         world = World(plan, judge=judge, open_store=open_store)
+        worlds.append(world)
         with quiet(loop, partial(world.breaks, FORESEEN)):
             outcomes.append(await world.run())
 
-    run_virtually(main(), loop)
+    try:
+        run_virtually(main(), loop)
+    except TimeStandsStill as error:
+        return worlds[0].stood_still(str(error))
     return outcomes[0]
 
 
@@ -176,6 +183,11 @@ class World:
         await self.brokers.close()
         broken = sorted([*verdict.broken, *self.broken], key=lambda broken: broken.at_ms)
         return Outcome(self.plan, verdict.with_broken(broken), records or (), ended_ms, healed)
+
+    def stood_still(self, where: str) -> Outcome:
+        """What has come of a run that nobody can end."""
+        self.breaks(TIME_PASSES, where)
+        return Outcome(self.plan, Verdict().with_broken(self.broken), (), self.now_ms, False)
 
     # Happenings
 

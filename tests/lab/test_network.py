@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from regroup.lab.clock import EverybodyWaits, VirtualLoop
+from regroup.lab.clock import EverybodyWaits, TimeStandsStill, VirtualLoop, run_virtually
 from regroup.lab.network import Network
 from regroup.lab.plan import NetworkPlan
 
@@ -167,6 +167,22 @@ def test_a_loop_in_which_everybody_waits_says_so() -> None:
     with pytest.raises(EverybodyWaits):
         loop.run_until_complete(loop.create_future())
     loop.close()
+
+
+def test_a_loop_that_is_busy_for_ever_in_one_moment_says_so_and_can_still_be_closed() -> None:
+    loop = VirtualLoop()
+
+    def again() -> None:
+        loop.call_at(loop.time(), again)
+
+    async def hour() -> None:
+        await asyncio.sleep(1)
+        again()
+        await asyncio.sleep(3_600)
+
+    with pytest.raises(TimeStandsStill, match=r"at 1\.0 s of the run"):
+        run_virtually(hour(), loop)
+    assert loop.is_closed()
 
 
 def test_an_hour_is_over_at_once_and_timers_of_a_moment_ring_in_order() -> None:

@@ -25,7 +25,8 @@ from regroup.lab.steps import (
     TopicGrows,
     parse_step,
 )
-from regroup.lab.world import Outcome, World, play
+from regroup.lab.world import TIME_PASSES, Outcome, World, play
+from regroup.members.offsets import Offsets
 from regroup.members.workload import Workload
 from regroup.server.apis.groups import GroupApis
 from regroup.storage.errors import StoreFailed
@@ -238,6 +239,15 @@ def test_who_gets_an_id_waits_for_the_disk_and_not_for_kafkas_log() -> None:
     happenings = Happening(When(), SlowLog(10, 1_000)), Happening(When(), Joins("anna"))
     outcome = play(Plan(members={"anna": MemberPlan()}, disk_latency_ms=20, happenings=happenings))
     assert not outcome.failed, sentences(outcome)
+
+
+def test_a_run_that_stays_in_one_moment_fails_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member whose next question is due, and is not asked, wakes at once, for ever."""
+    monkeypatch.setattr(Offsets, "proceed_in_poll", lambda self: None)
+    outcome = play(told(bound_ms=5_000, heal_ms=60_000))
+    assert outcome.first_sentence == TIME_PASSES
+    assert not outcome.healed
+    assert outcome.ended_ms < 5_000
 
 
 def test_an_exception_that_nobody_foresaw_fails_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
