@@ -29,10 +29,11 @@ class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a campaign's file holds. The grid is every combination of the values; `fixed` is the same in all cells."""
 
     question: str
-    scenario: str
-    seeds: int
+    scenario: str = ""
+    """Of all cells; empty if the grid varies it."""
+    seeds: int = 0
     """Runs of each cell."""
-    grid: dict[str, list[Any]]
+    grid: dict[str, list[Any]] = {}
     fixed: dict[str, Any] = {}
 
     @property
@@ -56,7 +57,9 @@ class Campaign(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def plan(self, run: "Run") -> Plan:
         """What the lab is to play."""
-        return SCENARIOS[self.scenario](options_of({**self.fixed, **run.cell}), run.seed)
+        options = {**self.fixed, **run.cell}
+        scenario = options.pop("scenario", self.scenario)
+        return SCENARIOS[scenario](options_of(options), run.seed)
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -90,8 +93,7 @@ def read_campaign(path: Path) -> Campaign:
 
 def check(campaign: Campaign) -> None:
     """Raises ValueError for what cannot be simulated, or could not be told apart afterwards."""
-    if campaign.scenario not in SCENARIOS:
-        raise ValueError(f"there is no scenario {campaign.scenario!r}; there are {', '.join(SCENARIOS)}")
+    check_scenarios(campaign)
     if campaign.seeds < 1 or not campaign.size:
         raise ValueError("seeds must be at least 1, and every name of the grid needs a value")
     if campaign.size > MOST_RUNS or campaign.size // campaign.seeds > MOST_CELLS:
@@ -103,6 +105,15 @@ def check(campaign: Campaign) -> None:
         check_name(name, campaign)
     for cell in campaign.cells:
         check_cell(Run(cell, 0), campaign)
+
+
+def check_scenarios(campaign: Campaign) -> None:
+    """One for all cells, or several in the grid."""
+    if "scenario" in campaign.fixed or (campaign.scenario and "scenario" in campaign.grid):
+        raise ValueError("the scenario is told twice: once for all, beside `seeds`, or else in the grid alone")
+    for scenario in campaign.grid.get("scenario", [campaign.scenario]):
+        if scenario not in [*SCENARIOS]:  # a value from a file may be anything, also a list
+            raise ValueError(f"there is no scenario {scenario!r}; there are {', '.join(SCENARIOS)}")
 
 
 def check_name(name: str, campaign: Campaign) -> None:

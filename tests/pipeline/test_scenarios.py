@@ -1,5 +1,6 @@
 """A campaign's plan as it is read: whatever would end in a trace, or in a wrong answer, is told in words."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,34 @@ def test_a_value_that_cannot_be_meant_is_told_with_its_cell(tmp_path: Path, grid
 def test_a_name_in_the_grid_and_fixed_too_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadCampaign, match="members is in the grid and fixed, too: leave one of them out"):
         read(tmp_path, grid="{members: [2, 3]}", fixed="{members: 4}")
+
+
+def test_a_grid_of_scenarios_has_cells_of_each(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "question: What costs more?\nseeds: 2\nfixed: {members: 2, partitions: 2, crashes: 1}\n"
+        "grid: {scenario: [crashes, rolling-restart], assignor: [range, sticky]}\n"
+    )
+    campaign = read_campaign(plan)
+    assert [run.name for run in campaign.runs(0, 2)] == [
+        "scenario=crashes,assignor=range,seed=0",
+        "scenario=crashes,assignor=sticky,seed=0",
+    ]
+    assert [len(campaign.plan(run).happenings) for run in campaign.runs(0, 4)] == [3, 3, 4, 4]
+
+
+@pytest.mark.parametrize(
+    ("grid", "scenario", "said"),
+    [
+        ("{scenario: [crashes]}", "crashes", "the scenario is told twice"),
+        ("{scenario: [crashes, crash]}", "", "there is no scenario 'crash'; there are"),
+        ("{scenario: [[crashes]]}", "", "there is no scenario"),
+        ("{}", "", "there is no scenario ''; there are"),
+    ],
+)
+def test_a_scenario_is_told_once(tmp_path: Path, grid: str, scenario: str, said: str) -> None:
+    with pytest.raises(BadCampaign, match=re.escape(said)):
+        read(tmp_path, grid=grid, scenario=f"'{scenario}'")
 
 
 def test_one_member_cannot_die_and_pause_as_well(tmp_path: Path) -> None:
