@@ -28,7 +28,7 @@ from regroup.server.cluster import Cluster, Node
 from regroup.server.connection import Connection
 from regroup.server.exchange import Handler, Handlers
 from regroup.server.releases import Release
-from regroup.server.settings import ShownSetting
+from regroup.server.settings import ShownSetting, shown
 from regroup.server.transaction_coordinator import TransactionCoordinator
 
 NEWEST_TRANSACTION_VERSION = 2
@@ -103,7 +103,7 @@ class Broker:
         }
 
     def _shown_settings(self) -> Iterable[ShownSetting]:
-        yield from self._cluster.settings.shown()
+        yield from shown(self._cluster.settings)
         yield from self._other_settings()
 
     def serve(self, handlers: Handlers) -> None:

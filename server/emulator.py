@@ -9,8 +9,9 @@ await emulator.close()
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import TypeAlias
 from uuid import UUID
@@ -28,7 +29,7 @@ from regroup.server.cluster import Cluster, load
 from regroup.server.group_shares import GroupShares
 from regroup.server.occasions import START
 from regroup.server.releases import Release
-from regroup.server.settings import BrokerSettings, ShownSetting
+from regroup.server.settings import BrokerSettings, shown
 from regroup.server.topics import name_is_illegal
 from regroup.server.transaction_coordinator import TransactionCoordinator
 from regroup.storage.errors import StoreError
@@ -44,8 +45,6 @@ SNAPSHOT_LOOK_S = 5.0
 REOPEN_PAUSE_S = 0.5
 """Before a store that has failed is opened again; after each try that fails it is twice as long."""
 LONGEST_REOPEN_PAUSE_S = 5.0
-INT_KIND = 3
-"""Kafka's number for a whole number, in DescribeConfigs."""
 
 
 class Emulator:
@@ -141,7 +140,7 @@ class Emulator:
             port=port + node_id if port else 0,
             advertise=(advertise[0], advertise[1] + node_id) if advertise else None,
             release=self._release,
-            other_settings=self._coordinator_settings,
+            other_settings=partial(shown, self.settings),
             listen=self._listen_with,
         )
         groups = self.shares.at(node_id)
@@ -256,11 +255,6 @@ class Emulator:
             await asyncio.sleep(SNAPSHOT_LOOK_S)
             if self._is_whole and self.journal.last_position - self._cut >= self._snapshot_records:
                 await self.take_snapshot()
-
-    def _coordinator_settings(self) -> Iterator[ShownSetting]:
-        defaults = Settings().by_name()
-        for name, value in self.settings.by_name().items():
-            yield ShownSetting(name, str(value), str(defaults[name]), INT_KIND)
 
     def _mend(self, error: StoreError) -> None:
         """Once is enough: if the store fails again while it is being mended, the same task tries again.

@@ -16,7 +16,7 @@ from regroup.coordinator.settings import (
     unknown_setting,
 )
 
-__all__ = ["BOOL", "INT", "LONG", "BrokerSettings", "ShownSetting", "setting_text", "unknown_setting"]
+__all__ = ["BOOL", "INT", "LONG", "BrokerSettings", "ShownSetting", "setting_text", "shown", "unknown_setting"]
 
 BOOL, INT, LONG = 1, 3, 5
 """Kafka's numbers of the types that a setting here can have."""
@@ -58,11 +58,12 @@ class BrokerSettings(NamedSettings, frozen=True, kw_only=True):
     """A connection on which nothing moves for so long is closed."""
     transaction_max_timeout_ms: PositiveInt = 900_000
 
-    def shown(self) -> Iterator[ShownSetting]:
-        """All of them, as DescribeConfigs shows them."""
-        for name, field in fields_of(type(self)).items():
-            value = getattr(self, field.name)
-            yield ShownSetting(name, setting_text(value), setting_text(field.default), kind_of(field.type))
+
+def shown(settings: NamedSettings) -> Iterator[ShownSetting]:
+    """All of them, as DescribeConfigs shows them."""
+    for name, field in fields_of(type(settings)).items():
+        value = getattr(settings, field.name)
+        yield ShownSetting(name, setting_text(value), setting_text(field.default), kind_of(field.type))
 
 
 def kind_of(type_of_field: inspect.Type) -> int:

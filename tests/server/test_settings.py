@@ -2,8 +2,8 @@
 
 import pytest
 
-from regroup.coordinator.settings import InvalidSetting, UnknownSetting
-from regroup.server.settings import BrokerSettings
+from regroup.coordinator.settings import InvalidSetting, Settings, UnknownSetting
+from regroup.server.settings import BOOL, INT, LONG, BrokerSettings, shown
 from regroup.server.topic_configs import TOPIC_CONFIGS, check_topic_config
 
 
@@ -14,9 +14,9 @@ def test_settings_are_read_from_text() -> None:
 
 
 def test_every_setting_has_its_kafka_name_and_can_be_said_again() -> None:
-    shown = {each.name: each.text for each in BrokerSettings().shown()}
-    assert tuple(shown) == BrokerSettings.names()
-    assert BrokerSettings.from_texts(shown) == BrokerSettings()
+    texts = {each.name: each.text for each in shown(BrokerSettings())}
+    assert tuple(texts) == BrokerSettings.names()
+    assert BrokerSettings.from_texts(texts) == BrokerSettings()
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_one() -> None:
@@ -67,3 +67,10 @@ def test_the_default_of_every_topic_setting_is_allowed(name: str) -> None:
 def test_a_topic_setting_that_cannot_be_is_refused(name: str, text: str) -> None:
     with pytest.raises(InvalidSetting, match=name):
         check_topic_config(name, text)
+
+
+def test_settings_are_shown_with_the_types_that_kafka_gives_them() -> None:
+    kinds = {row.name: row.kind for row in (*shown(Settings()), *shown(BrokerSettings()))}
+    assert kinds["group.max.size"] == kinds["num.partitions"] == INT
+    assert kinds["offsets.retention.check.interval.ms"] == kinds["connections.max.idle.ms"] == LONG
+    assert kinds["auto.create.topics.enable"] == BOOL
