@@ -7,6 +7,7 @@ from regroup.coordinator.verification import CLUSTER, Fault, Verifier
 from regroup.coordinator.written import SNAPSHOT_VERSION as GROUP_VERSION
 from regroup.server.topics import SNAPSHOT_VERSION as TOPICS_VERSION
 from regroup.server.verification import TopicsVerifier
+from regroup.storage.errors import StoreIsDamaged
 from regroup.storage.records import Head, Record, Snapshot
 from regroup.storage.store import EventStore
 
@@ -56,6 +57,11 @@ class _Folding:
         self._heads = await self._store.heads()
         self._cuts = (await self._store.cuts())[::-1]
         if self._store.trimmed_through:
+            if not self._cuts:
+                raise StoreIsDamaged(
+                    f"Events up to position {self._store.trimmed_through} were trimmed, and no snapshots say what the "
+                    "groups were then. Restore the store from a copy."
+                )
             cut = self._cuts.pop()
             _, snapshots = await self._store.load_snapshots(cut)
             self._groups.begin_from(snapshots)

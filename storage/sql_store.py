@@ -224,6 +224,8 @@ class SqlStore(EventStore):
         heads = {group: Head(*head) for group, *head in await self._connection.execute(sql.HEADS)}
         if not all(group is None or isinstance(group, str) for group in heads):
             raise StoreIsDamaged(f"{self.path} is damaged: a group's name is no text. Restore it from a copy.")
+        if not all(isinstance(number, int) for each in heads.values() for number in (each.number, each.reign)):
+            raise StoreIsDamaged(f"{self.path} is damaged: a record's number is none. Restore it from a copy.")
         return heads
 
     @asynccontextmanager

@@ -369,6 +369,13 @@ def test_every_event_has_its_cause(store: Path) -> None:
     ]
 
 
+def test_a_last_number_that_is_none_is_damage(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    change(store, "UPDATE events SET number = 'abc' WHERE position = ?", rows_of(store)[-1][0])
+    for word in ("verify", "replay", "serve"):
+        assert main([word, *(["--store"] if word == "serve" else []), str(store)]) == 2
+        assert "is damaged: a record's number is none" in capsys.readouterr().err
+
+
 def test_a_name_that_is_no_text_is_damage(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     change(store, "UPDATE events SET type = cast(x'ff41' AS text) WHERE position = 5")
     assert main(["verify", str(store)]) == 2

@@ -82,6 +82,18 @@ def test_what_a_trimmed_history_begins_from_is_verified_too(tmp_path: Path, caps
     assert "one leader" in capsys.readouterr().out
 
 
+def test_a_trimmed_history_without_anything_to_begin_from_is_damage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "groups.db"
+    asyncio.run(commits(path, 20))
+    main(["trim", str(path), "--before", "15"])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM cuts")
+    assert main(["verify", str(path)]) == 2
+    assert "no snapshots say what the groups were then" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("before", ["0", "1000"])
 def test_a_position_outside_the_history_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], before: str
