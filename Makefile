@@ -2,7 +2,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
 ROOMS := $(patsubst %/py.typed,%,$(wildcard */py.typed))
-export MYPYPATH := .typing
 
 .PHONY: help demo install lock check format test test-all bench conformance clean
 help:  ## what can be made here

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from regroup.assignors.cases import StepRecord
 from regroup.assignors.interface import Assignments
-from regroup.assignors.records import StepRecord
-from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.java_order import utf16_order
 
 

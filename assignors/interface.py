@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from regroup.protocol.consumer_protocol import NO_GENERATION, Assignment, TopicPartition, topic_partitions
+from regroup.protocol.consumer.subscription import NO_GENERATION, Assignment, TopicPartition, topic_partitions
 from regroup.protocol.java_order import java_hash_map_order
 
 Assignments = dict[str, list[TopicPartition]]

@@ -11,8 +11,8 @@ from regroup.assignors.interface import (
     known_topics,
     racks_matter,
 )
-from regroup.assignors.seating import seats_by_topic, static_members_first
-from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.assignors.member_order import seats_by_topic, static_members_first
+from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.java_order import java_hash_map_order, utf16_order
 
 

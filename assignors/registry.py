@@ -12,8 +12,8 @@ from importlib.metadata import entry_points
 from regroup.assignors.interface import Assignments, Assignor, AssignorError, Cluster, Member
 from regroup.assignors.range_assignor import RangeAssignor
 from regroup.assignors.round_robin import RoundRobinAssignor
-from regroup.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
-from regroup.assignors.sticky_before_2_6 import StickyBefore26Assignor
+from regroup.assignors.sticky.assignor import CooperativeStickyAssignor, StickyAssignor
+from regroup.assignors.sticky.before_2_6 import StickyBefore26Assignor
 
 ENTRY_POINTS = "regroup.assignors"
 

@@ -11,7 +11,7 @@ from regroup.assignors.interface import (
     Member,
     known_topics,
 )
-from regroup.assignors.seating import seats_by_topic, static_members_first
+from regroup.assignors.member_order import seats_by_topic, static_members_first
 from regroup.protocol.java_order import utf16_order
 
 

@@ -35,7 +35,7 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 
 from regroup.assignors.interface import Assignor, Cluster, LastAssignment, Member, RebalanceProtocol
 from regroup.assignors.registry import assignor_named
-from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.protocol.consumer.subscription import TopicPartition
 
 BUDGET_S = 1.0
 Subscriptions = dict[str, tuple[str, ...]]

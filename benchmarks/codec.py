@@ -14,7 +14,7 @@ from kio.static.constants import EntityType
 from rich.console import Console
 from rich.table import Table
 
-from regroup.protocol.codec import codec, encode
+from regroup.protocol.codec.codec import codec, encode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import (
     MetadataResponse,

@@ -14,9 +14,9 @@ from regroup.coordinator import commands as c
 from regroup.coordinator.decide import decide
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group, Protocol
+from regroup.coordinator.serialization import Cause, read, written, written_cause
 from regroup.coordinator.settings import Settings
-from regroup.coordinator.written import Cause, read, written, written_cause
-from regroup.protocol.consumer_protocol import Subscription, encode_subscription
+from regroup.protocol.consumer.subscription import Subscription, encode_subscription
 from regroup.storage.records import Record
 
 SETTINGS = Settings()

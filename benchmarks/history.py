@@ -20,13 +20,13 @@ from msgspec.structs import asdict
 from coordinator import history
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
-from regroup.coordinator.history import load_groups
+from regroup.coordinator.runtime.loading import load_groups
+from regroup.coordinator.serialization import read, snapshot
 from regroup.coordinator.verification import Verifier
-from regroup.coordinator.written import read, snapshot
-from regroup.storage.files import prepare
 from regroup.storage.records import Record
-from regroup.storage.sqlite import open_store
-from regroup.storage.statements import INSERT_RECORD, rows_of
+from regroup.storage.sqlite.files import prepare
+from regroup.storage.sqlite.statements import INSERT_RECORD, rows_of
+from regroup.storage.sqlite.threaded import open_store
 
 GROUPS = 100
 TAIL = 1_000

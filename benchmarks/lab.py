@@ -15,10 +15,10 @@ from multiprocessing import get_context
 from os import cpu_count
 from statistics import median
 
-from regroup.lab.plan import Happening, MemberPlan, Plan, When
-from regroup.lab.steps import AsksForRebalance, Joins
-from regroup.lab.swarm import draw_plan
-from regroup.lab.world import Outcome, play
+from regroup.lab.plan.plan import Happening, MemberPlan, Plan, When
+from regroup.lab.plan.steps import AsksForRebalance, Joins
+from regroup.lab.search.swarm import draw_plan
+from regroup.lab.simulation.world import Outcome, play
 
 RUNS = 5
 BETWEEN_MS = 4_000

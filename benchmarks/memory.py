@@ -17,10 +17,10 @@ from pathlib import Path
 import structlog
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.coordinator import GroupCoordinator
 from regroup.coordinator.group import Protocol, State
+from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import Settings
-from regroup.protocol.consumer_protocol import Subscription, encode_subscription
+from regroup.protocol.consumer.subscription import Subscription, encode_subscription
 from regroup.protocol.message import Structure
 from regroup.storage.journal import Journal
 from regroup.storage.memory import MemoryStore

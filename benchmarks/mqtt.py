@@ -27,12 +27,12 @@ import msgspec
 import structlog
 
 from regroup.coordinator import commands as c
-from regroup.members.mqtt_address import MqttAccess, MqttAddress
+from regroup.mqtt.address import MqttAccess, MqttAddress
+from regroup.server.broker_cluster import Emulator
 from regroup.server.clock import Clock
-from regroup.server.emulator import Emulator
 from regroup.server.mqtt.messages import FeedMessage
 from regroup.server.mqtt.service import MqttService
-from regroup.storage.sqlite import open_store
+from regroup.storage.sqlite.threaded import open_store
 
 GROUPS = 50
 LAG_RATE = 200

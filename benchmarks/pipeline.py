@@ -26,12 +26,13 @@ from pipeline_ways import bare_read, duckdb_bronze, duckdb_tables, plain_bronze,
 from pyspark.sql import SparkSession
 
 from coordinator import history
-from regroup.pipeline import bronze, gold
-from regroup.pipeline.campaign import run_campaign
-from regroup.pipeline.grid import read_campaign
-from regroup.pipeline.session import session
-from regroup.storage.files import prepare
-from regroup.storage.statements import INSERT_RECORD
+from regroup.pipeline.bronze import ingest as bronze
+from regroup.pipeline.campaign.grid import read_campaign
+from regroup.pipeline.campaign.run import run_campaign
+from regroup.pipeline.gold import build
+from regroup.pipeline.spark.session import session
+from regroup.storage.sqlite.files import prepare
+from regroup.storage.sqlite.statements import INSERT_RECORD
 
 GROUPS = 100
 PLAN = Path(__file__).parent.parent / "pipeline" / "plans" / "static-or-dynamic.yaml"
@@ -112,7 +113,7 @@ class Sized:
 
     def _build(self, spark: SparkSession, folder: Path) -> None:
         events = spark.read.parquet(str(self._bronze)).selectExpr("'store' AS store", "*")
-        gold.build(spark, folder, events)
+        build.build(spark, folder, events)
 
 
 def measure(what: str, sizes: list[Sized], ways: Callable[[Sized], Iterator[tuple[str, float]]]) -> None:

@@ -17,11 +17,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from regroup.pipeline.chronicle import Chronicle
-from regroup.pipeline.folding import records_in
-from regroup.pipeline.moment import Row
-from regroup.pipeline.rows import CHUNK, SCHEMA, StoreReader
-from regroup.pipeline.tables import TABLES
+from regroup.pipeline.gold.folding import records_in
+from regroup.pipeline.gold.group_history import Chronicle
+from regroup.pipeline.gold.tables import TABLES
+from regroup.pipeline.gold.transition import Row
+from regroup.pipeline.source.arrow_rows import CHUNK, SCHEMA, StoreReader
 from regroup.storage.records import Record
 
 COLUMNS = ", ".join(f'"{field.name}"' for field in SCHEMA)

@@ -18,11 +18,11 @@ import aiosqlite
 
 from regroup.storage.commit_queue import CommitQueue
 from regroup.storage.errors import StoreError
-from regroup.storage.files import prepare
-from regroup.storage.opening import PRAGMAS, Durability
 from regroup.storage.records import NewRecord
-from regroup.storage.sqlite import open_store
-from regroup.storage.statements import INSERT_RECORD, INSERT_RECORDS, ROWS_IN_ONE_STATEMENT, rows_of
+from regroup.storage.sqlite.files import prepare
+from regroup.storage.sqlite.opening import PRAGMAS, Durability
+from regroup.storage.sqlite.statements import INSERT_RECORD, INSERT_RECORDS, ROWS_IN_ONE_STATEMENT, rows_of
+from regroup.storage.sqlite.threaded import open_store
 
 PAYLOAD = b'{"member":"consumer-1-5ad7c1f2-3f0e-4a61-9d0b-2f6f3c1e7a55","client":"consumer-1","timeout_ms":45000}'
 GROUPS = 100

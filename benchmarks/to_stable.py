@@ -21,7 +21,8 @@ from typing import cast
 from servers import regroup, running
 
 from regroup.protocol.errors import ErrorCode
-from regroup.protocol.frames import FrameReader, RequestHeader, decode_response, encode_request
+from regroup.protocol.frames import FrameReader, decode_response, encode_request
+from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.protocol.messages.group import (
     HeartbeatRequest,

@@ -14,12 +14,12 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from regroup.assignors.cases import Case, deal, read_case
 from regroup.assignors.explain import Explanation, explain
 from regroup.assignors.interface import AssignorError
-from regroup.assignors.records import Case, deal, read_case
-from regroup.cli.consoles import Plain
-from regroup.cli.output import CANNOT_BE_DONE, complain
-from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.cli.terminal.consoles import Plain
+from regroup.cli.terminal.output import CANNOT_BE_DONE, complain
+from regroup.protocol.consumer.subscription import TopicPartition
 
 REFUSALS = (AssignorError, ValueError, msgspec.MsgspecError, RecursionError)
 """What makes one record fail and lets the others go on."""

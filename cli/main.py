@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any, Final, NoReturn
 
-from regroup.cli.output import CANNOT_BE_DONE, complain, escape_what_cannot_be_encoded, told_to_the_end
+from regroup.cli.terminal.output import CANNOT_BE_DONE, complain, escape_what_cannot_be_encoded, told_to_the_end
 from regroup.coordinator.settings import InvalidSetting, UnknownSetting
 from regroup.storage.errors import StoreError
 
@@ -41,20 +41,22 @@ class Command:
 
 
 COMMANDS: Final[dict[str, Command]] = {
-    "demo": Command("a group, a crash, and a coordinator that comes back from its history", "regroup.cli.demo"),
-    "serve": Command("coordinate the groups of real Kafka clients", "regroup.cli.serve"),
-    "events": Command("show a store's events", "regroup.cli.events"),
-    "replay": Command("show what the groups were at a moment", "regroup.cli.replay"),
-    "verify": Command("fold a store's whole history and check it", "regroup.cli.verify"),
-    "trim": Command("forget a store's oldest events", "regroup.cli.trim"),
-    "members": Command("simulated consumers, well-behaved or not, against any Kafka", "regroup.cli.members"),
-    "watch": Command("show groups live, over MQTT", "regroup.cli.watch"),
-    "conformance": Command("tell stories to any Kafka address, and say where it differs", "regroup.cli.conformance"),
-    "chaos": Command("break groups on purpose, in virtual time, from one seed", "regroup.cli.chaos"),
+    "demo": Command("a group, a crash, and a coordinator that comes back from its history", "regroup.cli.demo.command"),
+    "serve": Command("coordinate the groups of real Kafka clients", "regroup.cli.serve.command"),
+    "events": Command("show a store's events", "regroup.cli.store.events"),
+    "replay": Command("show what the groups were at a moment", "regroup.cli.store.replay"),
+    "verify": Command("fold a store's whole history and check it", "regroup.cli.store.verify"),
+    "trim": Command("forget a store's oldest events", "regroup.cli.store.trim"),
+    "members": Command("simulated consumers, well-behaved or not, against any Kafka", "regroup.cli.members.command"),
+    "watch": Command("show groups live, over MQTT", "regroup.cli.watch.command"),
+    "conformance": Command(
+        "tell stories to any Kafka address, and say where it differs", "regroup.cli.conformance.command"
+    ),
+    "chaos": Command("break groups on purpose, in virtual time, from one seed", "regroup.cli.chaos.command"),
     "assign": Command("deal out partitions as Kafka's assignors do", "regroup.cli.assign"),
-    "pipeline": Command("from the stores of many runs to tables, on Spark", "regroup.cli.pipeline"),
-    "campaign": Command("thousands of simulations, spread over Spark's tasks", "regroup.cli.campaign"),
-    "report": Command("one page about many runs", "regroup.cli.report"),
+    "pipeline": Command("from the stores of many runs to tables, on Spark", "regroup.cli.spark.pipeline"),
+    "campaign": Command("thousands of simulations, spread over Spark's tasks", "regroup.cli.spark.campaign"),
+    "report": Command("one page about many runs", "regroup.cli.spark.report"),
 }
 
 

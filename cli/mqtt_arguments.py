@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from regroup.coordinator.settings import InvalidSetting
-from regroup.members.mqtt_address import MqttAccess, MqttAddress, parse_mqtt
+from regroup.mqtt.address import MqttAccess, MqttAddress, parse_mqtt
 
 Parsed = TypeVar("Parsed")
 

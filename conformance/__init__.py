@@ -1,9 +1,9 @@
 """Is it like Kafka? Stories told over the wire to any address that speaks Kafka, and what came of each.
 
-    from regroup.conformance.target import Target               # an address: its versions, its settings
+    from regroup.conformance.harness.target import Target               # an address: its versions, its settings
     from regroup.conformance.stories import CASES               # the stories, each with what it needs to be told
-    from regroup.conformance.runner import run                  # many stories at once -> verdicts
-    from regroup.conformance.report import as_json, as_text     # what a person and a program read
+    from regroup.conformance.run.runner import run                  # many stories at once -> verdicts
+    from regroup.conformance.run.report import as_json, as_text     # what a person and a program read
 
 A story names the behaviour it checks, plays it on raw connections under a group id of its own, and says what it
 expects. Three ends are possible: it passed; it failed, and the exchange is shown; it could not be observed there, and

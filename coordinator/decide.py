@@ -8,18 +8,24 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.appends import commit_append, refuse_append
+from regroup.coordinator.classic.admin import delete_group, describe_group
+from regroup.coordinator.classic.expiry import deadline_passed
+from regroup.coordinator.classic.failover import take_over
+from regroup.coordinator.classic.heartbeat_leave import heartbeat, leave_group
+from regroup.coordinator.classic.join import join_group
+from regroup.coordinator.classic.sync import sync_group
 from regroup.coordinator.decision import Decision
 from regroup.coordinator.group import Group
-from regroup.coordinator.inspection import delete_group, describe_group
-from regroup.coordinator.joining import join_group
-from regroup.coordinator.membership import heartbeat, leave_group
-from regroup.coordinator.offsets import commit_offsets, delete_offsets, fetch_offsets, forget_old_offsets, forget_topic
+from regroup.coordinator.offsets.commits import (
+    commit_offsets,
+    delete_offsets,
+    fetch_offsets,
+    forget_old_offsets,
+    forget_topic,
+)
+from regroup.coordinator.offsets.log_appends import commit_append, refuse_append
+from regroup.coordinator.offsets.transactions import commit_transactional_offsets, end_transaction
 from regroup.coordinator.settings import Settings
-from regroup.coordinator.silence import deadline_passed
-from regroup.coordinator.syncing import sync_group
-from regroup.coordinator.takeover import take_over
-from regroup.coordinator.transactions import commit_transactional_offsets, end_transaction
 
 
 def decide(settings: Settings, group: Group, command: c.Command) -> Decision:

@@ -4,11 +4,11 @@ from typing import TypeAlias
 
 import msgspec
 
+from regroup.coordinator.classic.transitions import check_move
 from regroup.coordinator.commands import Command
 from regroup.coordinator.events import CoordinatorLoaded, Event
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group, MemberId, Waiting
-from regroup.coordinator.moves import check_move
 from regroup.coordinator.settings import Settings
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure

@@ -6,8 +6,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from regroup.coordinator import events as e
-from regroup.coordinator.evolve_appends import append_committed, append_late, append_refused, offsets_written, writes
-from regroup.coordinator.evolve_generations import (
+from regroup.coordinator.classic.evolve_generations import (
     as_stored,
     assignment_committed,
     assignment_written,
@@ -19,13 +18,6 @@ from regroup.coordinator.evolve_generations import (
     rebalance_started,
     with_member,
 )
-from regroup.coordinator.evolve_offsets import (
-    offsets_committed,
-    offsets_forgotten,
-    transaction_ended,
-    transactional_offsets_written,
-    without,
-)
 from regroup.coordinator.group import (
     Append,
     Group,
@@ -36,6 +28,20 @@ from regroup.coordinator.group import (
     StoredGroup,
     Waiting,
     Written,
+)
+from regroup.coordinator.offsets.evolve_appends import (
+    append_committed,
+    append_late,
+    append_refused,
+    offsets_written,
+    writes,
+)
+from regroup.coordinator.offsets.evolve_offsets import (
+    offsets_committed,
+    offsets_forgotten,
+    transaction_ended,
+    transactional_offsets_written,
+    without,
 )
 
 

@@ -5,11 +5,11 @@ from contextlib import suppress
 from typing import Final, TypeAlias, get_args
 
 from regroup.coordinator import events as e
+from regroup.coordinator.classic.protocol_vote import CONSUMER
+from regroup.coordinator.classic.transitions import MOVES
 from regroup.coordinator.events import CoordinatorLoaded, Event
 from regroup.coordinator.group import Group, State, Waiting
-from regroup.coordinator.moves import MOVES
-from regroup.coordinator.vote import CONSUMER
-from regroup.protocol.consumer_protocol import MalformedConsumerProtocol, TopicPartition, decode_assignment
+from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, TopicPartition, decode_assignment
 
 OfGroup: TypeAlias = Callable[[Group], bool]
 OfStep: TypeAlias = Callable[[Group, Event, Group], bool]

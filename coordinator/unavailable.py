@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from regroup.coordinator import answers
 from regroup.coordinator import commands as c
+from regroup.coordinator import responses
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 from regroup.protocol.messages.describe import DescribedGroup
@@ -25,24 +25,24 @@ def refused_by_the_log(command: c.Command, code: ErrorCode) -> Structure:
 
 def join(command: c.JoinGroup, code: ErrorCode) -> Structure:
     """Only a coordinator that does not run gives the member id back."""
-    return answers.join_refused(code, command.member_id if code is ErrorCode.COORDINATOR_NOT_AVAILABLE else "")
+    return responses.join_refused(code, command.member_id if code is ErrorCode.COORDINATOR_NOT_AVAILABLE else "")
 
 
 def beat(command: c.Heartbeat, code: ErrorCode) -> Structure:
     """Heartbeats are answered blindly while a group is loaded, so that members do not give up."""
-    return answers.beat(ErrorCode.NONE if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code)
+    return responses.beat(ErrorCode.NONE if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code)
 
 
 ANSWERS: Final[dict[type[c.Command], Callable[[Any, ErrorCode], Structure]]] = {
     c.JoinGroup: join,
-    c.SyncGroup: lambda command, code: answers.sync_refused(code),
+    c.SyncGroup: lambda command, code: responses.sync_refused(code),
     c.Heartbeat: beat,
-    c.LeaveGroup: lambda command, code: answers.left(code),
-    c.CommitOffsets: answers.committed,
-    c.CommitTransactionalOffsets: answers.committed_in_transaction,
-    c.EndTransaction: lambda command, code: answers.transaction_ended(code),
+    c.LeaveGroup: lambda command, code: responses.left(code),
+    c.CommitOffsets: responses.committed,
+    c.CommitTransactionalOffsets: responses.committed_in_transaction,
+    c.EndTransaction: lambda command, code: responses.transaction_ended(code),
     c.FetchOffsets: lambda command, code: OffsetFetchResponseGroup(group_id=command.group_id, error_code=code),
-    c.DeleteOffsets: lambda command, code: answers.offsets_deleted(code),
+    c.DeleteOffsets: lambda command, code: responses.offsets_deleted(code),
     c.DescribeGroup: lambda command, code: DescribedGroup(group_id=command.group_id, error_code=code),
-    c.DeleteGroup: lambda command, code: answers.deleted(command.group_id, code),
+    c.DeleteGroup: lambda command, code: responses.deleted(command.group_id, code),
 }

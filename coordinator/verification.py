@@ -7,7 +7,7 @@ from regroup.coordinator.events import OFFSETS_ALONE, CoordinatorLoaded
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.invariants import broken_by_group, broken_by_step, sentence
-from regroup.coordinator.written import ILLEGIBLE, NAME_OF, SNAPSHOT_VERSION, read, read_cause, read_snapshot
+from regroup.coordinator.serialization import ILLEGIBLE, NAME_OF, SNAPSHOT_VERSION, read, read_cause, read_snapshot
 from regroup.storage.errors import StoreError
 from regroup.storage.records import Record, Snapshot
 

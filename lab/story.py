@@ -19,10 +19,10 @@ from typing import Any, Concatenate, ParamSpec
 
 from msgspec.structs import replace
 
-from regroup.lab.plan import Happening, MemberPlan, NetworkPlan, Plan, When
-from regroup.lab.plan_check import check_plan
-from regroup.lab.points import check_point, parse_when
-from regroup.lab.steps import Joins, Step, parse_step
+from regroup.lab.plan.plan import Happening, MemberPlan, NetworkPlan, Plan, When
+from regroup.lab.plan.steps import Joins, Step, parse_step
+from regroup.lab.plan.triggers import check_point, parse_when
+from regroup.lab.plan.validation import check_plan
 from regroup.lab.story_subjects import (
     BrokersSubject,
     BrokerSubject,
@@ -34,8 +34,8 @@ from regroup.lab.story_subjects import (
     RunSubject,
     TopicSubject,
 )
-from regroup.members.habits import parse_duration_ms
-from regroup.members.workload import Workload
+from regroup.members.faults import parse_duration_ms
+from regroup.members.runtime.workload import Workload
 
 P = ParamSpec("P")
 

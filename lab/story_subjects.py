@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from regroup.lab import expectations as e
-from regroup.lab import steps as s
-from regroup.members.habits import parse_duration_ms as ms
+from regroup.lab.plan import expectations as e
+from regroup.lab.plan import steps as s
+from regroup.members.faults import parse_duration_ms as ms
 
 Happens: TypeAlias = Callable[[s.Step], None]
 

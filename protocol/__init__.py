@@ -5,7 +5,7 @@
     from regroup.protocol.frames import decode_request, encode_response                  # a broker's side
     from regroup.protocol.frames import encode_request, decode_response                  # a client's side
     from regroup.protocol.apis import APIS                                               # which APIs and versions
-    from regroup.protocol.codec import encode, decode                                    # a body without envelope
+    from regroup.protocol.codec.codec import encode, decode                                    # a body without envelope
     from regroup.protocol.errors import ErrorCode                                        # codes and what they mean
     from regroup.protocol.record_batch import split_records, rewrite, write_batch        # records, mostly opaque
     from regroup.protocol.exceptions import Malformed, UnsupportedVersion                # the tree is drawn there

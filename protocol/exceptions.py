@@ -11,10 +11,7 @@
 All of them are about bytes. What a broker answers to a member is an `ErrorCode`, and no exception.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from regroup.protocol.frames import RequestHeader
+from regroup.protocol.header import RequestHeader
 
 
 class ProtocolError(Exception):
@@ -36,7 +33,7 @@ class Unencodable(ProtocolError):
 class Unsupported(ProtocolError):
     """The header was read, the body cannot be. `header` says who asked for what."""
 
-    def __init__(self, text: str, header: "RequestHeader") -> None:
+    def __init__(self, text: str, header: RequestHeader) -> None:
         super().__init__(text)
         self.header = header
 

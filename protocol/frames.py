@@ -6,12 +6,12 @@ Both sides of a connection use the same functions: a broker calls `decode_reques
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from regroup.protocol.apis import APIS, Api
-from regroup.protocol.codec import codec, refuse_rest
-from regroup.protocol.compile_decode import skip_tagged_fields
+from regroup.protocol.codec.codec import codec, refuse_rest
+from regroup.protocol.codec.decoder import skip_tagged_fields
 from regroup.protocol.exceptions import Malformed, MalformedFrame, Unencodable, UnsupportedApi, UnsupportedVersion
+from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 
 DEFAULT_MAX_FRAME_BYTES = 100 * 1024 * 1024
@@ -24,15 +24,6 @@ million topics keeps one thread of many busy, here it would keep everybody waiti
 _LENGTH = struct.Struct(">i")
 _REQUEST_START = struct.Struct(">hhih")
 _NO_LENGTH_YET = bytes(4)
-
-
-class RequestHeader(NamedTuple):
-    """What stands before the body of every request."""
-
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
 
 
 class FrameReader:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from regroup.protocol.compile_encode import put_uvarint
+from regroup.protocol.codec.encoder import put_uvarint
 from regroup.protocol.exceptions import Malformed
 
 NO_PRODUCER_ID: Final = -1

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 
 from regroup.protocol.apis import APIS
 from regroup.protocol.fields import Versions
-from regroup.protocol.frames import RequestHeader
+from regroup.protocol.header import RequestHeader
 from regroup.server.apis.cluster import ClusterApis
 from regroup.server.apis.configs import ConfigApis
 from regroup.server.apis.fetch import FetchApis
@@ -24,12 +24,12 @@ from regroup.server.apis.partitions import PartitionFinder
 from regroup.server.apis.produce import ProduceApis
 from regroup.server.apis.topics import TopicApis
 from regroup.server.apis.transactions import TransactionApis
-from regroup.server.cluster import Cluster, Node
-from regroup.server.connection import Connection
-from regroup.server.exchange import Handler, Handlers
+from regroup.server.cluster.state import Cluster, Node
+from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
+from regroup.server.net.connection import Connection
+from regroup.server.net.exchange import Handler, Handlers
 from regroup.server.releases import Release
 from regroup.server.settings import ShownSetting, shown
-from regroup.server.transaction_coordinator import TransactionCoordinator
 
 NEWEST_TRANSACTION_VERSION = 2
 """Each transaction has an epoch of its own, and a write adds its partition by itself (KIP-890)."""

@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Self
 
-from regroup.storage.books import Books
 from regroup.storage.errors import PositionTrimmed, SnapshotMissing
+from regroup.storage.heads import Books
 from regroup.storage.records import Head, NewRecord, Record, Snapshot
 from regroup.storage.store import ANY, EventStore, Groups, by_group, check_cut
 

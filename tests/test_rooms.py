@@ -13,8 +13,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "storage": set(),
     "assignors": {"protocol"},
     "coordinator": {"protocol", "assignors", "storage"},
-    "members": {"protocol", "assignors"},
-    "server": {"protocol", "assignors", "coordinator", "members", "storage"},
+    "members": {"protocol", "assignors", "mqtt"},
+    "mqtt": set(),
+    "server": {"protocol", "assignors", "coordinator", "mqtt", "storage"},
     "conformance": {"protocol", "assignors", "members"},
     "lab": {"protocol", "assignors", "coordinator", "members", "storage", "server"},
     "pipeline": {"protocol", "storage", "coordinator", "lab"},
@@ -28,6 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "conformance",
         "lab",
         "pipeline",
+        "mqtt",
     },
 }
 
@@ -69,16 +71,16 @@ CHANCE_AND_CLOCK = {"random", "secrets", "uuid", "time", "datetime"}
 ONLY_TYPES = {"uuid.UUID", "random.Random"}
 """An id that somebody has drawn, and chance that begins with a seed."""
 DRAW_THEMSELVES = {
-    "members/mqtt_link.py": "who has lost a broker comes back after a pause by chance, so that not all come at once",
+    "mqtt/link.py": "who has lost a broker comes back after a pause by chance, so that not all come at once",
 }
 ROOMS_OF_VALUES = [room for room in MAY_IMPORT if room not in ("pipeline", "cli")]
 """The command line looks at the clock and draws ids, for all others; the pipeline names the files of a process."""
 
 ON_THE_EVENT_LOOP = {
-    "coordinator/coordinator.py": "it drives the machine: it sets timers and waits for the disk",
-    "coordinator/awaitable.py": "the same for whoever awaits an answer",
-    "coordinator/timers.py": "deadlines that come from the machine, as timers of the loop",
-    "coordinator/kafka_log.py": "Kafka's own log may take its time",
+    "coordinator/runtime/group_coordinator.py": "it drives the machine: it sets timers and waits for the disk",
+    "coordinator/runtime/awaitable.py": "the same for whoever awaits an answer",
+    "coordinator/runtime/timers.py": "deadlines that come from the machine, as timers of the loop",
+    "coordinator/runtime/kafka_log.py": "Kafka's own log may take its time",
 }
 
 

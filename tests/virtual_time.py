@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from regroup.lab.clock import BEGIN_MS
+from regroup.lab.simulation.virtual_clock import BEGIN_MS
 
 
 def virtual_now() -> Callable[[], int]:

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from regroup.conformance.cases import CASES
+from regroup.conformance.harness.cases import CASES
 
 __all__ = ["CASES"]
 

@@ -1,10 +1,10 @@
 """A topic is deleted: what was committed of it means nothing any more."""
 
-from regroup.conformance.cases import case
-from regroup.conformance.expect import Partition, offsets_in, same
-from regroup.conformance.offsets import Producer, committed_outside, fetches, offset, stands_at
-from regroup.conformance.story import Story
-from regroup.conformance.target import FOO
+from regroup.conformance.harness.cases import case
+from regroup.conformance.harness.expect import Partition, offsets_in, same
+from regroup.conformance.harness.offsets import Producer, committed_outside, fetches, offset, stands_at
+from regroup.conformance.harness.story import Story
+from regroup.conformance.harness.target import FOO
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.topics import (
     CreatableTopic,

@@ -1,10 +1,10 @@
 """DescribeGroups: what an observer sees."""
 
-from regroup.conformance.cases import case
-from regroup.conformance.expect import expect, same, that
-from regroup.conformance.member import Member, share_of
-from regroup.conformance.scenes import alone, awaiting_sync_alone, disturbed, left_behind, let_in, stable
-from regroup.conformance.story import TWO_ASSIGNORS, Story
+from regroup.conformance.harness.cases import case
+from regroup.conformance.harness.expect import expect, same, that
+from regroup.conformance.harness.member import Member, share_of
+from regroup.conformance.harness.scenes import alone, awaiting_sync_alone, disturbed, left_behind, let_in, stable
+from regroup.conformance.harness.story import TWO_ASSIGNORS, Story
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.describe import DescribeGroupsRequest, DescribeGroupsResponse
 

@@ -1,10 +1,10 @@
 """Heartbeat: am I still in, and is this generation still the one?"""
 
-from regroup.conformance.cases import case
-from regroup.conformance.expect import expect
-from regroup.conformance.member import Member
-from regroup.conformance.scenes import alone, awaiting_sync, disturbed, left_behind, stable
-from regroup.conformance.story import Story
+from regroup.conformance.harness.cases import case
+from regroup.conformance.harness.expect import expect
+from regroup.conformance.harness.member import Member
+from regroup.conformance.harness.scenes import alone, awaiting_sync, disturbed, left_behind, stable
+from regroup.conformance.harness.story import Story
 from regroup.protocol.errors import ErrorCode as E
 
 

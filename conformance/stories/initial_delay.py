@@ -1,11 +1,11 @@
 """The initial delay: how long the first rebalance of an empty group waits for more members."""
 
-from regroup.conformance.cases import LEFT_IN_PEACE, Need, case
-from regroup.conformance.expect import every_partition, expect, left_with, that, took
-from regroup.conformance.member import Member
-from regroup.conformance.scenes import NAMES, alone
-from regroup.conformance.story import Story
-from regroup.conformance.target import FOO
+from regroup.conformance.harness.cases import LEFT_IN_PEACE, Need, case
+from regroup.conformance.harness.expect import every_partition, expect, left_with, that, took
+from regroup.conformance.harness.member import Member
+from regroup.conformance.harness.scenes import NAMES, alone
+from regroup.conformance.harness.story import Story
+from regroup.conformance.harness.target import FOO
 from regroup.protocol.errors import ErrorCode as E
 
 DELAYED = {"group.initial.rebalance.delay.ms": Need(at_least=500), "group.max.size": Need(at_least=3)}

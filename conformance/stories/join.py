@@ -1,15 +1,15 @@
 """JoinGroup: who is let in, under which id, and what it is told."""
 
-from regroup.conformance.cases import case
-from regroup.conformance.expect import expect, same, that
-from regroup.conformance.member import Member
-from regroup.conformance.scenes import (
+from regroup.conformance.harness.cases import case
+from regroup.conformance.harness.expect import expect, same, that
+from regroup.conformance.harness.member import Member
+from regroup.conformance.harness.scenes import (
     alone,
     left_behind,
     stable,
 )
-from regroup.conformance.story import TWO_ASSIGNORS, Story, subscribed_to
-from regroup.conformance.target import FOO
+from regroup.conformance.harness.story import TWO_ASSIGNORS, Story, subscribed_to
+from regroup.conformance.harness.target import FOO
 from regroup.protocol.errors import ErrorCode as E
 
 OTHER_TOPIC = {"range": subscribed_to(FOO), "roundrobin": subscribed_to(FOO)}

@@ -1,10 +1,10 @@
 """Who leads: the first one in, for as long as it comes back."""
 
-from regroup.conformance.cases import Need, case
-from regroup.conformance.expect import expect, left_with, one_of, same, that
-from regroup.conformance.member import Member, leave
-from regroup.conformance.scenes import awaiting_sync, disturbed, left_behind, new_generation, stable
-from regroup.conformance.story import Story
+from regroup.conformance.harness.cases import Need, case
+from regroup.conformance.harness.expect import expect, left_with, one_of, same, that
+from regroup.conformance.harness.member import Member, leave
+from regroup.conformance.harness.scenes import awaiting_sync, disturbed, left_behind, new_generation, stable
+from regroup.conformance.harness.story import Story
 from regroup.protocol.errors import ErrorCode as E
 
 

@@ -1,10 +1,10 @@
 """LeaveGroup: going of one's own accord, or being sent."""
 
-from regroup.conformance.cases import case
-from regroup.conformance.expect import expect, left_with, same
-from regroup.conformance.member import Member, leave, share_out
-from regroup.conformance.scenes import alone, awaiting_sync, disturbed, left_behind, stable
-from regroup.conformance.story import Story
+from regroup.conformance.harness.cases import case
+from regroup.conformance.harness.expect import expect, left_with, same
+from regroup.conformance.harness.member import Member, leave, share_out
+from regroup.conformance.harness.scenes import alone, awaiting_sync, disturbed, left_behind, stable
+from regroup.conformance.harness.story import Story
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.group import MemberIdentity
 

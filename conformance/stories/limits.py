@@ -1,11 +1,11 @@
 """`group.max.size`: how many a group takes in."""
 
-from regroup.conformance.cases import Need, case
-from regroup.conformance.expect import expect, left_with, same
-from regroup.conformance.member import Member, share_out
-from regroup.conformance.scenes import NAMES, awaiting_sync, stable
-from regroup.conformance.story import Story
-from regroup.conformance.waiting import Waiting
+from regroup.conformance.harness.cases import Need, case
+from regroup.conformance.harness.expect import expect, left_with, same
+from regroup.conformance.harness.member import Member, share_out
+from regroup.conformance.harness.pending import Waiting
+from regroup.conformance.harness.scenes import NAMES, awaiting_sync, stable
+from regroup.conformance.harness.story import Story
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.group import JoinGroupResponse
 

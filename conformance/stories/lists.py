@@ -1,11 +1,11 @@
 """ListGroups: which groups there are."""
 
-from regroup.conformance.cases import case
-from regroup.conformance.expect import code_is, same
-from regroup.conformance.offsets import committed_outside
-from regroup.conformance.scenes import alone, awaiting_sync_alone, left_behind
-from regroup.conformance.story import Story
-from regroup.conformance.target import FOO
+from regroup.conformance.harness.cases import case
+from regroup.conformance.harness.expect import code_is, same
+from regroup.conformance.harness.offsets import committed_outside
+from regroup.conformance.harness.scenes import alone, awaiting_sync_alone, left_behind
+from regroup.conformance.harness.story import Story
+from regroup.conformance.harness.target import FOO
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.describe import ListGroupsRequest, ListGroupsResponse
 

@@ -1,9 +1,9 @@
 """OffsetCommit: who may say how far the group has come."""
 
-from regroup.conformance.cases import Need, case
-from regroup.conformance.expect import codes_are, every_partition, offsets_in, same
-from regroup.conformance.member import Member
-from regroup.conformance.offsets import (
+from regroup.conformance.harness.cases import Need, case
+from regroup.conformance.harness.expect import codes_are, every_partition, offsets_in, same
+from regroup.conformance.harness.member import Member
+from regroup.conformance.harness.offsets import (
     Producer,
     commits_from_outside,
     committed_outside,
@@ -11,9 +11,9 @@ from regroup.conformance.offsets import (
     offset,
     stands_at,
 )
-from regroup.conformance.scenes import alone, awaiting_sync, disturbed, stable
-from regroup.conformance.story import Story
-from regroup.conformance.target import ABSENT, FOO, PARTITIONS
+from regroup.conformance.harness.scenes import alone, awaiting_sync, disturbed, stable
+from regroup.conformance.harness.story import Story
+from regroup.conformance.harness.target import ABSENT, FOO, PARTITIONS
 from regroup.protocol.errors import ErrorCode as E
 
 FOO_0, FOO_1 = (FOO, 0), (FOO, 1)

@@ -1,12 +1,12 @@
 """OffsetDelete (KIP-496): forgetting single offsets."""
 
-from regroup.conformance.cases import Need, case
-from regroup.conformance.expect import codes_are, expect
-from regroup.conformance.member import Member, share_out
-from regroup.conformance.offsets import Producer, committed_outside, fetches, forgets, stands_at
-from regroup.conformance.scenes import alone, disturbed, left_behind
-from regroup.conformance.story import Story
-from regroup.conformance.target import ABSENT, BAR, FOO
+from regroup.conformance.harness.cases import Need, case
+from regroup.conformance.harness.expect import codes_are, expect
+from regroup.conformance.harness.member import Member, share_out
+from regroup.conformance.harness.offsets import Producer, committed_outside, fetches, forgets, stands_at
+from regroup.conformance.harness.scenes import alone, disturbed, left_behind
+from regroup.conformance.harness.story import Story
+from regroup.conformance.harness.target import ABSENT, BAR, FOO
 from regroup.protocol.errors import ErrorCode as E
 
 FOO_0, BAR_0 = (FOO, 0), (BAR, 0)

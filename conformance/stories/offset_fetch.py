@@ -1,10 +1,10 @@
 """OffsetFetch: how far the group has come."""
 
-from regroup.conformance.cases import case
-from regroup.conformance.expect import code_is, fetch_code, offsets_in, same
-from regroup.conformance.offsets import Producer, commits_from_outside, committed_outside, fetches, offset
-from regroup.conformance.story import Story
-from regroup.conformance.target import ABSENT, BAR, FOO
+from regroup.conformance.harness.cases import case
+from regroup.conformance.harness.expect import code_is, fetch_code, offsets_in, same
+from regroup.conformance.harness.offsets import Producer, commits_from_outside, committed_outside, fetches, offset
+from regroup.conformance.harness.story import Story
+from regroup.conformance.harness.target import ABSENT, BAR, FOO
 from regroup.protocol.errors import ErrorCode as E
 
 FOO_0, FOO_1, BAR_1 = (FOO, 0), (FOO, 1), (BAR, 1)

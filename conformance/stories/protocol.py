@@ -1,12 +1,12 @@
 """Which assignor the members agree on."""
 
-from regroup.conformance.cases import case
-from regroup.conformance.expect import codes_are, expect, left_with, one_of
-from regroup.conformance.member import Member, Protocols
-from regroup.conformance.offsets import committed_outside, forgets
-from regroup.conformance.scenes import alone, left_behind, let_in, stable
-from regroup.conformance.story import Story
-from regroup.conformance.target import FOO
+from regroup.conformance.harness.cases import case
+from regroup.conformance.harness.expect import codes_are, expect, left_with, one_of
+from regroup.conformance.harness.member import Member, Protocols
+from regroup.conformance.harness.offsets import committed_outside, forgets
+from regroup.conformance.harness.scenes import alone, left_behind, let_in, stable
+from regroup.conformance.harness.story import Story
+from regroup.conformance.harness.target import FOO
 from regroup.protocol.errors import ErrorCode as E
 
 

@@ -1,12 +1,12 @@
 """What is left of a group when its coordinator goes down and another one (or the same) takes over."""
 
-from regroup.conformance.cases import LEFT_IN_PEACE, case
-from regroup.conformance.expect import codes_are, every_partition, expect, one_of, same
-from regroup.conformance.member import Member, share_of
-from regroup.conformance.offsets import committed_outside, forgets, stands_at
-from regroup.conformance.scenes import alone, awaiting_sync, disturbed, left_behind, stable
-from regroup.conformance.story import Story
-from regroup.conformance.target import BAR, FOO
+from regroup.conformance.harness.cases import LEFT_IN_PEACE, case
+from regroup.conformance.harness.expect import codes_are, every_partition, expect, one_of, same
+from regroup.conformance.harness.member import Member, share_of
+from regroup.conformance.harness.offsets import committed_outside, forgets, stands_at
+from regroup.conformance.harness.scenes import alone, awaiting_sync, disturbed, left_behind, stable
+from regroup.conformance.harness.story import Story
+from regroup.conformance.harness.target import BAR, FOO
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.describe import DeleteGroupsRequest, DeleteGroupsResponse
 

@@ -1,11 +1,11 @@
 """Who falls silent: sessions, newcomers, and ids that do not come back."""
 
-from regroup.conformance.cases import case
-from regroup.conformance.expect import code_is, every_partition, expect, took
-from regroup.conformance.member import Member, share_out
-from regroup.conformance.scenes import alone, disturbed, let_in, stable
-from regroup.conformance.story import Story
-from regroup.conformance.target import FOO
+from regroup.conformance.harness.cases import case
+from regroup.conformance.harness.expect import code_is, every_partition, expect, took
+from regroup.conformance.harness.member import Member, share_out
+from regroup.conformance.harness.scenes import alone, disturbed, let_in, stable
+from regroup.conformance.harness.story import Story
+from regroup.conformance.harness.target import FOO
 from regroup.protocol.errors import ErrorCode as E
 
 

@@ -1,11 +1,11 @@
 """Static members (KIP-345): an instance id outlives the process that has it."""
 
-from regroup.conformance.cases import Need, case
-from regroup.conformance.expect import every_partition, expect, left_with, same, that
-from regroup.conformance.member import Member, share_of
-from regroup.conformance.scenes import alone, let_in, stable
-from regroup.conformance.story import SESSION_TIMEOUT_MS, Story
-from regroup.conformance.target import FOO
+from regroup.conformance.harness.cases import Need, case
+from regroup.conformance.harness.expect import every_partition, expect, left_with, same, that
+from regroup.conformance.harness.member import Member, share_of
+from regroup.conformance.harness.scenes import alone, let_in, stable
+from regroup.conformance.harness.story import SESSION_TIMEOUT_MS, Story
+from regroup.conformance.harness.target import FOO
 from regroup.protocol.errors import ErrorCode as E
 
 

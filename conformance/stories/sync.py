@@ -1,10 +1,10 @@
 """SyncGroup: the leader hands out the shares, and everyone gets one."""
 
-from regroup.conformance.cases import case
-from regroup.conformance.expect import expect
-from regroup.conformance.member import Member, leave, share_of
-from regroup.conformance.scenes import alone, awaiting_sync, awaiting_sync_alone, disturbed, left_behind, stable
-from regroup.conformance.story import Story
+from regroup.conformance.harness.cases import case
+from regroup.conformance.harness.expect import expect
+from regroup.conformance.harness.member import Member, leave, share_of
+from regroup.conformance.harness.scenes import alone, awaiting_sync, awaiting_sync_alone, disturbed, left_behind, stable
+from regroup.conformance.harness.story import Story
 from regroup.protocol.errors import ErrorCode as E
 
 

@@ -1,10 +1,10 @@
 """How long a rebalance waits: for members to join again, and for their SyncGroup."""
 
-from regroup.conformance.cases import case
-from regroup.conformance.expect import expect, left_with, same, that, took
-from regroup.conformance.member import Member, leave, share_out
-from regroup.conformance.scenes import alone, awaiting_sync, disturbed, let_in, stable
-from regroup.conformance.story import Story
+from regroup.conformance.harness.cases import case
+from regroup.conformance.harness.expect import expect, left_with, same, that, took
+from regroup.conformance.harness.member import Member, leave, share_out
+from regroup.conformance.harness.scenes import alone, awaiting_sync, disturbed, let_in, stable
+from regroup.conformance.harness.story import Story
 from regroup.protocol.errors import ErrorCode as E
 
 

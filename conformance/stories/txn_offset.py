@@ -1,12 +1,12 @@
 """TxnOffsetCommit: offsets that count when a transaction does."""
 
-from regroup.conformance.cases import case
-from regroup.conformance.expect import every_partition, same, that
-from regroup.conformance.member import Member
-from regroup.conformance.offsets import Producer, committed_outside, fetches, stands_at
-from regroup.conformance.scenes import alone, awaiting_sync
-from regroup.conformance.story import Story
-from regroup.conformance.target import FOO
+from regroup.conformance.harness.cases import case
+from regroup.conformance.harness.expect import every_partition, same, that
+from regroup.conformance.harness.member import Member
+from regroup.conformance.harness.offsets import Producer, committed_outside, fetches, stands_at
+from regroup.conformance.harness.scenes import alone, awaiting_sync
+from regroup.conformance.harness.story import Story
+from regroup.conformance.harness.target import FOO
 from regroup.protocol.errors import ErrorCode as E
 
 FOO_0, FOO_1 = (FOO, 0), (FOO, 1)

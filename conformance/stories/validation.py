@@ -3,16 +3,17 @@
 import asyncio
 import struct
 
-from regroup.conformance.cases import case
-from regroup.conformance.connection import CLIENT_ID, ConnectionLost
-from regroup.conformance.expect import Differs, every_partition, expect, same, that
-from regroup.conformance.member import Member
-from regroup.conformance.offsets import forgets
-from regroup.conformance.scenes import alone, awaiting_sync_alone
-from regroup.conformance.story import Story
-from regroup.conformance.target import FOO
+from regroup.conformance.harness.cases import case
+from regroup.conformance.harness.connection import CLIENT_ID, ConnectionLost
+from regroup.conformance.harness.expect import Differs, every_partition, expect, same, that
+from regroup.conformance.harness.member import Member
+from regroup.conformance.harness.offsets import forgets
+from regroup.conformance.harness.scenes import alone, awaiting_sync_alone
+from regroup.conformance.harness.story import Story
+from regroup.conformance.harness.target import FOO
 from regroup.protocol.errors import ErrorCode as E
-from regroup.protocol.frames import RequestHeader, decode_response, encode_request
+from regroup.protocol.frames import decode_response, encode_request
+from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import (
     ApiVersionsRequest,

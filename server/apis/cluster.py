@@ -28,9 +28,9 @@ from regroup.protocol.messages.cluster import (
     SupportedFeatureKey,
 )
 from regroup.server.apis.durable import reply_when_durable
-from regroup.server.cluster import Cluster
-from regroup.server.exchange import Exchange, Handler
-from regroup.server.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, Topic, name_is_illegal
+from regroup.server.cluster.state import Cluster
+from regroup.server.cluster.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, Topic, name_is_illegal
+from regroup.server.net.exchange import Exchange, Handler
 
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _GROUP, _TRANSACTION = 0, 1

@@ -24,13 +24,19 @@ from regroup.protocol.messages.topics import (
     IncrementalAlterConfigsResponse,
 )
 from regroup.server.apis.durable import reply_when_durable
-from regroup.server.cluster import Cluster
-from regroup.server.cluster_events import TopicConfigured
-from regroup.server.exchange import Exchange, Handler
-from regroup.server.incoming import Refusal
+from regroup.server.cluster.events import TopicConfigured
+from regroup.server.cluster.state import Cluster
+from regroup.server.cluster.topic_configs import (
+    LIST,
+    TOPIC_CONFIGS,
+    check_topic_config,
+    shown_topic_configs,
+    topic_config,
+)
+from regroup.server.cluster.topics import Topic, name_is_illegal
+from regroup.server.log.record_validation import Refusal
+from regroup.server.net.exchange import Exchange, Handler
 from regroup.server.settings import ShownSetting
-from regroup.server.topic_configs import LIST, TOPIC_CONFIGS, check_topic_config, shown_topic_configs, topic_config
-from regroup.server.topics import Topic, name_is_illegal
 
 _TOPIC, _BROKER = 2, 4
 _SOURCE_TOPIC, _SOURCE_STATIC_BROKER, _SOURCE_DEFAULT = 1, 4, 5

@@ -1,8 +1,8 @@
 """Answers that rest on what has just happened to the cluster."""
 
 from regroup.protocol.message import Message
-from regroup.server.cluster import Cluster
-from regroup.server.exchange import Exchange
+from regroup.server.cluster.state import Cluster
+from regroup.server.net.exchange import Exchange
 
 
 def reply_when_durable(exchange: Exchange, response: Message, cluster: Cluster) -> None:

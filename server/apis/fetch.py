@@ -16,10 +16,10 @@ from regroup.protocol.messages.records import (
     PartitionData,
 )
 from regroup.server.apis.partitions import PartitionFinder
-from regroup.server.exchange import Exchange, Handler
-from regroup.server.partition_log import PartitionLog
+from regroup.server.cluster.topics import Topic
+from regroup.server.log.partition_log import PartitionLog
+from regroup.server.net.exchange import Exchange, Handler
 from regroup.server.settings import BrokerSettings
-from regroup.server.topics import Topic
 
 _READ_COMMITTED = 1
 _NEW_RECORDS_SINCE = 4

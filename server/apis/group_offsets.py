@@ -32,10 +32,10 @@ from regroup.protocol.messages.offsets import (
 )
 from regroup.protocol.messages.transactions import TxnOffsetCommitRequestPartition, TxnOffsetCommitResponseTopic
 from regroup.server.apis.groups import submit_all
-from regroup.server.cluster import Cluster
-from regroup.server.exchange import Exchange, Handler
-from regroup.server.group_shares import Groups
-from regroup.server.topics import Topic
+from regroup.server.cluster.group_router import Groups
+from regroup.server.cluster.state import Cluster
+from regroup.server.cluster.topics import Topic
+from regroup.server.net.exchange import Exchange, Handler
 
 
 class GroupOffsetApis:

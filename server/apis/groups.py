@@ -11,9 +11,9 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.answers import sync_refused
-from regroup.coordinator.coordinator import Because
 from regroup.coordinator.group import Group, Protocol
+from regroup.coordinator.responses import sync_refused
+from regroup.coordinator.runtime.group_coordinator import Because
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 from regroup.protocol.messages.describe import (
@@ -36,9 +36,9 @@ from regroup.protocol.messages.group import (
     LeaveGroupResponse,
     SyncGroupRequest,
 )
-from regroup.server.cluster import Cluster
-from regroup.server.exchange import Exchange, Handler
-from regroup.server.group_shares import Groups
+from regroup.server.cluster.group_router import Groups
+from regroup.server.cluster.state import Cluster
+from regroup.server.net.exchange import Exchange, Handler
 
 CLASSIC: Final = "classic"
 """The type of every group here, as ListGroups v5 names it."""

@@ -25,9 +25,9 @@ from regroup.protocol.messages.topics import (
 )
 from regroup.protocol.record_batch import read_header, read_records
 from regroup.server.apis.partitions import PartitionFinder
-from regroup.server.exchange import Exchange, Handler
-from regroup.server.partition_log import PartitionLog, StoredBatch
-from regroup.server.topics import Topic
+from regroup.server.cluster.topics import Topic
+from regroup.server.log.partition_log import PartitionLog, StoredBatch
+from regroup.server.net.exchange import Exchange, Handler
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 _SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}

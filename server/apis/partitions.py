@@ -2,9 +2,9 @@
 
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.fields import NO_UUID
-from regroup.server.cluster import Cluster
-from regroup.server.partition_log import PartitionLog
-from regroup.server.topics import Topic
+from regroup.server.cluster.state import Cluster
+from regroup.server.cluster.topics import Topic
+from regroup.server.log.partition_log import PartitionLog
 
 
 class PartitionFinder:

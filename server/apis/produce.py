@@ -14,12 +14,12 @@ from regroup.protocol.messages.records import (
 from regroup.protocol.record_batch import BatchHeader
 from regroup.server.apis.durable import reply_when_durable
 from regroup.server.apis.partitions import PartitionFinder
-from regroup.server.cluster import Cluster
-from regroup.server.exchange import Exchange, Handler
-from regroup.server.incoming import Refusal, check_records
-from regroup.server.topic_configs import topic_config
-from regroup.server.topics import Topic
-from regroup.server.transaction_coordinator import Producer, TransactionCoordinator
+from regroup.server.cluster.state import Cluster
+from regroup.server.cluster.topic_configs import topic_config
+from regroup.server.cluster.topics import Topic
+from regroup.server.cluster.transaction_coordinator import Producer, TransactionCoordinator
+from regroup.server.log.record_validation import Refusal, check_records
+from regroup.server.net.exchange import Exchange, Handler
 
 _ABORTABLE_SINCE = 11
 _ADDS_SINCE = 12

@@ -24,12 +24,12 @@ from regroup.protocol.messages.topics import (
     DeleteTopicState,
 )
 from regroup.server.apis.durable import reply_when_durable
-from regroup.server.cluster import Cluster
-from regroup.server.cluster_events import PartitionsAdded, TopicDeleted
-from regroup.server.exchange import Exchange, Handler
-from regroup.server.incoming import Refusal
-from regroup.server.topic_configs import check_topic_config, shown_topic_configs
-from regroup.server.topics import Topic, name_is_illegal
+from regroup.server.cluster.events import PartitionsAdded, TopicDeleted
+from regroup.server.cluster.state import Cluster
+from regroup.server.cluster.topic_configs import check_topic_config, shown_topic_configs
+from regroup.server.cluster.topics import Topic, name_is_illegal
+from regroup.server.log.record_validation import Refusal
+from regroup.server.net.exchange import Exchange, Handler
 
 MOST_PARTITIONS_AT_ONCE = 10_000
 """Of one request, all topics together; Kafka's controller has the same limit."""

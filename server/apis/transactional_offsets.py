@@ -14,11 +14,11 @@ from regroup.protocol.messages.transactions import (
     TxnOffsetCommitResponseTopic,
 )
 from regroup.server.apis.group_offsets import codes_by_partition, offsets_to_commit
-from regroup.server.cluster import Cluster
-from regroup.server.exchange import Exchange, Handler
-from regroup.server.group_shares import Groups
-from regroup.server.topics import OFFSETS_TOPIC
-from regroup.server.transaction_coordinator import Producer, TransactionCoordinator
+from regroup.server.cluster.group_router import Groups
+from regroup.server.cluster.state import Cluster
+from regroup.server.cluster.topics import OFFSETS_TOPIC
+from regroup.server.cluster.transaction_coordinator import Producer, TransactionCoordinator
+from regroup.server.net.exchange import Exchange, Handler
 
 _KNOWS_LOADING_SINCE = 2
 _ABORTABLE_SINCE = 4

@@ -20,10 +20,10 @@ from regroup.protocol.messages.transactions import (
     InitProducerIdResponse,
 )
 from regroup.server.apis.durable import reply_when_durable
-from regroup.server.cluster import Cluster
-from regroup.server.exchange import Exchange, Handler
-from regroup.server.topics import OFFSETS_TOPIC
-from regroup.server.transaction_coordinator import Producer, TransactionCoordinator
+from regroup.server.cluster.state import Cluster
+from regroup.server.cluster.topics import OFFSETS_TOPIC
+from regroup.server.cluster.transaction_coordinator import Producer, TransactionCoordinator
+from regroup.server.net.exchange import Exchange, Handler
 
 _BROKERS_ASK_SINCE = 4
 """AddPartitionsToTxn up to v3 comes from producers; from v4 on one request may name several transactions."""

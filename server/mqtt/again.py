@@ -5,8 +5,8 @@ from typing import Final
 
 import msgspec
 
-from regroup.members.mqtt_link import Outgoing
-from regroup.members.mqtt_topics import Topics
+from regroup.mqtt.link import Outgoing
+from regroup.mqtt.topics import Topics
 from regroup.server.mqtt.messages import MOST_REQUEST_BYTES, AgainRequest, FeedMessage, feed_payloads
 from regroup.storage.records import Record
 from regroup.storage.store import EventStore

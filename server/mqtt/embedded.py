@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from regroup.coordinator.settings import InvalidSetting
-from regroup.members.mqtt_address import MqttAccess
+from regroup.mqtt.address import MqttAccess
 
 ANYBODY: Final = "amqtt.plugins.authentication.AnonymousAuthPlugin"
 WITH_PASSWORD: Final = "regroup.server.mqtt.embedded_access.PasswordPlugin"

@@ -12,8 +12,8 @@ from typing import Final
 
 import aiomqtt
 
-from regroup.members.mqtt_link import Outgoing, publish_all
-from regroup.members.mqtt_topics import Topics
+from regroup.mqtt.link import Outgoing, publish_all
+from regroup.mqtt.topics import Topics
 from regroup.server.mqtt.again import Again
 from regroup.server.mqtt.messages import by_group, feed_payloads
 from regroup.server.mqtt.summaries import Summaries

@@ -14,18 +14,18 @@ from typing import Final
 import msgspec
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.written import Cause, written_cause
-from regroup.members.mqtt_link import Outbox
-from regroup.members.mqtt_topics import Topics
+from regroup.coordinator.serialization import Cause, written_cause
+from regroup.mqtt.link import Outbox
+from regroup.mqtt.topics import Topics
 from regroup.protocol.exceptions import Malformed
 from regroup.protocol.frames import FrameReader
-from regroup.server.connection import Connection
-from regroup.server.emulator import Emulator
+from regroup.server.broker_cluster import Emulator
 from regroup.server.mqtt.deaths import Death, Deaths
 from regroup.server.mqtt.messages import MOST_REQUEST_BYTES, DeathMessage, Presence
 from regroup.server.mqtt.pipe import Pipe
 from regroup.server.mqtt.routing import broker_for, row_of
 from regroup.server.mqtt.visitor import Visitor
+from regroup.server.net.connection import Connection
 
 MOST_VISITORS: Final = 10_000
 LONGEST_NAME: Final = 249

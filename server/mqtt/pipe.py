@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from regroup.server.connection import Connection
+from regroup.server.net.connection import Connection
 
 MOST_HELD_BYTES: Final = 1024 * 1024
 """What may wait while the connection reads nothing; MQTT cannot be told to send less."""

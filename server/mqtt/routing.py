@@ -18,7 +18,7 @@ from regroup.protocol.messages.group import (
 )
 from regroup.protocol.messages.offsets import OffsetCommitRequest, OffsetFetchRequest
 from regroup.protocol.messages.records import FetchRequest, ListOffsetsRequest, ProduceRequest
-from regroup.server.cluster import Cluster
+from regroup.server.cluster.state import Cluster
 
 GROUP_REQUESTS: Final = (
     JoinGroupRequest,

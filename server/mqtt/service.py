@@ -15,10 +15,10 @@ import msgspec
 import structlog
 
 from regroup.coordinator.group import Group
-from regroup.members.mqtt_address import MqttAccess, MqttAddress
-from regroup.members.mqtt_link import MqttLink, Outbox, cancelled, together
-from regroup.members.mqtt_topics import Topics, decode_level
-from regroup.server.emulator import Emulator
+from regroup.mqtt.address import MqttAccess, MqttAddress
+from regroup.mqtt.link import MqttLink, Outbox, cancelled, together
+from regroup.mqtt.topics import Topics, decode_level
+from regroup.server.broker_cluster import Emulator
 from regroup.server.mqtt.deaths import Deaths
 from regroup.server.mqtt.feed import Feed
 from regroup.server.mqtt.gateway import Gateway

@@ -1,13 +1,13 @@
 """A client from afar, in one of its incarnations, and what the coordinator's side learns of it."""
 
 from regroup.protocol.fields import Versions
-from regroup.protocol.frames import RequestHeader
+from regroup.protocol.header import RequestHeader
 from regroup.server.broker import Broker
-from regroup.server.connection import Connection
-from regroup.server.exchange import Exchange, Handler
 from regroup.server.mqtt.deaths import Deaths
 from regroup.server.mqtt.pipe import Pipe
 from regroup.server.mqtt.routing import GROUP_APIS
+from regroup.server.net.connection import Connection
+from regroup.server.net.exchange import Exchange, Handler
 
 
 class Visitor:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
+from regroup.assignors.cases import MemberRecord, StepRecord
 from regroup.assignors.interface import Assignments, leader_order
-from regroup.assignors.records import MemberRecord, StepRecord
-from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.protocol.consumer.subscription import TopicPartition
 
 SIZES = (0, 1, 2, 3, 4, 6, 12, 30)
 RACKS = ("east", "west", "north", "south")

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from regroup.assignors.cases import StepRecord, deal
 from regroup.assignors.interface import Assignments, AssignorError
-from regroup.assignors.records import StepRecord, deal
-from regroup.tests.assignors.random_groups import RandomGroup
-from regroup.tests.conformance.apache_kafka import NotAvailable, jars
+from tests.assignors.random_groups import RandomGroup
+from tests.conformance.apache_kafka import NotAvailable, jars
 
 STEPS = 1_000
 JAVA = Path(__file__).parent / "JavaAssignors.java"

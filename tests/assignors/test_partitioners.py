@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regroup.assignors.partitioners import (
+from regroup.members.producer.partitioners import (
     Load,
     RoundRobin,
     StickyBatches,

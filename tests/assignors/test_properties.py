@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from regroup.assignors.interface import Assignments, Assignor, Cluster, LastAssignment, Member, RebalanceProtocol
 from regroup.assignors.registry import BUILT_IN, assign_checked, assignor_named
-from regroup.protocol.consumer_protocol import Assignment, TopicPartition
+from regroup.protocol.consumer.subscription import Assignment, TopicPartition
 
 TOPICS = ("orders", "payments", "clicks", "audit")
 STICKY = ("sticky", "sticky-before-2.6", "cooperative-sticky")

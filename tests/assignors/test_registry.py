@@ -16,7 +16,7 @@ from regroup.assignors.interface import (
     leader_order,
 )
 from regroup.assignors.registry import BUILT_IN, assign_checked, assignor_named
-from regroup.protocol.consumer_protocol import Assignment, TopicPartition
+from regroup.protocol.consumer.subscription import Assignment, TopicPartition
 
 CLUSTER = Cluster({"orders": 2, "payments": 1})
 MEMBERS = {"anna": Member(("orders",)), "ben": Member(("orders", "payments"))}

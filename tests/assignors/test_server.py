@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regroup.assignors.interface import AssignorError
-from regroup.assignors.server import ServerAssignor, ServerGroup, ServerMember, in_order
-from regroup.assignors.server_range import ServerRangeAssignor
-from regroup.assignors.server_uniform import UniformAssignor
-from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup, ServerMember, in_order
+from regroup.assignors.server_side.range import ServerRangeAssignor
+from regroup.assignors.server_side.uniform import UniformAssignor
+from regroup.protocol.consumer.subscription import TopicPartition
 
 BOTH = [ServerRangeAssignor(), UniformAssignor()]
 SIZES = {"orders": 5, "payments": 4, "clicks": 1, "empty": 0}

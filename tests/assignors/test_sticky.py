@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from regroup.assignors.interface import Assignments, AssignorError, Cluster, LastAssignment, Member
-from regroup.assignors.least_loaded import LeastLoaded
-from regroup.assignors.movements import Companions, Movements
+from regroup.assignors.min_heap import LeastLoaded
 from regroup.assignors.registry import assignor_named
-from regroup.protocol.consumer_protocol import TopicPartition
-from regroup.protocol.sticky_user_data import StickyUserData, StickyUserDataReader, encode_sticky_user_data
+from regroup.assignors.sticky.movements import Companions, Movements
+from regroup.protocol.consumer.sticky_user_data import StickyUserData, StickyUserDataReader, encode_sticky_user_data
+from regroup.protocol.consumer.subscription import TopicPartition
 
 FOUR_OF_TWO = Cluster(dict.fromkeys(("t0", "t1", "t2", "t3"), 2))
 TOPICS = tuple(FOUR_OF_TWO.partitions_per_topic)
@@ -172,7 +172,7 @@ def test_the_reader_of_many_reads_as_the_reader_of_one() -> None:
 def test_another_hash_seed_changes_nothing() -> None:
     cases = Path(__file__).parent / "vectors" / "cooperative-sticky_multistep.jsonl.gz"
     program = (
-        "import gzip, sys; from regroup.assignors.records import *; "
+        "import gzip, sys; from regroup.assignors.cases import *; "
         "lines = gzip.decompress(open(sys.argv[1], 'rb').read()).splitlines()[:60]; "
         "print([deal(name, step) for case in map(read_case, lines) for step in case.steps "
         "for name in (case.assignor, 'range', 'roundrobin', 'sticky-before-2.6')])"

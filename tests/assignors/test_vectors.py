@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from regroup.assignors.cases import StepRecord, deal, read_case
 from regroup.assignors.interface import AssignorError
-from regroup.assignors.records import StepRecord, deal, read_case
 
 VECTORS = Path(__file__).parent / "vectors"
 FILES = sorted(

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from regroup.tests.clients.consumer_process import ConsumerProcess
-from regroup.tests.clients.emulator import QUICK, EmulatorProcess, eventually
-from regroup.tests.clients.libraries import PRODUCERS, Wish
-from regroup.tests.clients.processes import consume, processes, serve
+from tests.clients.consumer_process import ConsumerProcess
+from tests.clients.emulator import QUICK, EmulatorProcess, eventually
+from tests.clients.libraries import PRODUCERS, Wish
+from tests.clients.processes import consume, processes, serve
 
 __all__ = ["consume", "processes", "serve"]
 

@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from regroup.cli.main import main
-from regroup.lab.story_files import read_plan
-from regroup.lab.trial import Finding
-from regroup.lab.zoo.bugs import BUGS
-from regroup.lab.zoo.catching import Catch
+from regroup.lab.plan.yaml_format import read_plan
+from regroup.lab.planted_bugs.registry import BUGS
+from regroup.lab.search.bug_detection import Catch
+from regroup.lab.search.trial import Finding
 
 STORY = """\
 story: Two share a topic
@@ -115,7 +115,7 @@ def test_two_processes_with_different_hash_seeds_have_the_same_history(
 def test_two_runs_that_differ_end_with_4(
     story: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regroup.cli.chaos_run.rows_with", lambda hash_seed, plan, bug: ["same", f"by {hash_seed}"])
+    monkeypatch.setattr("regroup.cli.chaos.run.rows_with", lambda hash_seed, plan, bug: ["same", f"by {hash_seed}"])
     code, out, _ = said_by(capsys, "run", "--scenario", story, "--check-determinism")
     assert code == 4
     assert "Row 2 was\n  by 1\nand then\n  by 2" in out
@@ -141,7 +141,7 @@ def test_a_hunt_names_what_it_finds_and_shrinks_and_saves_it(
     wrong_story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = read_plan(wrong_story.read_text())
-    monkeypatch.setattr("regroup.cli.chaos_hunt.draw_plan", lambda seed: replace(plan, seed=seed))
+    monkeypatch.setattr("regroup.cli.chaos.hunt.draw_plan", lambda seed: replace(plan, seed=seed))
     code, out, _ = said_by(capsys, "hunt", "--seeds", "5-6", "--jobs", 1, "--save-in", tmp_path)
     assert code == 1
     assert "2 seeds were played, 2 of them fail." in out
@@ -156,7 +156,7 @@ def test_a_hunt_leaves_what_it_finds_as_it_is_if_that_is_wished(
     wrong_story: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = read_plan(wrong_story.read_text())
-    monkeypatch.setattr("regroup.cli.chaos_hunt.draw_plan", lambda seed: plan)
+    monkeypatch.setattr("regroup.cli.chaos.hunt.draw_plan", lambda seed: plan)
     code, out, _ = said_by(capsys, "hunt", "--seeds", 1, "--jobs", 1, "--no-shrink", "--save-in", tmp_path / "found")
     assert (code, "came down to" in out) == (1, False)
     assert not (tmp_path / "found").exists()
@@ -166,7 +166,7 @@ def test_a_hunt_that_finds_nothing_ends_with_0(
     story: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = read_plan(story.read_text())
-    monkeypatch.setattr("regroup.cli.chaos_hunt.draw_plan", lambda seed: replace(plan, seed=seed))
+    monkeypatch.setattr("regroup.cli.chaos.hunt.draw_plan", lambda seed: replace(plan, seed=seed))
     code, out, err = said_by(capsys, "hunt", "--seeds", "3", "--jobs", 1)
     assert (code, out, err) == (0, "3 seeds were played, 0 of them fail.\n", "")
 
@@ -183,7 +183,7 @@ def test_the_zoo_tells_after_how_many_seeds_a_bug_is_found_and_ends_with_1_if_on
     story: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = Catch("two-leaders", 17, Finding(17, "There is one leader.", ""), read_plan(story.read_text()), 80)
-    monkeypatch.setattr("regroup.cli.chaos_zoo.caught", lambda bugs, args: [found, Catch("session-never-ends", 200)])
+    monkeypatch.setattr("regroup.cli.chaos.bugs.caught", lambda bugs, args: [found, Catch("session-never-ends", 200)])
     code, out, _ = said_by(capsys, "zoo", "--save-in", tmp_path)
     assert code == 1
     assert lines_of(out) == [
@@ -204,12 +204,12 @@ def test_a_zoo_that_was_interrupted_goes_on_where_it_was_unless_more_is_asked_of
         yield Catch(bugs[0], args.seeds)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("regroup.cli.chaos_zoo.caught", caught)
+    monkeypatch.setattr("regroup.cli.chaos.bugs.caught", caught)
     words = ("zoo", "--bug", "two-leaders", "--bug", "zombie-may-commit", "--save-in", tmp_path)
     for more in ((), (), ("--seeds", 300)):
         said_by(capsys, *words, *more)
     assert hunts == [["two-leaders", "zombie-may-commit"], ["zombie-may-commit"], ["two-leaders", "zombie-may-commit"]]
-    monkeypatch.setattr("regroup.cli.chaos_zoo.caught", lambda bugs, args: [])
+    monkeypatch.setattr("regroup.cli.chaos.bugs.caught", lambda bugs, args: [])
     _, out, _ = said_by(capsys, "zoo", "--bug", "two-leaders", "--save-in", tmp_path, "--seeds", 300)
     assert lines_of(out) == ["two-leaders not in 300 seeds", "0 of 1 bugs were found."]
 

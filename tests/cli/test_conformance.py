@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from regroup.cli.main import main
-from regroup.tests.conformance.peers import ROOMY
-from regroup.tests.conformance.peers import regroup as our_own
+from tests.conformance.peers import ROOMY
+from tests.conformance.peers import regroup as our_own
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_where_nobody_can_be_asked_one_line_says_why(
 def test_somebody_who_listens_and_never_answers_is_not_waited_for_for_ever(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("regroup.conformance.target.KNOWN_WITHIN_SECONDS", 0.2)
+    monkeypatch.setattr("regroup.conformance.harness.target.KNOWN_WITHIN_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         assert main(["conformance", "--bootstrap", f"127.0.0.1:{port}"]) == 2

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from regroup.cli import demo
-from regroup.cli.demo_folder import make_room
+from regroup.cli.demo import command
+from regroup.cli.demo.folder import make_room
 from regroup.cli.main import main
-from regroup.storage.files import WriterLock
 from regroup.storage.records import NewRecord
-from regroup.storage.sqlite import open_store
-from regroup.tests.clients.emulator import REGROUP, SECONDS
+from regroup.storage.sqlite.files import WriterLock
+from regroup.storage.sqlite.threaded import open_store
+from tests.clients.emulator import REGROUP, SECONDS
 
 
 def write_store(path: Path, *groups: str) -> None:
@@ -103,7 +103,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.Ca
 def test_a_coordinator_that_does_not_start_is_said_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo, "SERVE", ("serve", "--topic", "orders:none"))
+    monkeypatch.setattr(command, "SERVE", ("serve", "--topic", "orders:none"))
     assert main(["demo", "--directory", str(tmp_path)]) == 2
     *_, why = capfd.readouterr().err.splitlines()
     assert why == "regroup demo: the coordinator did not start, but ended with 2; it said why above"

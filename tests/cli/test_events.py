@@ -5,9 +5,9 @@ import subprocess
 
 import pytest
 
-from regroup.tests.clients.emulator import REGROUP, SECONDS, eventually, regroup
-from regroup.tests.clients.libraries import Wish
-from regroup.tests.clients.processes import Consume, Serve
+from tests.clients.emulator import REGROUP, SECONDS, eventually, regroup
+from tests.clients.libraries import Wish
+from tests.clients.processes import Consume, Serve
 
 
 @pytest.mark.usefixtures("heeds_ctrl_c")

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from regroup.cli.events_text import MOST_SHARES, TextForm
+from regroup.cli.store.events_text import MOST_SHARES, TextForm
 from regroup.coordinator import events as e
 from regroup.coordinator.group import CommittedOffset
-from regroup.coordinator.written import Cause, written, written_cause
-from regroup.protocol.consumer_protocol import Assignment, encode_assignment, topic_partitions
+from regroup.coordinator.serialization import Cause, written, written_cause
+from regroup.protocol.consumer.subscription import Assignment, encode_assignment, topic_partitions
 from regroup.storage.records import Record
 
 NOON_MS = 12 * 3_600_000

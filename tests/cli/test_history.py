@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from regroup.cli.main import main
-from regroup.cli.readable import readable
+from regroup.cli.store.group_json import readable
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
-from regroup.coordinator.history import history
-from regroup.coordinator.written import as_json
-from regroup.storage.sqlite import open_store
-from regroup.tests.clients.emulator import REGROUP, SECONDS, eventually
-from regroup.tests.clients.libraries import PRODUCERS, Wish
-from regroup.tests.clients.processes import Consume, Serve
+from regroup.coordinator.runtime.loading import history
+from regroup.coordinator.serialization import as_json
+from regroup.storage.sqlite.threaded import open_store
+from tests.clients.emulator import REGROUP, SECONDS, eventually
+from tests.clients.libraries import PRODUCERS, Wish
+from tests.clients.processes import Consume, Serve
 
 GROUP = "payments"
 COLUMNS = ["position", "group", "number", "reign", "at_ms", "type", "version", "payload", "cause"]

@@ -11,18 +11,18 @@ from uuid import uuid4
 import pytest
 from rich.console import Console
 
-from regroup.cli import members
-from regroup.cli.members_table import table
-from regroup.cli.words import partitions_text
+from regroup.cli.members import command
+from regroup.cli.members.table import table
+from regroup.cli.terminal.text import partitions_text
 from regroup.coordinator.settings import Settings
-from regroup.members.application import Application, MemberView
-from regroup.members.habits import Habit, Kind
-from regroup.members.reading import Fetched
-from regroup.members.standing import Phase
-from regroup.members.workload import Tally
-from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.members.consumer.state import Phase
+from regroup.members.faults import Habit, Kind
+from regroup.members.runtime.application import Application, MemberView
+from regroup.members.runtime.fetcher import Fetched
+from regroup.members.runtime.workload import Tally
+from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.server.broker_cluster import Emulator
 from regroup.server.clock import Clock
-from regroup.server.emulator import Emulator
 from regroup.storage.memory import MemoryStore
 
 NEEDED = ["--bootstrap", "localhost:9092", "--group", "payments", "--topic", "orders"]
@@ -30,7 +30,7 @@ NEEDED = ["--bootstrap", "localhost:9092", "--group", "payments", "--topic", "or
 
 def parsed(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="regroup members")
-    members.add_arguments(parser)
+    command.add_arguments(parser)
     return parser.parse_args([*NEEDED, *words])
 
 
@@ -71,7 +71,7 @@ def test_a_word_that_cannot_be_understood_is_explained(
 def test_what_does_not_fit_together_ends_with_2(
     words: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert members.run(parsed(*words)) == 2
+    assert command.run(parsed(*words)) == 2
     assert says in capsys.readouterr().err
 
 
@@ -106,7 +106,7 @@ def test_no_name_from_elsewhere_gives_the_terminal_orders() -> None:
 def test_members_that_reach_nobody_end_with_1_and_say_where_they_knocked(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    assert members.run(parsed("--bootstrap", f"127.0.0.1:{port}", "--for", "2s", "--count", "1")) == 1
+    assert command.run(parsed("--bootstrap", f"127.0.0.1:{port}", "--for", "2s", "--count", "1")) == 1
     assert f"nobody joined the group: 127.0.0.1:{port} cannot be reached" in capsys.readouterr().err
 
 
@@ -139,7 +139,7 @@ def test_members_join_work_and_leave(capsys: pytest.CaptureFixture[str], monkeyp
         words += ["--heartbeat-interval", "100ms", "--assignor", "range", "--from", "earliest"]
         stop = asyncio.Event()
         code, _ = await asyncio.gather(
-            members.run_members(members.plan_of(parsed(*words)), stop), stop_once_both_work(stop)
+            command.run_members(command.plan_of(parsed(*words)), stop), stop_once_both_work(stop)
         )
         await emulator.close()
         return code

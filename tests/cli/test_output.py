@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from regroup.cli import output
-from regroup.coordinator.written import ENCODER
+from regroup.cli.terminal import output
+from regroup.coordinator.serialization import ENCODER
 from regroup.storage.records import NewRecord
-from regroup.storage.sqlite import open_store
-from regroup.tests.clients.emulator import REGROUP, SECONDS, regroup
-from regroup.tests.clients.processes import Serve
+from regroup.storage.sqlite.threaded import open_store
+from tests.clients.emulator import REGROUP, SECONDS, regroup
+from tests.clients.processes import Serve
 
 FULL = Path("/dev/full")
 MANY = 2_000

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from regroup.cli.readable import readable
+from regroup.cli.store.group_json import readable
 from regroup.coordinator.group import Group, Member, Protocol, State, StoredGroup
-from regroup.coordinator.written import as_json
-from regroup.protocol.consumer_protocol import (
+from regroup.coordinator.serialization import as_json
+from regroup.protocol.consumer.subscription import (
     Assignment,
     Subscription,
     TopicPartition,

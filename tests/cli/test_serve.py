@@ -16,9 +16,9 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from regroup.cli.main import main
 from regroup.coordinator.settings import Settings
 from regroup.server.settings import BrokerSettings
-from regroup.tests.clients.emulator import REGROUP, SECONDS, regroup
-from regroup.tests.clients.libraries import PRODUCERS
-from regroup.tests.clients.processes import Serve
+from tests.clients.emulator import REGROUP, SECONDS, regroup
+from tests.clients.libraries import PRODUCERS
+from tests.clients.processes import Serve
 
 
 def complaint(*words: str | Path) -> str:

@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 import structlog
 
-from regroup.cli.serve_log import set_up_log
+from regroup.cli.serve.log import set_up_log
 
 
 class Screen(StringIO):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from regroup.tests.clients.emulator import REGROUP, SECONDS, regroup
+from tests.clients.emulator import REGROUP, SECONDS, regroup
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from regroup.cli.telling import LINE_EVERY_S, Telling
+from regroup.cli.terminal.progress import LINE_EVERY_S, Telling
 
 
 class Watch:

@@ -9,12 +9,12 @@ import pytest
 
 from regroup.cli.main import main
 from regroup.coordinator import commands as c
-from regroup.coordinator.coordinator import GroupCoordinator
 from regroup.coordinator.group import Group
-from regroup.coordinator.history import load_groups
+from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
+from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.settings import Settings
 from regroup.storage.journal import Journal
-from regroup.storage.sqlite import open_store
+from regroup.storage.sqlite.threaded import open_store
 
 
 async def commits(path: Path, count: int) -> None:

@@ -5,9 +5,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from regroup.cli.watch_table import Board, table
-from regroup.cli.words import listed, printable, printable_lines, short
-from regroup.members.mqtt_address import MqttAddress
+from regroup.cli.terminal.text import listed, printable, printable_lines, short
+from regroup.cli.watch.table import Board, table
+from regroup.mqtt.address import MqttAddress
 from regroup.server.mqtt.summaries import GroupSummary, MemberSummary
 
 EVIL = "\x1b[31mred\x07"

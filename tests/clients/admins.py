@@ -9,8 +9,8 @@ import aiokafka.admin
 import confluent_kafka.admin
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-from regroup.protocol.consumer_protocol import decode_assignment
-from regroup.tests.clients.libraries import kafka
+from regroup.protocol.consumer.subscription import decode_assignment
+from tests.clients.libraries import kafka
 
 Result = TypeVar("Result")
 Offsets = Mapping[tuple[str, int], int]

@@ -1,6 +1,6 @@
 """A consumer as a process that may be killed: it consumes, commits after every poll, and says so in lines of JSON.
 
-python -m regroup.tests.clients.consume '{"library": "aiokafka", "address": "127.0.0.1:9092", ...}'
+python -m tests.clients.consume '{"library": "aiokafka", "address": "127.0.0.1:9092", ...}'
 """
 
 import json
@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from threading import Event
 
-from regroup.tests.clients.libraries import CONSUMERS, Consumer, Partitions, Wish
+from tests.clients.libraries import CONSUMERS, Consumer, Partitions, Wish
 
 UNFINISHED = "unfinished"
 """Work that takes for ever: what is polled together with such a value is not committed."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from regroup.tests.clients.emulator import SECONDS
-from regroup.tests.clients.libraries import Seen, Wish
+from tests.clients.emulator import SECONDS
+from tests.clients.libraries import Seen, Wish
 
 Owned = set[tuple[str, int]]
 
@@ -23,7 +23,7 @@ class ConsumerProcess:
         words = [
             sys.executable,
             "-m",
-            "regroup.tests.clients.consume",
+            "tests.clients.consume",
             json.dumps({"library": library, **wish._asdict()}),
         ]
         with log.open("a") as errors:

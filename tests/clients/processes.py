@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from regroup.tests.clients.consumer_process import ConsumerProcess
-from regroup.tests.clients.emulator import QUICK, EmulatorProcess
-from regroup.tests.clients.libraries import CONSUMERS, Wish
+from tests.clients.consumer_process import ConsumerProcess
+from tests.clients.emulator import QUICK, EmulatorProcess
+from tests.clients.libraries import CONSUMERS, Wish
 
 Serve = Callable[..., EmulatorProcess]
 Consume = Callable[..., ConsumerProcess]

@@ -4,11 +4,11 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from regroup.tests.clients.admins import ADMINS, CHANGING_ADMINS, Described, KafkaPythonAdmin
-from regroup.tests.clients.consumer_process import ConsumerProcess
-from regroup.tests.clients.emulator import EmulatorProcess, eventually
-from regroup.tests.clients.libraries import PRODUCERS, Seen, Wish
-from regroup.tests.clients.processes import Consume, Serve
+from tests.clients.admins import ADMINS, CHANGING_ADMINS, Described, KafkaPythonAdmin
+from tests.clients.consumer_process import ConsumerProcess
+from tests.clients.emulator import EmulatorProcess, eventually
+from tests.clients.libraries import PRODUCERS, Seen, Wish
+from tests.clients.processes import Consume, Serve
 
 GROUP = "payments"
 BOTH = [("orders", 0), ("orders", 1)]

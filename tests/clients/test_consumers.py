@@ -5,12 +5,12 @@ from contextlib import closing
 
 import pytest
 
-from regroup.tests.clients.admins import ADMINS
-from regroup.tests.clients.consume import UNFINISHED
-from regroup.tests.clients.consumer_process import ConsumerProcess, Owned
-from regroup.tests.clients.emulator import EmulatorProcess, eventually
-from regroup.tests.clients.libraries import CONSUMERS, PRODUCERS, Wish
-from regroup.tests.clients.processes import Consume, Serve
+from tests.clients.admins import ADMINS
+from tests.clients.consume import UNFINISHED
+from tests.clients.consumer_process import ConsumerProcess, Owned
+from tests.clients.emulator import EmulatorProcess, eventually
+from tests.clients.libraries import CONSUMERS, PRODUCERS, Wish
+from tests.clients.processes import Consume, Serve
 
 GROUP = "payments"
 ALL = {("orders", partition) for partition in range(4)}

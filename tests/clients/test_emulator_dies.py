@@ -2,10 +2,10 @@
 
 import pytest
 
-from regroup.tests.clients.consumer_process import ConsumerProcess
-from regroup.tests.clients.emulator import EmulatorProcess, eventually, regroup
-from regroup.tests.clients.libraries import CONSUMERS, PRODUCERS, Wish
-from regroup.tests.clients.processes import Consume, Serve
+from tests.clients.consumer_process import ConsumerProcess
+from tests.clients.emulator import EmulatorProcess, eventually, regroup
+from tests.clients.libraries import CONSUMERS, PRODUCERS, Wish
+from tests.clients.processes import Consume, Serve
 
 GROUP = "payments"
 ALL = [("orders", partition) for partition in range(4)]

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from regroup.conformance.connection import Connection, ConnectionLost
+from regroup.conformance.harness.connection import Connection, ConnectionLost
 from regroup.protocol.messages.cluster import ApiVersionsRequest
 
 NEWEST = "[4.0,5.0)"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import confluent_kafka
 
-from regroup.tests.clients.emulator import EmulatorProcess
+from tests.clients.emulator import EmulatorProcess
 
 ROOMY = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "100"}
 """Settings under which stories are short."""

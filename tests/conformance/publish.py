@@ -19,16 +19,16 @@ from apache_kafka import ApacheKafka, NotAvailable, apache_kafka
 from peers import CROWDED, FORGETFUL, NARROW, ROOMY, NotHere, Regroup, kfake, librdkafka_mock, librdkafka_version
 from peers import regroup as our_own
 
-from regroup.cli.serve import set_up_log
-from regroup.cli.steered import steered_emulator
-from regroup.conformance.cases import Case
-from regroup.conformance.comparison import Comparison, as_text, comparison
-from regroup.conformance.duel import DuelOutcome, duels
-from regroup.conformance.report import Report, as_json, from_json, merged, with_the_unseen
-from regroup.conformance.runner import Outcome, Plan, Verdict, run
+from regroup.cli.conformance.steerable_cluster import steered_emulator
+from regroup.cli.serve.command import set_up_log
+from regroup.conformance.differential.comparison import Comparison, as_text, comparison
+from regroup.conformance.differential.duel import DuelOutcome, duels
+from regroup.conformance.harness.cases import Case
+from regroup.conformance.harness.target import NotThere, Target
+from regroup.conformance.run.report import Report, as_json, from_json, merged, with_the_unseen
+from regroup.conformance.run.runner import Outcome, Plan, Verdict, run
+from regroup.conformance.run.table import page
 from regroup.conformance.stories import CASES
-from regroup.conformance.table import page
-from regroup.conformance.target import NotThere, Target
 
 # It advertises the flexible versions and cannot read them.
 MOCK_NEWEST = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "LeaveGroup": 3}

@@ -7,11 +7,11 @@ from apache_kafka import ApacheKafka
 from peers import ROOMY
 from peers import regroup as our_own
 
-from regroup.cli.steered import steered_emulator
-from regroup.conformance.duel import duels
-from regroup.conformance.runner import Outcome, Plan, Verdict, run
+from regroup.cli.conformance.steerable_cluster import steered_emulator
+from regroup.conformance.differential.duel import duels
+from regroup.conformance.harness.target import Target
+from regroup.conformance.run.runner import Outcome, Plan, Verdict, run
 from regroup.conformance.stories import CASES
-from regroup.conformance.target import Target
 
 
 def failures(verdicts: Iterable[Verdict]) -> dict[str, str]:

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from regroup.conformance.cases import DEFAULTS, Need, unmet
+from regroup.conformance.harness.cases import DEFAULTS, Need, unmet
+from regroup.conformance.run.not_observable import UNSEEN
 from regroup.conformance.stories import CASES
-from regroup.conformance.unseen import UNSEEN
 
 BEHAVIOURS = dict(
     reversed(line.split(maxsplit=1))

@@ -2,10 +2,10 @@
 
 from fake_broker import Answer, fake_broker
 
-from regroup.conformance.chance import ENDLESS_MS, SLOT_MS, Kind, Move, course
-from regroup.conformance.duel import LATE_TRIES, TRIES, Difference, DuelOutcome, duel, next_leaders
-from regroup.conformance.player import Slot
-from regroup.conformance.target import Target
+from regroup.conformance.differential.duel import LATE_TRIES, TRIES, Difference, DuelOutcome, duel, next_leaders
+from regroup.conformance.differential.player import Slot
+from regroup.conformance.differential.random_course import ENDLESS_MS, SLOT_MS, Kind, Move, course
+from regroup.conformance.harness.target import Target
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.group import HeartbeatResponse
 

@@ -12,13 +12,19 @@ from confluent_kafka import Consumer as RdkafkaConsumer
 from confluent_kafka.admin import AdminClient, NewTopic
 from peers import ROOMY, regroup
 
-from regroup.members.drive import Member
-from regroup.members.habits import parse_habit
-from regroup.members.happenings import Subscribe
-from regroup.members.settings import ConsumerSettings
-from regroup.members.standing import Phase
-from regroup.members.steps import Change, ConsumerError, PartitionsAssigned, PartitionsLost, PartitionsRevoked
-from regroup.members.tcp import TcpTransport, parse_bootstrap
+from regroup.members.consumer.effects import (
+    Change,
+    ConsumerError,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+)
+from regroup.members.consumer.inputs import Subscribe
+from regroup.members.consumer.settings import ConsumerSettings
+from regroup.members.consumer.state import Phase
+from regroup.members.faults import parse_habit
+from regroup.members.runtime.member import Member
+from regroup.members.transports.tcp import TcpTransport, parse_bootstrap
 
 NAMES = ("anna", "ben", "carla")
 PARTITIONS = 12

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
-from regroup.cli.steered import steered_emulator
-from regroup.conformance.chance import ENDLESS_MS, Actor, Course, Kind, Move
-from regroup.conformance.duel import next_leaders
-from regroup.conformance.player import Player, Slot
-from regroup.conformance.seen import Names
-from regroup.conformance.target import Target
+from regroup.cli.conformance.steerable_cluster import steered_emulator
+from regroup.conformance.differential.duel import next_leaders
+from regroup.conformance.differential.normalise import Names
+from regroup.conformance.differential.player import Player, Slot
+from regroup.conformance.differential.random_course import ENDLESS_MS, Actor, Course, Kind, Move
+from regroup.conformance.harness.target import Target
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.describe import DeletableGroupResult, DeleteGroupsResponse
 from regroup.protocol.messages.group import JoinGroupResponse

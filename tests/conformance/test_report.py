@@ -1,9 +1,9 @@
 """Reports can be kept, merged and put side by side."""
 
-from regroup.conformance.report import Report, as_json, as_text, from_json, merged, with_the_unseen
-from regroup.conformance.runner import Outcome, Verdict
-from regroup.conformance.table import page
-from regroup.conformance.unseen import UNSEEN
+from regroup.conformance.run.not_observable import UNSEEN
+from regroup.conformance.run.report import Report, as_json, as_text, from_json, merged, with_the_unseen
+from regroup.conformance.run.runner import Outcome, Verdict
+from regroup.conformance.run.table import page
 
 PASSED = Verdict("heartbeat.stable", Outcome.PASSED, seconds=0.5)
 FAILED = Verdict("heartbeat.unknown-member", Outcome.FAILED, "expected 25, came 0", ("anna: Heartbeat -> 0",))

@@ -7,18 +7,18 @@ from uuid import uuid4
 
 import pytest
 
-from regroup.conformance.expect import NotObservable
-from regroup.conformance.routes import Routes
-from regroup.conformance.runner import Outcome, Plan, run
+from regroup.conformance.harness.expect import NotObservable
+from regroup.conformance.harness.routes import Routes
+from regroup.conformance.harness.target import Target
+from regroup.conformance.run.runner import Outcome, Plan, run
 from regroup.conformance.stories import CASES
-from regroup.conformance.target import Target
 from regroup.coordinator.settings import Settings
 from regroup.protocol.messages.cluster import ApiVersionsRequest
 from regroup.protocol.messages.describe import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 from regroup.protocol.messages.group import HeartbeatRequest
 from regroup.protocol.messages.transactions import InitProducerIdRequest
+from regroup.server.broker_cluster import Emulator
 from regroup.server.clock import Clock
-from regroup.server.emulator import Emulator
 from regroup.server.releases import release_named
 from regroup.storage.memory import MemoryStore
 

@@ -3,13 +3,13 @@
 import pytest
 from fake_broker import Answer, fake_broker
 
-from regroup.conformance.cases import Case, Need
-from regroup.conformance.expect import Differs
-from regroup.conformance.member import Member
-from regroup.conformance.runner import Outcome, Plan, Verdict, run
+from regroup.conformance.harness.cases import Case, Need
+from regroup.conformance.harness.expect import Differs
+from regroup.conformance.harness.member import Member
+from regroup.conformance.harness.story import Story
+from regroup.conformance.harness.target import NotThere, Target
+from regroup.conformance.run.runner import Outcome, Plan, Verdict, run
 from regroup.conformance.stories import CASES
-from regroup.conformance.story import Story
-from regroup.conformance.target import NotThere, Target
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.message import Message
 from regroup.protocol.messages.group import HeartbeatResponse, JoinGroupResponse

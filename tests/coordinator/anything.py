@@ -11,13 +11,13 @@ from random import Random
 from typing import Any, TypeVar
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.deadlines import next_deadline
+from regroup.coordinator.classic.deadlines import next_deadline
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision, Place
 from regroup.coordinator.events import Event
 from regroup.coordinator.group import Group, Protocol
 from regroup.coordinator.settings import Settings
-from regroup.protocol.consumer_protocol import Subscription, encode_subscription
+from regroup.protocol.consumer.subscription import Subscription, encode_subscription
 from regroup.protocol.errors import ErrorCode
 
 Value = TypeVar("Value")

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 
 import pytest
 
-from regroup.lab.clock import VirtualLoop
-from regroup.tests.coordinator.desk import Desk, SlowStore
+from regroup.lab.simulation.virtual_clock import VirtualLoop
+from tests.coordinator.desk import Desk, SlowStore
 
 
 def pytest_asyncio_loop_factories(

@@ -6,9 +6,9 @@ from typing import Any
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import Protocol
-from regroup.protocol.consumer_protocol import Subscription, encode_subscription
+from regroup.protocol.consumer.subscription import Subscription, encode_subscription
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.coordinator.stage import GROUP, Request, Stage
+from tests.coordinator.stage import GROUP, Request, Stage
 
 
 @dataclass

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.coordinator import GroupCoordinator
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group, Protocol, State
-from regroup.coordinator.history import history
-from regroup.coordinator.kafka_log import KafkaLog
+from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
+from regroup.coordinator.runtime.kafka_log import KafkaLog
+from regroup.coordinator.runtime.loading import history
 from regroup.coordinator.settings import Settings
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
@@ -17,7 +17,7 @@ from regroup.storage.errors import StoreIsFull
 from regroup.storage.journal import Journal
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord, Record
-from regroup.tests.virtual_time import virtual_now
+from tests.virtual_time import virtual_now
 
 SETTINGS = Settings()
 

@@ -7,16 +7,16 @@ from typing import Any
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.classic.deadlines import deadlines, next_deadline
 from regroup.coordinator.commands import DeadlineKind
-from regroup.coordinator.deadlines import deadlines, next_deadline
 from regroup.coordinator.decide import decide
 from regroup.coordinator.events import Event
 from regroup.coordinator.evolve import fold
 from regroup.coordinator.group import Group, State
+from regroup.coordinator.runtime.pending_responses import Request as Waiter
+from regroup.coordinator.runtime.pending_responses import WaitingRoom
 from regroup.coordinator.settings import Settings
 from regroup.coordinator.unavailable import unavailable
-from regroup.coordinator.waiting_room import Request as Waiter
-from regroup.coordinator.waiting_room import WaitingRoom
 from regroup.protocol.errors import ErrorCode
 
 NOW = 1_700_000_000_000

@@ -18,8 +18,8 @@ from regroup.coordinator import commands as c
 from regroup.coordinator.events import Event
 from regroup.coordinator.group import Member, State
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.coordinator.consumer import Consumer, commit_command, syncs
-from regroup.tests.coordinator.stage import GROUP, Request, Stage
+from tests.coordinator.consumer import Consumer, commit_command, syncs
+from tests.coordinator.stage import GROUP, Request, Stage
 
 behaviour = pytest.mark.behaviour
 """Names the behaviours of the catalogue that a test holds to: `@behaviour("sync.preparing")`."""

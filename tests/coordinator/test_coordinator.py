@@ -5,13 +5,13 @@ import asyncio
 import msgspec
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.coordinator import GroupCoordinator
 from regroup.coordinator.group import Protocol, State
+from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import Settings
 from regroup.protocol.errors import ErrorCode
 from regroup.storage.memory import MemoryStore
-from regroup.tests.coordinator.desk import SETTINGS, Desk, SlowStore, every_record, full_fold, turns
-from regroup.tests.coordinator.story import behaviour
+from tests.coordinator.desk import SETTINGS, Desk, SlowStore, every_record, full_fold, turns
+from tests.coordinator.story import behaviour
 
 # Durable before answered
 

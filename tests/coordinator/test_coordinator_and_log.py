@@ -3,11 +3,11 @@
 import asyncio
 
 from regroup.coordinator.group import State
-from regroup.coordinator.kafka_log import SlowLog
+from regroup.coordinator.runtime.kafka_log import SlowLog
 from regroup.protocol.errors import ErrorCode
 from regroup.storage.memory import MemoryStore
-from regroup.tests.coordinator.desk import Desk, turns
-from regroup.tests.coordinator.story import behaviour
+from tests.coordinator.desk import Desk, turns
+from tests.coordinator.story import behaviour
 
 
 async def test_a_slow_log_lets_everybody_wait_and_then_answers_in_order() -> None:

@@ -4,11 +4,11 @@ import asyncio
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import State
-from regroup.coordinator.history import load_groups
+from regroup.coordinator.runtime.loading import load_groups
 from regroup.protocol.errors import ErrorCode
 from regroup.storage.memory import MemoryStore
-from regroup.tests.coordinator.desk import Desk, SlowStore, every_record, full_fold, turns
-from regroup.tests.coordinator.story import behaviour
+from tests.coordinator.desk import Desk, SlowStore, every_record, full_fold, turns
+from tests.coordinator.story import behaviour
 
 # Starting, stopping, failing
 

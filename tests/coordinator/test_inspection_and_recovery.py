@@ -6,7 +6,7 @@ from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.events import CoordinatorLoaded
 from regroup.coordinator.group import State
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.coordinator.story import DAY_MS, Story, behaviour
+from tests.coordinator.story import DAY_MS, Story, behaviour
 
 
 @behaviour("describe.unknown-group")

@@ -10,7 +10,7 @@ from regroup.coordinator import invariants
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group, JoinPhase, Member, Protocol, ReservedId, State, Waiting
 from regroup.coordinator.invariants import OF_GROUPS, OF_STEPS, broken_by_group, broken_by_step, sentence
-from regroup.protocol.consumer_protocol import Assignment, TopicPartition, encode_assignment
+from regroup.protocol.consumer.subscription import Assignment, TopicPartition, encode_assignment
 
 AT_MS = 1_000
 

@@ -4,9 +4,9 @@ from regroup.coordinator.commands import DeadlineKind, Leaving
 from regroup.coordinator.events import JoinPhaseProlonged
 from regroup.coordinator.group import State
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.coordinator.consumer import syncs
-from regroup.tests.coordinator.stage import NOW
-from regroup.tests.coordinator.story import Story, behaviour
+from tests.coordinator.consumer import syncs
+from tests.coordinator.stage import NOW
+from tests.coordinator.story import Story, behaviour
 
 
 @behaviour("timeout.initial-delay.basic")

@@ -6,8 +6,8 @@ from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.events import GroupCreated
 from regroup.coordinator.group import State, StoredGroup, Waiting
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.coordinator.stage import NOW
-from regroup.tests.coordinator.story import Story, behaviour
+from tests.coordinator.stage import NOW
+from tests.coordinator.story import Story, behaviour
 
 
 @behaviour("join.unknown-member-id.nonexistent-group")

@@ -5,7 +5,7 @@ import pytest
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.group import State
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.coordinator.story import AS_SEEN_BY_CLIENTS, Story, behaviour
+from tests.coordinator.story import AS_SEEN_BY_CLIENTS, Story, behaviour
 
 E = ErrorCode
 

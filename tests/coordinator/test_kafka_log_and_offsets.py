@@ -6,7 +6,7 @@ import pytest
 
 from regroup.coordinator.events import AppendLate
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.coordinator.story import AS_SEEN_BY_CLIENTS, Story, behaviour
+from tests.coordinator.story import AS_SEEN_BY_CLIENTS, Story, behaviour
 
 E = ErrorCode
 FOO = ("foo", 0)

@@ -8,8 +8,8 @@ from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.events import LeaderElected
 from regroup.coordinator.group import State
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.coordinator.consumer import Consumer, syncs
-from regroup.tests.coordinator.story import Story, behaviour
+from tests.coordinator.consumer import Consumer, syncs
+from tests.coordinator.story import Story, behaviour
 
 TEN = tuple(f"member-{number}" for number in range(10))
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from regroup.coordinator.classic.transitions import MOVES, IllegalMove, check_move
 from regroup.coordinator.commands import Command
 from regroup.coordinator.decision import Decision
 from regroup.coordinator.events import CoordinatorLoaded
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group, State
-from regroup.coordinator.moves import MOVES, IllegalMove, check_move
-from regroup.tests.coordinator.anything import Player, moves_by_chance
+from tests.coordinator.anything import Player, moves_by_chance
 
 ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
 LEGAL = {(before, after) for before, afters in MOVES.items() for after in afters}

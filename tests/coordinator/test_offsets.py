@@ -7,8 +7,8 @@ from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.events import OffsetsForgotten
 from regroup.coordinator.group import State
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.coordinator.stage import GROUP, NOW
-from regroup.tests.coordinator.story import DAY_MS, Story, behaviour
+from tests.coordinator.stage import GROUP, NOW
+from tests.coordinator.story import DAY_MS, Story, behaviour
 
 FOO, BAR = ("foo", 0), ("bar", 0)
 NONE = ErrorCode.NONE

@@ -24,14 +24,14 @@ from regroup.coordinator.invariants import (
     broken_by_group,
     broken_by_step,
 )
-from regroup.coordinator.written import NAME_OF, read, read_snapshot, snapshot, written
-from regroup.protocol.codec import decode, encode
+from regroup.coordinator.serialization import NAME_OF, read, read_snapshot, snapshot, written
+from regroup.protocol.codec.codec import decode, encode
 from regroup.protocol.message import Message, Structure
 from regroup.protocol.messages.describe import DeleteGroupsResponse, DescribeGroupsResponse
 from regroup.protocol.messages.group import JoinGroupResponse, LeaveGroupResponse
 from regroup.protocol.messages.offsets import OffsetCommitResponse, OffsetFetchResponse
 from regroup.storage.records import Record
-from regroup.tests.coordinator.anything import Move, Player, moves_by_chance
+from tests.coordinator.anything import Move, Player, moves_by_chance
 
 LogSpeaks: TypeAlias = c.CommitAppend | c.RefuseAppend
 SMALL = st.integers(0, 63)
@@ -207,7 +207,7 @@ def test_chance_meets_every_kind_of_event_often() -> None:
 
 
 def test_the_same_moves_give_the_same_history_in_every_process() -> None:
-    script = "import sys; from regroup.tests.coordinator.test_properties import digest; print(digest(7))"
+    script = "import sys; from tests.coordinator.test_properties import digest; print(digest(7))"
     told = {
         subprocess.run(
             [sys.executable, "-c", script],

@@ -5,8 +5,8 @@ import pytest
 from regroup.coordinator.commands import DeadlineKind, Leaving
 from regroup.coordinator.group import State, StoredGroup
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.coordinator.stage import Request
-from regroup.tests.coordinator.story import Story, behaviour
+from tests.coordinator.stage import Request
+from tests.coordinator.story import Story, behaviour
 
 
 def codes(request: Request) -> list[tuple[str, ErrorCode]]:

@@ -5,7 +5,7 @@ import pytest
 from regroup.coordinator.commands import DeadlineKind, Leaving
 from regroup.coordinator.group import State
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.coordinator.story import Story, behaviour
+from tests.coordinator.story import Story, behaviour
 
 
 @behaviour("sync.empty-group")

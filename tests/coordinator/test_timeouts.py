@@ -6,7 +6,7 @@ from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.events import MemberExpelled
 from regroup.coordinator.group import State, StoredGroup
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.coordinator.story import Story, behaviour
+from tests.coordinator.story import Story, behaviour
 
 
 @behaviour("timeout.session.expiry-in-stable")

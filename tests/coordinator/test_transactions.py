@@ -6,8 +6,8 @@ from regroup.coordinator import commands as c
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.group import State
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.coordinator.stage import Request
-from regroup.tests.coordinator.story import DAY_MS, Story, behaviour
+from tests.coordinator.stage import Request
+from tests.coordinator.story import DAY_MS, Story, behaviour
 
 FOO, BAR = ("foo", 0), ("bar", 1)
 NONE, UNSTABLE = ErrorCode.NONE, ErrorCode.UNSTABLE_OFFSET_COMMIT

@@ -7,8 +7,8 @@ from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.unavailable import unavailable
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
-from regroup.tests.coordinator.stage import NOW
-from regroup.tests.coordinator.story import Story, behaviour
+from tests.coordinator.stage import NOW
+from tests.coordinator.story import Story, behaviour
 
 JOIN = c.JoinGroup(
     group_id="payments",

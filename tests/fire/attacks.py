@@ -6,9 +6,10 @@ import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
-from regroup.protocol.frames import RequestHeader, encode_request
+from regroup.protocol.frames import encode_request
+from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
-from regroup.tests.clients.emulator import EmulatorProcess
+from tests.clients.emulator import EmulatorProcess
 
 NULL = -1
 MANY = 1_000_000_000

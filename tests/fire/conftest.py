@@ -1,5 +1,5 @@
 """Emulators as processes of their own, ended when the test is over."""
 
-from regroup.tests.clients.processes import processes, serve
+from tests.clients.processes import processes, serve
 
 __all__ = ["processes", "serve"]

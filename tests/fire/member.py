@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
-from regroup.conformance.connection import Connection, ConnectionLost, answer_as
-from regroup.members import requests
-from regroup.members.settings import ConsumerSettings
-from regroup.members.standing import Generation
-from regroup.protocol.consumer_protocol import Subscription, TopicPartition, encode_subscription
+from regroup.conformance.harness.connection import Connection, ConnectionLost, answer_as
+from regroup.members.consumer import requests
+from regroup.members.consumer.settings import ConsumerSettings
+from regroup.members.consumer.state import Generation
+from regroup.protocol.consumer.subscription import Subscription, TopicPartition, encode_subscription
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.group import (
     HeartbeatResponse,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from regroup.protocol.errors import ErrorCode as E
-from regroup.tests.clients.emulator import EmulatorProcess, eventually, regroup
-from regroup.tests.clients.processes import Serve
-from regroup.tests.fire.member import GROUP, Member, living, missing, until
+from tests.clients.emulator import EmulatorProcess, eventually, regroup
+from tests.clients.processes import Serve
+from tests.fire.member import GROUP, Member, living, missing, until
 
 
 @pytest.fixture

@@ -17,15 +17,16 @@ from regroup.coordinator.settings import Settings
 from regroup.coordinator.verification import Verifier
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.exceptions import Unencodable
-from regroup.protocol.frames import FrameReader, RequestHeader, decode_response, encode_request
+from regroup.protocol.frames import FrameReader, decode_response, encode_request
+from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.protocol.messages import describe as d
 from regroup.protocol.messages import group as g
 from regroup.protocol.messages import offsets as o
+from regroup.server.broker_cluster import Emulator
 from regroup.server.clock import Clock
-from regroup.server.emulator import Emulator
 from regroup.storage.memory import MemoryStore
-from regroup.tests.fire.member import Member, living, until
+from tests.fire.member import Member, living, until
 
 INT16, INT32, INT64 = 2**15 - 1, 2**31 - 1, 2**63 - 1
 LATEST = "the id that was given last"

@@ -12,11 +12,11 @@ import pytest
 
 from regroup.cli.main import main
 from regroup.coordinator.settings import Settings
+from regroup.server.broker_cluster import Emulator
 from regroup.server.clock import Clock
-from regroup.server.emulator import Emulator
 from regroup.storage.errors import StoreError
-from regroup.storage.sqlite import open_store
-from regroup.tests.fire.member import Member, living, until
+from regroup.storage.sqlite.threaded import open_store
+from tests.fire.member import Member, living, until
 
 DID_IT, COULD_NOT = 0, 2
 

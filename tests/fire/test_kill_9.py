@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from regroup.tests.clients.emulator import EmulatorProcess, regroup
-from regroup.tests.clients.processes import Serve
-from regroup.tests.fire.attacks import memory_mb
-from regroup.tests.fire.member import Acknowledged, Member, living, missing, until
+from tests.clients.emulator import EmulatorProcess, regroup
+from tests.clients.processes import Serve
+from tests.fire.attacks import memory_mb
+from tests.fire.member import Acknowledged, Member, living, missing, until
 
 GROUPS = ("payments", "shipping")
 

@@ -11,12 +11,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from regroup.coordinator.settings import Settings
+from regroup.server.broker_cluster import Emulator
 from regroup.server.clock import Clock
-from regroup.server.emulator import Emulator
 from regroup.storage.errors import StoreError, StoreFailed, StoreIsFull
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
-from regroup.tests.fire.member import ANSWERED_WITHIN_S, Member, living, missing, until
+from tests.fire.member import ANSWERED_WITHIN_S, Member, living, missing, until
 
 
 class Disk(MemoryStore):
@@ -49,7 +49,7 @@ class Disk(MemoryStore):
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     for pause in ("REOPEN_PAUSE_S", "LONGEST_REOPEN_PAUSE_S"):
-        monkeypatch.setattr(f"regroup.server.emulator.{pause}", 0.01)
+        monkeypatch.setattr(f"regroup.server.broker_cluster.{pause}", 0.01)
 
 
 async def started(disk: Disk) -> Emulator:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from regroup.tests.clients.emulator import QUICK, REGROUP
-from regroup.tests.fire.member import Member, living, until
+from tests.clients.emulator import QUICK, REGROUP
+from tests.fire.member import Member, living, until
 
 
 def reader_gone() -> int:

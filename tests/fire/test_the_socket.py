@@ -12,9 +12,9 @@ import pytest
 from regroup.protocol.messages.cluster import ApiVersionsRequest
 from regroup.protocol.messages.describe import DescribeGroupsRequest
 from regroup.protocol.messages.group import HeartbeatRequest
-from regroup.tests.clients.emulator import EmulatorProcess
-from regroup.tests.clients.processes import Serve
-from regroup.tests.fire.attacks import (
+from tests.clients.emulator import EmulatorProcess
+from tests.clients.processes import Serve
+from tests.fire.attacks import (
     MANY,
     NULL,
     floods,
@@ -27,7 +27,7 @@ from regroup.tests.fire.attacks import (
     refusals,
     sockets,
 )
-from regroup.tests.fire.member import GROUP, Member, living, until
+from tests.fire.member import GROUP, Member, living, until
 
 VERSIONS = ApiVersionsRequest(client_software_name="stranger", client_software_version="1")
 BEAT = HeartbeatRequest(group_id="nobody", generation_id=1, member_id="nobody")

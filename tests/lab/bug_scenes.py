@@ -3,8 +3,8 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
-from regroup.lab.clock import VirtualLoop
-from regroup.lab.zoo.bug import Bug
+from regroup.lab.planted_bugs.bug import Bug
+from regroup.lab.simulation.virtual_clock import VirtualLoop
 
 
 class Scene(NamedTuple):

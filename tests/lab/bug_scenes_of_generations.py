@@ -3,11 +3,11 @@
 from typing import Any
 
 from regroup.coordinator.group import State
-from regroup.lab.zoo import joining, syncing
+from regroup.lab.planted_bugs import joining, syncing
 from regroup.protocol.errors import ErrorCode as E
-from regroup.tests.coordinator.consumer import syncs
-from regroup.tests.coordinator.story import Story
-from regroup.tests.lab.bug_scenes import scene
+from tests.coordinator.consumer import syncs
+from tests.coordinator.story import Story
+from tests.lab.bug_scenes import scene
 
 
 @scene(joining.unknown_member_is_let_in, right=E.UNKNOWN_MEMBER_ID, wrong=None)

@@ -3,16 +3,16 @@
 from typing import Any
 
 from regroup.assignors.interface import Cluster, Member
-from regroup.assignors.sticky import CooperativeStickyAssignor
-from regroup.lab.zoo import members
-from regroup.members.application import Application
-from regroup.members.reading import Fetched, Reader
-from regroup.members.settings import ConsumerSettings
-from regroup.members.steps import Outgoing
-from regroup.members.workload import Ledger, Workload
+from regroup.assignors.sticky.assignor import CooperativeStickyAssignor
+from regroup.lab.planted_bugs import members
+from regroup.members.consumer.effects import Outgoing
+from regroup.members.consumer.settings import ConsumerSettings
+from regroup.members.runtime.application import Application
+from regroup.members.runtime.fetcher import Fetched, Reader
+from regroup.members.runtime.workload import Ledger, Workload
 from regroup.protocol.errors import ErrorCode as E
-from regroup.tests.lab.bug_scenes import scene
-from regroup.tests.members.conftest import Stage, orders
+from tests.lab.bug_scenes import scene
+from tests.members.conftest import Stage, orders
 
 FIRST, SECOND = orders(0, 1)
 

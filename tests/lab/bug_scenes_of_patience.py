@@ -3,15 +3,15 @@
 import asyncio
 from typing import Any
 
-from regroup.coordinator import coordinator as driver
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.group import State
-from regroup.coordinator.written import read_snapshot
-from regroup.lab.zoo import durability, offsets, static_members, staying
+from regroup.coordinator.runtime import group_coordinator as driver
+from regroup.coordinator.serialization import read_snapshot
+from regroup.lab.planted_bugs import durability, offsets, static_members, staying
 from regroup.protocol.errors import ErrorCode as E
-from regroup.tests.coordinator.desk import Desk, SlowStore, turns
-from regroup.tests.coordinator.story import Story
-from regroup.tests.lab.bug_scenes import scene, virtually
+from tests.coordinator.desk import Desk, SlowStore, turns
+from tests.coordinator.story import Story
+from tests.lab.bug_scenes import scene, virtually
 
 
 def awaited(story: Story) -> DeadlineKind | None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from regroup.lab.clock import VirtualLoop
+from regroup.lab.simulation.virtual_clock import VirtualLoop
 
 
 def pytest_asyncio_loop_factories(

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import Group, Protocol, State
-from regroup.coordinator.kafka_log import KafkaLog
+from regroup.coordinator.runtime.kafka_log import KafkaLog
 from regroup.coordinator.settings import Settings
-from regroup.lab.verdict import Judge, Verdict
-from regroup.lab.witness import WitnessedCoordinator
-from regroup.protocol.consumer_protocol import (
+from regroup.lab.checker.judge import Judge, Verdict
+from regroup.lab.checker.observed_coordinator import WitnessedCoordinator
+from regroup.protocol.consumer.subscription import (
     Assignment,
     Subscription,
     TopicPartition,
@@ -26,8 +26,8 @@ from regroup.protocol.consumer_protocol import (
 )
 from regroup.storage.journal import Journal
 from regroup.storage.records import NewRecord
-from regroup.tests.coordinator.desk import SlowStore
-from regroup.tests.virtual_time import virtual_now
+from tests.coordinator.desk import SlowStore
+from tests.virtual_time import virtual_now
 
 GROUP = "payments"
 SUBSCRIPTION = encode_subscription(Subscription(3, ("orders",)))

@@ -3,7 +3,7 @@
 import os
 import signal
 
-from regroup.lab.trial import Finding
+from regroup.lab.search.trial import Finding
 
 
 def thirteens(seed: int) -> Finding | None:

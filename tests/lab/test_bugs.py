@@ -2,9 +2,9 @@
 
 import pytest
 
-from regroup.lab.zoo.bugs import BUGS, UnknownBug, bug_named
-from regroup.tests.lab import bug_scenes_of_generations, bug_scenes_of_members, bug_scenes_of_patience
-from regroup.tests.lab.bug_scenes import SCENES, Scene
+from regroup.lab.planted_bugs.registry import BUGS, UnknownBug, bug_named
+from tests.lab import bug_scenes_of_generations, bug_scenes_of_members, bug_scenes_of_patience
+from tests.lab.bug_scenes import SCENES, Scene
 
 FILES = (bug_scenes_of_generations, bug_scenes_of_patience, bug_scenes_of_members)
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regroup.lab.counts import Counts, moved_for_nothing
-from regroup.protocol.consumer_protocol import TopicPartition
-from regroup.tests.lab.court import Court, share, turns
+from regroup.lab.checker.metrics import Counts, moved_for_nothing
+from regroup.protocol.consumer.subscription import TopicPartition
+from tests.lab.court import Court, share, turns
 
 
 def owns(**shares: str) -> dict[str, frozenset[TopicPartition]]:

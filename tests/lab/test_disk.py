@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from regroup.lab.disk import Disk
+from regroup.lab.simulation.disk import Disk
 from regroup.storage.errors import StoreFailed, StoreIsFull
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord

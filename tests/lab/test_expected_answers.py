@@ -10,12 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.answers import committed, joined
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision
 from regroup.coordinator.group import Group, Protocol, State
+from regroup.coordinator.responses import committed, joined
 from regroup.coordinator.settings import Settings
-from regroup.lab.expected_answers import (
+from regroup.lab.checker.response_table import (
     AFTER_THE_WAIT,
     COLUMN,
     NEVER,
@@ -28,9 +28,9 @@ from regroup.lab.expected_answers import (
     what_is_not_permitted,
 )
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.coordinator.anything import MOVES, Move, Player
-from regroup.tests.coordinator.stage import GROUP, NOW
-from regroup.tests.coordinator.story import Story
+from tests.coordinator.anything import MOVES, Move, Player
+from tests.coordinator.stage import GROUP, NOW
+from tests.coordinator.story import Story
 
 SETTINGS = Settings(group_max_size=3)
 GAMES, MOVES_OF_A_GAME = 30, 100

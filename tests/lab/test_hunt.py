@@ -2,9 +2,9 @@
 
 import pytest
 
-from regroup.lab.hunt import BATCH, BROKEN, NOT_HEALED, NOTHING_FOUND, Findings, hunt
-from regroup.lab.trial import Finding
-from regroup.tests.lab.hunted import interrupted_at_20, never, thirteens
+from regroup.lab.search.hunt import BATCH, BROKEN, NOT_HEALED, NOTHING_FOUND, Findings, hunt
+from regroup.lab.search.trial import Finding
+from tests.lab.hunted import interrupted_at_20, never, thirteens
 
 
 def test_what_is_found_comes_in_the_order_of_the_seeds_and_is_grouped() -> None:

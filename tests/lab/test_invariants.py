@@ -12,11 +12,11 @@ from regroup.coordinator import events as e
 from regroup.coordinator.evolve import EVOLVE
 from regroup.coordinator.group import Group, Protocol, State
 from regroup.coordinator.invariants import a_commit_comes_from_a_member
-from regroup.lab import coordinator_invariants as of
-from regroup.members.steps import JoinedGroup
+from regroup.lab.checker import coordinator_invariants as of
+from regroup.members.consumer.effects import JoinedGroup
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupResponse
-from regroup.tests.lab.court import SUBSCRIPTION, Court, share, turns
+from tests.lab.court import SUBSCRIPTION, Court, share, turns
 
 
 def says(invariant: Callable[..., object]) -> str:
@@ -58,7 +58,7 @@ async def test_a_zombie_that_commits_after_its_expulsion_is_refused_and_breaks_n
 
 
 async def test_a_commit_accepted_from_a_zombie_is_seen(monkeypatch: Plant) -> None:
-    monkeypatch.setattr("regroup.coordinator.offsets.refuse_commit", lambda group, command: None)
+    monkeypatch.setattr("regroup.coordinator.offsets.commits.refuse_commit", lambda group, command: None)
     court = Court()
     await court.stable("anna", "ben")
     court.leave("anna")
@@ -76,7 +76,7 @@ async def test_a_static_member_that_was_not_fenced_is_seen(monkeypatch: Plant) -
     await asyncio.sleep(4)
     court.sync("anna", anna=share(0))
     await turns()
-    monkeypatch.setattr("regroup.coordinator.offsets.refuse_generation", lambda *asked: None)
+    monkeypatch.setattr("regroup.coordinator.offsets.commits.refuse_generation", lambda *asked: None)
     court.join("anna-2", group_instance_id="till")
     await turns()
     court.commit(5, member_id="anna", group_instance_id="till", generation_id=1)
@@ -180,7 +180,7 @@ async def test_two_members_that_are_told_to_lead_one_generation_are_seen(monkeyp
             member_id=member,
         )
 
-    monkeypatch.setattr("regroup.coordinator.answers.joined", everybody_leads)
+    monkeypatch.setattr("regroup.coordinator.responses.joined", everybody_leads)
     court = Court()
     await court.joined("anna", "ben")
 
@@ -191,7 +191,7 @@ async def test_two_members_that_are_told_to_lead_one_generation_are_seen(monkeyp
 
 
 async def test_a_request_that_is_parked_where_it_could_be_answered_is_seen(monkeypatch: Plant) -> None:
-    monkeypatch.setattr("regroup.coordinator.joining.why_it_must_wait", lambda group, member, command: "no reason")
+    monkeypatch.setattr("regroup.coordinator.classic.join.why_it_must_wait", lambda group, member, command: "no reason")
     court = Court()
     await court.stable("anna", "ben", "carla")
     court.join(member_id="ben")
@@ -203,7 +203,7 @@ async def test_a_share_that_is_not_the_stored_one_is_seen(monkeypatch: Plant) ->
     court = Court()
     await court.stable("anna", "ben")
     monkeypatch.setattr(
-        "regroup.coordinator.syncing.answers.share",
+        "regroup.coordinator.classic.sync.responses.share",
         lambda group, member: SyncGroupResponse(protocol_type="consumer", assignment=share(9)),
     )
     court.sync("ben")

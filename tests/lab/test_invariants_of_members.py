@@ -2,7 +2,7 @@
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import CommittedOffset
-from regroup.lab.world_invariants import (
+from regroup.lab.checker.member_invariants import (
     ANEW_MEANS_EMPTY,
     COOPERATIVE,
     NEVER_AHEAD,
@@ -11,7 +11,7 @@ from regroup.lab.world_invariants import (
     ONLY_ITS_OWN,
     Members,
 )
-from regroup.members.steps import (
+from regroup.members.consumer.effects import (
     Change,
     Closed,
     JoinedGroup,
@@ -19,8 +19,8 @@ from regroup.members.steps import (
     PartitionsLost,
     PartitionsRevoked,
 )
-from regroup.protocol.consumer_protocol import TopicPartition
-from regroup.tests.lab.court import GROUP, Court, turns
+from regroup.protocol.consumer.subscription import TopicPartition
+from tests.lab.court import GROUP, Court, turns
 
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 

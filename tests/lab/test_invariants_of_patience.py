@@ -7,18 +7,18 @@ from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator import events as e
-from regroup.coordinator import membership, phases, syncing
+from regroup.coordinator.classic import heartbeat_leave, rebalance, sync
 from regroup.coordinator.decide import DECIDE
 from regroup.coordinator.decision import Decision, Unfolding
 from regroup.coordinator.group import Waiting
 from regroup.coordinator.invariants import (
     sentence,
 )
-from regroup.coordinator.kafka_log import SlowLog
-from regroup.coordinator.waiting_room import Request, WaitingRoom
-from regroup.lab import coordinator_invariants as of
+from regroup.coordinator.runtime.kafka_log import SlowLog
+from regroup.coordinator.runtime.pending_responses import Request, WaitingRoom
+from regroup.lab.checker import coordinator_invariants as of
 from regroup.protocol.errors import ErrorCode
-from regroup.tests.lab.court import GROUP, Court, share, turns
+from tests.lab.court import GROUP, Court, share, turns
 
 Plant = pytest.MonkeyPatch
 
@@ -42,7 +42,7 @@ async def test_members_that_beat_stay_and_whoever_is_silent_goes() -> None:
 
 
 async def test_a_heartbeat_that_does_not_count_is_seen(monkeypatch: Plant) -> None:
-    monkeypatch.setitem(DECIDE, c.Heartbeat, lambda *asked: replace(membership.heartbeat(*asked), heard=()))
+    monkeypatch.setitem(DECIDE, c.Heartbeat, lambda *asked: replace(heartbeat_leave.heartbeat(*asked), heard=()))
     court = Court()
     await court.stable("anna")
     await passes_while_beating(court, "anna", seconds=12)
@@ -84,9 +84,9 @@ async def test_the_end_of_a_join_phase_that_takes_a_static_member_out_is_seen(mo
     def expels_everybody(now: Unfolding) -> None:
         for member in list(now.group.members.values()):
             if member.waiting is not Waiting.JOIN:
-                phases.remove(now, member.member_id, e.MemberExpelled(at_ms=now.at_ms, member=member.member_id))
+                rebalance.remove(now, member.member_id, e.MemberExpelled(at_ms=now.at_ms, member=member.member_id))
 
-    monkeypatch.setattr(phases, "expel_silent_dynamic_members", expels_everybody)
+    monkeypatch.setattr(rebalance, "expel_silent_dynamic_members", expels_everybody)
     court = Court()
     await static_ben_misses_a_join_phase(court)
 
@@ -94,7 +94,7 @@ async def test_the_end_of_a_join_phase_that_takes_a_static_member_out_is_seen(mo
 
 
 async def test_a_silent_member_that_nobody_expels_is_seen(monkeypatch: Plant) -> None:
-    monkeypatch.setattr("regroup.coordinator.deadlines.of_member", lambda member, heard_ms: None)
+    monkeypatch.setattr("regroup.coordinator.classic.deadlines.of_member", lambda member, heard_ms: None)
     court = Court()
     await court.stable("anna")
     await asyncio.sleep(10)
@@ -106,7 +106,7 @@ async def test_a_silent_member_that_nobody_expels_is_seen(monkeypatch: Plant) ->
 async def test_a_join_phase_that_does_not_end_is_seen(monkeypatch: Plant) -> None:
     court = Court()
     await court.starts()
-    monkeypatch.setattr("regroup.coordinator.coordinator.next_deadline", lambda group, heard: None)
+    monkeypatch.setattr("regroup.coordinator.runtime.group_coordinator.next_deadline", lambda group, heard: None)
     court.join("anna")
     await asyncio.sleep(3)
     assert court.broken() == set()
@@ -117,7 +117,7 @@ async def test_a_join_phase_that_does_not_end_is_seen(monkeypatch: Plant) -> Non
 async def test_an_id_that_is_never_used_and_never_forgotten_is_seen(monkeypatch: Plant) -> None:
     court = Court()
     await court.starts()
-    monkeypatch.setattr("regroup.coordinator.coordinator.next_deadline", lambda group, heard: None)
+    monkeypatch.setattr("regroup.coordinator.runtime.group_coordinator.next_deadline", lambda group, heard: None)
     answers = court.join("anna", can_be_asked_to_return=True)
     await turns()
     assert answers[0].error_code == ErrorCode.MEMBER_ID_REQUIRED
@@ -144,16 +144,16 @@ async def test_after_a_load_everybody_has_a_fresh_session() -> None:
 
 
 async def test_shares_that_leave_before_kafkas_log_has_them_are_seen(monkeypatch: Plant) -> None:
-    assign = syncing.assign
+    assign = sync.assign
 
-    def at_once(now: syncing.Unfolding, settings: syncing.Settings, command: c.SyncGroup) -> None:
+    def at_once(now: sync.Unfolding, settings: sync.Settings, command: c.SyncGroup) -> None:
         assign(now, settings, command)
-        syncing.commit_assignment(now)
+        sync.commit_assignment(now)
 
     court = Court(SlowLog(latency_ms=500))
     await court.joined("anna")
     await asyncio.sleep(1)
-    monkeypatch.setattr(syncing, "assign", at_once)
+    monkeypatch.setattr(sync, "assign", at_once)
     court.sync("anna", anna=share(0))
     await turns()
 

@@ -15,10 +15,10 @@ from regroup.coordinator.invariants import (
     sentence,
     who_is_gone_is_no_member,
 )
+from regroup.coordinator.serialization import written
 from regroup.coordinator.verification import Verifier, a_reign_begins_with_a_load
-from regroup.coordinator.written import written
-from regroup.lab.second_state import as_record
-from regroup.tests.lab.court import GROUP
+from regroup.lab.checker.shadow_state import as_record
+from tests.lab.court import GROUP
 
 
 def joined_group() -> Group:

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from regroup.lab.clock import EverybodyWaits, TimeStandsStill, VirtualLoop, run_virtually
-from regroup.lab.network import Network
-from regroup.lab.plan import NetworkPlan
+from regroup.lab.plan.plan import NetworkPlan
+from regroup.lab.simulation.network import Network
+from regroup.lab.simulation.virtual_clock import EverybodyWaits, TimeStandsStill, VirtualLoop, run_virtually
 
 
 class Heard(asyncio.Protocol):

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from regroup.lab.checks import is_expectation
-from regroup.lab.expectations import AtLeastRebalances
-from regroup.lab.plan import Happening
-from regroup.lab.scenario_list import find_plan, scenario, scenario_names, scenario_text
-from regroup.lab.story_files import UnreadableStory, read_plan, write_plan
-from regroup.lab.world import play
+from regroup.lab.plan.expectations import AtLeastRebalances
+from regroup.lab.plan.library import find_plan, scenario, scenario_names, scenario_text
+from regroup.lab.plan.plan import Happening
+from regroup.lab.plan.yaml_format import UnreadableStory, read_plan, write_plan
+from regroup.lab.simulation.expectation_checks import is_expectation
+from regroup.lab.simulation.world import play
 
 
 def test_there_are_more_than_twenty_scenarios() -> None:

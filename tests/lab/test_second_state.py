@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from regroup.coordinator import events as e
 from regroup.coordinator.group import Protocol
-from regroup.coordinator.written import written
-from regroup.lab import coordinator_invariants as of
-from regroup.lab.second_state import SecondState, as_record
+from regroup.coordinator.serialization import written
+from regroup.lab.checker import coordinator_invariants as of
+from regroup.lab.checker.shadow_state import SecondState, as_record
 from regroup.storage.records import NewRecord
-from regroup.tests.coordinator.anything import Player, moves_by_chance
-from regroup.tests.lab.court import Court, turns
+from tests.coordinator.anything import Player, moves_by_chance
+from tests.lab.court import Court, turns
 
 COMPARED = (of.the_stored_rows_add_up_to_the_live_group.__doc__ or "").strip()
 
@@ -78,7 +78,7 @@ async def test_an_event_that_is_written_otherwise_than_it_was_folded_is_seen(mon
             event = replace(event, protocols=(Protocol("range", b"lost"),))
         return written(group, number, reign, event, cause)
 
-    monkeypatch.setattr("regroup.coordinator.coordinator.written", forgets_protocols)
+    monkeypatch.setattr("regroup.coordinator.runtime.group_coordinator.written", forgets_protocols)
     court = Court()
     await court.joined("anna")
     assert COMPARED in court.broken()

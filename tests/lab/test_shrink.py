@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from regroup.lab.expectations import GroupIsStable
-from regroup.lab.plan import Happening, MemberPlan, NetworkPlan, Plan, When
-from regroup.lab.shrink import shrink
-from regroup.lab.smaller import is_simpler, rounder_than
-from regroup.lab.steps import BrokerStops, Crashes, CutOff, Joins, Leaves, Pauses, Step, TopicGrows
-from regroup.members.workload import Workload
+from regroup.lab.plan.expectations import GroupIsStable
+from regroup.lab.plan.plan import Happening, MemberPlan, NetworkPlan, Plan, When
+from regroup.lab.plan.steps import BrokerStops, Crashes, CutOff, Joins, Leaves, Pauses, Step, TopicGrows
+from regroup.lab.search.reductions import is_simpler, rounder_than
+from regroup.lab.search.shrink import shrink
+from regroup.members.runtime.workload import Workload
 
 NAMES = ("anna", "ben", "carla", "dora")
 members = st.sampled_from(NAMES)

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regroup.lab.expectations import AtMostRebalances, GroupIsEmpty, GroupIsStable, KeepsItsPartitions
-from regroup.lab.plan import Happening, MemberPlan, Plan, When
-from regroup.lab.points import POINTS, check_point, members_in, parse_when
-from regroup.lab.sentences import forms_of
-from regroup.lab.steps import (
+from regroup.lab.plan.expectations import AtMostRebalances, GroupIsEmpty, GroupIsStable, KeepsItsPartitions
+from regroup.lab.plan.plan import Happening, MemberPlan, Plan, When
+from regroup.lab.plan.sentences import forms_of
+from regroup.lab.plan.steps import (
     KINDS,
     ClockJumps,
     Pauses,
@@ -21,6 +20,7 @@ from regroup.lab.steps import (
     members_named,
     parse_step,
 )
+from regroup.lab.plan.triggers import POINTS, check_point, members_in, parse_when
 
 SENTENCES = [(kind, form.example()) for kind in KINDS for form in forms_of(kind)]
 

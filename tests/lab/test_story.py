@@ -2,9 +2,11 @@
 
 import pytest
 
-from regroup.lab.plan import Happening, MemberPlan, NetworkPlan, Plan, When
-from regroup.lab.scenario_list import scenario
-from regroup.lab.steps import KINDS, Crashes, Joins, parse_step
+from regroup.lab.plan.library import scenario
+from regroup.lab.plan.plan import Happening, MemberPlan, NetworkPlan, Plan, When
+from regroup.lab.plan.steps import KINDS, Crashes, Joins, parse_step
+from regroup.lab.plan.yaml_format import read_plan, write_plan
+from regroup.lab.simulation.world import play
 from regroup.lab.stories import (
     ben_falls_silent,
     disk_full,
@@ -12,8 +14,6 @@ from regroup.lab.stories import (
     rolling_restart,
 )
 from regroup.lab.story import Story, story
-from regroup.lab.story_files import read_plan, write_plan
-from regroup.lab.world import play
 
 
 def test_a_story_in_python_is_the_same_plan_as_its_file() -> None:

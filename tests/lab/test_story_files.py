@@ -2,10 +2,10 @@
 
 import pytest
 
-from regroup.lab.plan import Happening, MemberPlan, NetworkPlan, Plan, When
-from regroup.lab.steps import Crashes, Joins, parse_step
-from regroup.lab.story_files import UnreadableStory, read_plan, write_plan
-from regroup.members.workload import Workload
+from regroup.lab.plan.plan import Happening, MemberPlan, NetworkPlan, Plan, When
+from regroup.lab.plan.steps import Crashes, Joins, parse_step
+from regroup.lab.plan.yaml_format import UnreadableStory, read_plan, write_plan
+from regroup.members.runtime.workload import Workload
 
 STORY = """\
 story: The leader crashes between the answer to her JoinGroup and her SyncGroup

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from regroup.lab.company import is_sound
-from regroup.lab.plan import Happening, MemberPlan, Plan, When
-from regroup.lab.plan_check import problems
-from regroup.lab.points import members_in
-from regroup.lab.steps import TurnsZombie, members_named
-from regroup.lab.story_files import read_plan, write_plan
-from regroup.lab.swarm import FAULTS, describe, draw_plan, kinds_drawn
+from regroup.lab.plan.plan import Happening, MemberPlan, Plan, When
+from regroup.lab.plan.steps import TurnsZombie, members_named
+from regroup.lab.plan.triggers import members_in
+from regroup.lab.plan.validation import problems
+from regroup.lab.plan.yaml_format import read_plan, write_plan
+from regroup.lab.search.swarm import FAULTS, describe, draw_plan, kinds_drawn
+from regroup.lab.simulation.members import is_sound
 
 SEEDS = st.integers(0, 2**64 - 1)
 HUNDRED = [draw_plan(seed) for seed in range(100)]
@@ -42,7 +42,7 @@ def test_every_plan_is_the_same_after_yaml_and_json(seed: int) -> None:
 
 def test_the_same_seed_is_the_same_plan_whatever_the_hash_seed() -> None:
     program = (
-        "import msgspec; from regroup.lab.swarm import draw_plan;"
+        "import msgspec; from regroup.lab.search.swarm import draw_plan;"
         "print(msgspec.json.encode([draw_plan(seed) for seed in range(30)]))"
     )
     printed = {

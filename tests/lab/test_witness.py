@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from regroup.coordinator.coordinator import GroupCoordinator
 from regroup.coordinator.group import State
-from regroup.coordinator.kafka_log import SlowLog
-from regroup.coordinator.waiting_room import Request, WaitingRoom
-from regroup.lab.coordinator_invariants import (
+from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
+from regroup.coordinator.runtime.kafka_log import SlowLog
+from regroup.coordinator.runtime.pending_responses import Request, WaitingRoom
+from regroup.lab.checker.coordinator_invariants import (
     a_load_finds_every_event,
     a_request_is_answered_once,
     acknowledged_offsets_survive,
@@ -26,7 +26,7 @@ from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 from regroup.protocol.messages.group import HeartbeatResponse
 from regroup.storage.errors import StoreError
-from regroup.tests.lab.court import Court, share, turns
+from tests.lab.court import Court, share, turns
 
 
 def says(invariant: Callable[..., object]) -> str:
@@ -195,7 +195,7 @@ async def test_an_event_that_is_folded_and_never_stored_is_seen(monkeypatch: pyt
 
 async def test_a_heartbeat_with_the_wrong_code_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
-    monkeypatch.setattr("regroup.coordinator.membership.answers.beat", lambda code=0: wrong)
+    monkeypatch.setattr("regroup.coordinator.classic.heartbeat_leave.responses.beat", lambda code=0: wrong)
     court = Court()
     await court.stable("anna")
     court.beat("anna")

@@ -9,10 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from regroup.lab.healing import ALL_IS_WELL, heal
-from regroup.lab.plan import Happening, MemberPlan, Plan, When
-from regroup.lab.quiet import FORESEEN
-from regroup.lab.steps import (
+from regroup.lab.plan.plan import Happening, MemberPlan, Plan, When
+from regroup.lab.plan.steps import (
     AnswerLost,
     BrokersCrash,
     Crashes,
@@ -25,13 +23,15 @@ from regroup.lab.steps import (
     TopicGrows,
     parse_step,
 )
-from regroup.lab.world import TIME_PASSES, Outcome, World, play
-from regroup.members.offsets import Offsets
-from regroup.members.workload import Workload
+from regroup.lab.simulation.quiet import FORESEEN
+from regroup.lab.simulation.recovery import ALL_IS_WELL, heal
+from regroup.lab.simulation.world import TIME_PASSES, Outcome, World, play
+from regroup.members.consumer.offsets import Offsets
+from regroup.members.runtime.workload import Workload
 from regroup.server.apis.groups import GroupApis
 from regroup.storage.errors import StoreFailed
-from regroup.storage.inline import open_inline_store
 from regroup.storage.memory import MemoryStore
+from regroup.storage.sqlite.inline import open_inline_store
 from regroup.storage.store import EventStore
 
 ANNA_AND_BEN = {"anna": MemberPlan(session_timeout_ms=10_000), "ben": MemberPlan(session_timeout_ms=10_000)}
@@ -83,8 +83,8 @@ def test_looking_changes_nothing() -> None:
 def test_two_processes_with_different_hash_seeds_write_the_same_rows() -> None:
     script = (
         "import sys, hashlib, msgspec\n"
-        "from regroup.lab.plan import Plan\n"
-        "from regroup.lab.world import play\n"
+        "from regroup.lab.plan.plan import Plan\n"
+        "from regroup.lab.simulation.world import play\n"
         "outcome = play(msgspec.json.decode(sys.stdin.buffer.read(), type=Plan))\n"
         "print(hashlib.sha256(msgspec.json.encode(outcome.records)).hexdigest())\n"
     )
@@ -188,7 +188,7 @@ def test_a_group_that_does_not_find_its_way_back_says_what_it_waits_for(monkeypa
         await heal(world)
         world.network.cut("anna", "everybody")
 
-    monkeypatch.setattr("regroup.lab.world.heal", cut_for_ever)
+    monkeypatch.setattr("regroup.lab.simulation.world.heal", cut_for_ever)
     outcome = play(told(bound_ms=60_000, heal_ms=1))
     assert not outcome.healed
     assert outcome.first_sentence == ALL_IS_WELL

@@ -5,10 +5,10 @@ pytest tests/lab/test_zoo.py -s        after how many seeds each was found, and 
 
 import pytest
 
-from regroup.lab.story_files import read_plan, write_plan
-from regroup.lab.trial import try_seed
-from regroup.lab.zoo.bugs import BUGS
-from regroup.lab.zoo.catching import MOST_SEEDS, catch, draw_small, shows
+from regroup.lab.plan.yaml_format import read_plan, write_plan
+from regroup.lab.planted_bugs.registry import BUGS
+from regroup.lab.search.bug_detection import MOST_SEEDS, catch, draw_small, shows
+from regroup.lab.search.trial import try_seed
 
 QUICK = (
     "two-leaders",

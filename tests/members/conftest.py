@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 import pytest
 
 from regroup.assignors.interface import Assignor, Cluster
-from regroup.lab.clock import VirtualLoop
-from regroup.members.consumer import Consumer
-from regroup.members.happenings import Answered, ClusterSeen, Happening, Poll, Subscribe, TimePassed, Unanswered
-from regroup.members.settings import ConsumerSettings
-from regroup.members.steps import Change, ConsumerError, Outgoing, Step
-from regroup.protocol.consumer_protocol import (
+from regroup.lab.simulation.virtual_clock import VirtualLoop
+from regroup.members.consumer.effects import Change, ConsumerError, Outgoing, Step
+from regroup.members.consumer.inputs import Answered, ClusterSeen, Happening, Poll, Subscribe, TimePassed, Unanswered
+from regroup.members.consumer.machine import Consumer
+from regroup.members.consumer.settings import ConsumerSettings
+from regroup.protocol.consumer.subscription import (
     Assignment,
     Subscription,
     TopicPartition,

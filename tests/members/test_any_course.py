@@ -10,8 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regroup.assignors.interface import Cluster
-from regroup.members.consumer import Consumer
-from regroup.members.happenings import (
+from regroup.members.consumer.effects import (
+    Closed,
+    Outgoing,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+    Step,
+)
+from regroup.members.consumer.inputs import (
     Answered,
     Close,
     ClusterSeen,
@@ -27,10 +34,10 @@ from regroup.members.happenings import (
     Unanswered,
     Unsubscribe,
 )
-from regroup.members.settings import ConsumerSettings
-from regroup.members.standing import Phase
-from regroup.members.steps import Closed, Outgoing, PartitionsAssigned, PartitionsLost, PartitionsRevoked, Step
-from regroup.protocol.consumer_protocol import (
+from regroup.members.consumer.machine import Consumer
+from regroup.members.consumer.settings import ConsumerSettings
+from regroup.members.consumer.state import Phase
+from regroup.protocol.consumer.subscription import (
     Assignment,
     Subscription,
     TopicPartition,

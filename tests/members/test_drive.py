@@ -10,23 +10,31 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from regroup.lab.network import Network
-from regroup.lab.plan import NetworkPlan
-from regroup.members.calls import CallTransport
-from regroup.members.drive import Member
-from regroup.members.habits import parse_habit
-from regroup.members.happenings import Subscribe
-from regroup.members.producing import Producer
-from regroup.members.settings import ConsumerSettings
-from regroup.members.standing import Phase
-from regroup.members.steps import Change, CommitEnded, ConsumerError, ErrorKind, JoinedGroup, LeftGroup, PartitionsLost
-from regroup.members.workload import Ledger, Workload
-from regroup.protocol.frames import RequestHeader
+from regroup.lab.plan.plan import NetworkPlan
+from regroup.lab.simulation.network import Network
+from regroup.members.consumer.effects import (
+    Change,
+    CommitEnded,
+    ConsumerError,
+    ErrorKind,
+    JoinedGroup,
+    LeftGroup,
+    PartitionsLost,
+)
+from regroup.members.consumer.inputs import Subscribe
+from regroup.members.consumer.settings import ConsumerSettings
+from regroup.members.consumer.state import Phase
+from regroup.members.faults import parse_habit
+from regroup.members.producer.producer import Producer
+from regroup.members.runtime.member import Member
+from regroup.members.runtime.workload import Ledger, Workload
+from regroup.members.transports.direct import CallTransport
+from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.protocol.messages.offsets import OffsetCommitRequest
+from regroup.server.broker_cluster import Emulator
 from regroup.server.clock import Clock
-from regroup.server.emulator import Emulator
-from regroup.server.exchange import Exchange
+from regroup.server.net.exchange import Exchange
 from regroup.storage.memory import MemoryStore
 
 

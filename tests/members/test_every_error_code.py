@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from regroup.members.happenings import Commit, EnforceRebalance, Poll
-from regroup.members.standing import Phase
-from regroup.members.steps import CommitEnded, ErrorKind, PartitionsLost
-from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.members.consumer.effects import CommitEnded, ErrorKind, PartitionsLost
+from regroup.members.consumer.inputs import Commit, EnforceRebalance, Poll
+from regroup.members.consumer.state import Phase
+from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.cluster import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from regroup.protocol.messages.group import (

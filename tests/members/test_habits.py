@@ -2,7 +2,7 @@
 
 import pytest
 
-from regroup.members.habits import (
+from regroup.members.faults import (
     Habit,
     Kind,
     Moment,
@@ -13,7 +13,7 @@ from regroup.members.habits import (
     parse_duration_ms,
     parse_habit,
 )
-from regroup.protocol.consumer_protocol import Assignment, TopicPartition, decode_assignment, encode_assignment
+from regroup.protocol.consumer.subscription import Assignment, TopicPartition, decode_assignment, encode_assignment
 from regroup.protocol.messages.group import HeartbeatRequest, SyncGroupRequest, SyncGroupRequestAssignment
 
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regroup.members.happenings import Close, Commit, Consumed, EnforceRebalance, Poll, PollReturned
-from regroup.members.standing import Phase
-from regroup.members.steps import CommitEnded, ErrorKind, LeftGroup, PartitionsLost, PartitionsRevoked, PositionsFound
-from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.members.consumer.effects import (
+    CommitEnded,
+    ErrorKind,
+    LeftGroup,
+    PartitionsLost,
+    PartitionsRevoked,
+    PositionsFound,
+)
+from regroup.members.consumer.inputs import Close, Commit, Consumed, EnforceRebalance, Poll, PollReturned
+from regroup.members.consumer.state import Phase
+from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import LeaveGroupRequest
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from regroup.assignors.interface import Assignments, Assignor, AssignorError, Cluster, LastAssignment, Member
-from regroup.members.happenings import Answered, Poll
-from regroup.members.standing import Phase
-from regroup.members.steps import ErrorKind
-from regroup.protocol.consumer_protocol import Assignment, Subscription, TopicPartition, encode_subscription
+from regroup.members.consumer.effects import ErrorKind
+from regroup.members.consumer.inputs import Answered, Poll
+from regroup.members.consumer.state import Phase
+from regroup.protocol.consumer.subscription import Assignment, Subscription, TopicPartition, encode_subscription
 from regroup.protocol.messages.group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
 if TYPE_CHECKING:

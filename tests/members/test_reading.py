@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from regroup.members.happenings import Answered
-from regroup.members.reading import Fetched, Reader
-from regroup.members.settings import ConsumerSettings
-from regroup.members.steps import Outgoing
-from regroup.members.transport import Reply
-from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.members.consumer.effects import Outgoing
+from regroup.members.consumer.inputs import Answered
+from regroup.members.consumer.settings import ConsumerSettings
+from regroup.members.runtime.fetcher import Fetched, Reader
+from regroup.members.transports.base import Reply
+from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.messages.cluster import (
     MetadataRequest,
     MetadataResponse,
@@ -18,7 +18,7 @@ from regroup.protocol.messages.cluster import (
 )
 from regroup.protocol.messages.records import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from regroup.protocol.record_batch import Record, write_batch
-from regroup.server.partition_log import PartitionLog
+from regroup.server.log.partition_log import PartitionLog
 
 ORDERS_0 = TopicPartition("orders", 0)
 METADATA = MetadataResponse(

@@ -6,7 +6,16 @@ import re
 from typing import TYPE_CHECKING
 
 from regroup.assignors.interface import Cluster
-from regroup.members.happenings import (
+from regroup.members.consumer.effects import (
+    Closed,
+    ErrorKind,
+    JoinedGroup,
+    LeftGroup,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+)
+from regroup.members.consumer.inputs import (
     Close,
     ClusterSeen,
     EnforceRebalance,
@@ -16,17 +25,8 @@ from regroup.members.happenings import (
     Subscribe,
     Unsubscribe,
 )
-from regroup.members.standing import Phase
-from regroup.members.steps import (
-    Closed,
-    ErrorKind,
-    JoinedGroup,
-    LeftGroup,
-    PartitionsAssigned,
-    PartitionsLost,
-    PartitionsRevoked,
-)
-from regroup.protocol.consumer_protocol import TopicPartition, decode_assignment, decode_subscription
+from regroup.members.consumer.state import Phase
+from regroup.protocol.consumer.subscription import TopicPartition, decode_assignment, decode_subscription
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.cluster import MetadataRequest, MetadataResponse
 from regroup.protocol.messages.group import (

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from regroup.assignors.interface import AssignorError
-from regroup.members.consumer import Consumer
-from regroup.members.settings import ConsumerSettings
+from regroup.members.consumer.machine import Consumer
+from regroup.members.consumer.settings import ConsumerSettings
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,18 @@ import pytest
 from confluent_kafka import Producer as MockCluster
 
 from regroup.coordinator.settings import Settings
-from regroup.members.calls import CallTransport
-from regroup.members.drive import Member
-from regroup.members.happenings import Answered, Subscribe, Unanswered
-from regroup.members.settings import ConsumerSettings
-from regroup.members.standing import Phase
-from regroup.members.steps import Address, Lane, Outgoing
-from regroup.members.tcp import TcpTransport, parse_bootstrap
-from regroup.members.transport import as_newest, as_of, version_for
-from regroup.members.workload import Workload
+from regroup.members.consumer.effects import Address, Lane, Outgoing
+from regroup.members.consumer.inputs import Answered, Subscribe, Unanswered
+from regroup.members.consumer.settings import ConsumerSettings
+from regroup.members.consumer.state import Phase
+from regroup.members.runtime.member import Member
+from regroup.members.runtime.workload import Workload
+from regroup.members.transports.base import as_newest, as_of, version_for
+from regroup.members.transports.direct import CallTransport
+from regroup.members.transports.tcp import TcpTransport, parse_bootstrap
 from regroup.protocol.fields import Versions
-from regroup.protocol.frames import FrameReader, RequestHeader, decode_request, encode_response
+from regroup.protocol.frames import FrameReader, decode_request, encode_response
+from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import (
     ApiVersion,
@@ -44,8 +45,8 @@ from regroup.protocol.messages.offsets import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
+from regroup.server.broker_cluster import Emulator
 from regroup.server.clock import Clock
-from regroup.server.emulator import Emulator
 from regroup.storage.memory import MemoryStore
 
 PATIENCE_MS = 30_000

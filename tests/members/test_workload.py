@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regroup.members.workload import Ledger, Tally, Workload
-from regroup.protocol.consumer_protocol import TopicPartition
+from regroup.members.runtime.workload import Ledger, Tally, Workload
+from regroup.protocol.consumer.subscription import TopicPartition
 
 ORDERS_0 = TopicPartition("orders", 0)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from regroup.members.mqtt_address import MqttAddress
-from regroup.tests.mqtt.brokers import FOUND, Mosquitto
+from regroup.mqtt.address import MqttAddress
+from tests.mqtt.brokers import FOUND, Mosquitto
 
 
 @pytest.fixture

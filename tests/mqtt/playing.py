@@ -12,11 +12,11 @@ import msgspec
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.settings import Settings
-from regroup.members.mqtt_address import MqttAccess, MqttAddress
-from regroup.members.mqtt_link import MqttLink, cancelled, together
-from regroup.members.mqtt_topics import Topics
+from regroup.mqtt.address import MqttAccess, MqttAddress
+from regroup.mqtt.link import MqttLink, cancelled, together
+from regroup.mqtt.topics import Topics
+from regroup.server.broker_cluster import Emulator
 from regroup.server.clock import Clock
-from regroup.server.emulator import Emulator
 from regroup.server.mqtt.messages import FeedEvent, FeedMessage
 from regroup.server.mqtt.reader import FeedReader
 from regroup.server.mqtt.service import MqttService

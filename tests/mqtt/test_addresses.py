@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from regroup.members.mqtt_address import MqttAccess, MqttAddress, parse_mqtt
+from regroup.mqtt.address import MqttAccess, MqttAddress, parse_mqtt
 
 
 @pytest.mark.parametrize(

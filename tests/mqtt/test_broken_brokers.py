@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from regroup.members.mqtt_address import MqttAddress
-from regroup.members.mqtt_link import TIMEOUT_S
+from regroup.mqtt.address import MqttAddress
+from regroup.mqtt.link import TIMEOUT_S
 from regroup.storage.memory import MemoryStore
-from regroup.storage.sqlite import open_store
-from regroup.tests.mqtt.brokers import Mosquitto, free_port, needs_mosquitto
-from regroup.tests.mqtt.playing import Reader, commit, emulating, first_message, served, until
+from regroup.storage.sqlite.threaded import open_store
+from tests.mqtt.brokers import Mosquitto, free_port, needs_mosquitto
+from tests.mqtt.playing import Reader, commit, emulating, first_message, served, until
 
 pytestmark = needs_mosquitto
 

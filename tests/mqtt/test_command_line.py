@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from regroup.cli.main import main
-from regroup.cli.watch_table import printable
-from regroup.members.mqtt_address import MqttAddress
-from regroup.tests.mqtt.brokers import needs_mosquitto
-from regroup.tests.mqtt.playing import Reader, patience
+from regroup.cli.watch.table import printable
+from regroup.mqtt.address import MqttAddress
+from tests.mqtt.brokers import needs_mosquitto
+from tests.mqtt.playing import Reader, patience
 
 REGROUP = [sys.executable, "-m", "regroup.cli"]
 

@@ -6,13 +6,13 @@ import aiomqtt
 import msgspec
 
 from regroup.coordinator import commands as c
-from regroup.members.mqtt_address import MqttAddress
-from regroup.members.mqtt_topics import Topics
+from regroup.mqtt.address import MqttAddress
+from regroup.mqtt.topics import Topics
 from regroup.server.mqtt.feed import KEPT_AS
 from regroup.server.mqtt.messages import FeedMessage, Presence
 from regroup.storage.memory import MemoryStore
-from regroup.tests.mqtt.brokers import Mosquitto, needs_mosquitto
-from regroup.tests.mqtt.playing import Reader, commit, emulating, first_message, patience, served, until
+from tests.mqtt.brokers import Mosquitto, needs_mosquitto
+from tests.mqtt.playing import Reader, commit, emulating, first_message, patience, served, until
 
 pytestmark = needs_mosquitto
 ODD_GROUPS = ["payments", "a+b/#", "", "%", "\x00\x1b[2J", "漢字 🐑", "$SYS", "x" * 32_767, "/" * 32_767]

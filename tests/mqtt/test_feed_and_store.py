@@ -3,13 +3,13 @@
 import msgspec
 from structlog.testing import capture_logs
 
-from regroup.members.mqtt_address import MqttAddress
+from regroup.mqtt.address import MqttAddress
 from regroup.server.mqtt.messages import MOST_EVENT_BYTES, MOST_MESSAGE_BYTES, FeedMessage, feed_payloads
 from regroup.storage.errors import StoreFailed
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import Record
-from regroup.tests.mqtt.brokers import needs_mosquitto
-from regroup.tests.mqtt.playing import Reader, commit, emulating, served, until
+from tests.mqtt.brokers import needs_mosquitto
+from tests.mqtt.playing import Reader, commit, emulating, served, until
 
 
 def record(number: int, payload_bytes: int) -> Record:

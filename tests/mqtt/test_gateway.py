@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 from msgspec.structs import replace
 
-from regroup.members.mqtt_link import Outbox
-from regroup.members.mqtt_topics import Topics
-from regroup.protocol.frames import FrameReader, RequestHeader, decode_response, encode_request
+from regroup.mqtt.link import Outbox
+from regroup.mqtt.topics import Topics
+from regroup.protocol.frames import FrameReader, decode_response, encode_request
+from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersionsRequest, MetadataRequest
 from regroup.protocol.messages.group import (
@@ -18,7 +19,7 @@ from regroup.protocol.messages.group import (
 )
 from regroup.server.mqtt.deaths import Deaths
 from regroup.server.mqtt.gateway import ENDED_INCARNATIONS, MOST_FRAME_BYTES, Gateway
-from regroup.tests.mqtt.playing import emulating, until
+from tests.mqtt.playing import emulating, until
 
 TOPICS = Topics("main")
 JOIN = JoinGroupRequest(

@@ -11,20 +11,20 @@ import aiomqtt
 import msgspec
 import pytest
 
-from regroup.members.drive import Member
-from regroup.members.habits import parse_habit
-from regroup.members.happenings import Subscribe
-from regroup.members.mqtt import MqttTransport
-from regroup.members.mqtt_address import MqttAccess, MqttAddress
-from regroup.members.mqtt_control import Command, Word, parse_command
-from regroup.members.mqtt_topics import Topics
-from regroup.members.settings import ConsumerSettings
-from regroup.members.standing import Phase
-from regroup.server.emulator import Emulator
+from regroup.members.consumer.inputs import Subscribe
+from regroup.members.consumer.settings import ConsumerSettings
+from regroup.members.consumer.state import Phase
+from regroup.members.faults import parse_habit
+from regroup.members.runtime.member import Member
+from regroup.members.runtime.remote_control import Command, Word, parse_command
+from regroup.members.transports.mqtt import MqttTransport
+from regroup.mqtt.address import MqttAccess, MqttAddress
+from regroup.mqtt.topics import Topics
+from regroup.server.broker_cluster import Emulator
 from regroup.server.mqtt.embedded import embedded_broker
 from regroup.server.mqtt.messages import DeathMessage
-from regroup.tests.mqtt.brokers import Mosquitto, free_port, needs_mosquitto
-from regroup.tests.mqtt.playing import Reader, emulating, new_incarnation, patience, served, until
+from tests.mqtt.brokers import Mosquitto, free_port, needs_mosquitto
+from tests.mqtt.playing import Reader, emulating, new_incarnation, patience, served, until
 
 pytestmark = needs_mosquitto
 
@@ -144,7 +144,7 @@ async def test_what_is_asked_while_the_mqtt_broker_is_away_is_lost_at_once_and_n
 async def test_without_a_coordinator_it_is_said_what_is_missing(
     address: MqttAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regroup.members.mqtt.COORDINATOR_PATIENCE_S", 0.3)
+    monkeypatch.setattr("regroup.members.transports.mqtt.COORDINATOR_PATIENCE_S", 0.3)
     async with member(address, "anna") as anna:
         await until(lambda: "is `regroup serve --mqtt` running there?" in anna.view.last_error)
 

@@ -12,11 +12,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from regroup.coordinator.settings import InvalidSetting
-from regroup.members.mqtt_address import MqttAccess, MqttAddress
+from regroup.mqtt.address import MqttAccess, MqttAddress
 from regroup.server.mqtt.embedded import embedded_broker
 from regroup.server.mqtt.service import MqttService
-from regroup.tests.mqtt.brokers import FOUND, Mosquitto, free_port
-from regroup.tests.mqtt.playing import commit, emulating, new_incarnation, until
+from tests.mqtt.brokers import FOUND, Mosquitto, free_port
+from tests.mqtt.playing import commit, emulating, new_incarnation, until
 
 ANNA = MqttAccess(username="anna", password="secret")
 
@@ -66,7 +66,7 @@ async def test_only_with_the_right_certificate_and_password(
     assert "certificate verify failed" in await said(address, ANNA), "nobody this machine trusts has signed it"
     other_name = replace(address, host="127.0.0.1")
     assert "certificate verify failed" in await said(other_name, trusting), "it is for localhost"
-    monkeypatch.setattr("regroup.members.mqtt_link.TIMEOUT_S", 1.0)  # nobody answers there
+    monkeypatch.setattr("regroup.mqtt.link.TIMEOUT_S", 1.0)  # nobody answers there
     assert await said(replace(address, is_encrypted=False), ANNA), "an encrypted port takes nothing else"
     gc.collect()
 

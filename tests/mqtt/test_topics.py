@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from regroup.members.mqtt_topics import Topics, decode_level, encode_level
+from regroup.mqtt.topics import Topics, decode_level, encode_level
 
 GROUP_IDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
 ODD = "a+b#c/d%e\x00\x1f\x7f\x85\ufffe\ufdd0\U0001ffff$SYS é 漢 🐑 \u2028"

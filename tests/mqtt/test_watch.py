@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from regroup.cli.watch import Watcher
-from regroup.cli.watch_table import Board, event_line, table
-from regroup.members.mqtt_address import MqttAddress
+from regroup.cli.watch.command import Watcher
+from regroup.cli.watch.table import Board, event_line, table
+from regroup.mqtt.address import MqttAddress
 from regroup.server.mqtt.messages import DeathMessage, FeedEvent, Presence
 from regroup.server.mqtt.summaries import GroupSummary, MemberSummary
 

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from regroup.cli.main import main
-from regroup.pipeline.session import session
-from regroup.tests.pipeline.histories import crashes_of, trim_store, write_store
+from regroup.pipeline.spark.session import session
+from tests.pipeline.histories import crashes_of, trim_store, write_store
 
 FROM_SPARK = (
     "ignore:unclosed:ResourceWarning",  # py4j's sockets, which it leaves to the end of the process

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
-from regroup.coordinator.history import load_groups
-from regroup.coordinator.written import snapshot
-from regroup.lab.world import play
-from regroup.pipeline.chronicle import TOPIC_EVENTS, Chronicle
-from regroup.pipeline.moment import Row
-from regroup.pipeline.scenarios import SCENARIOS, Options
-from regroup.storage.inline import open_inline_store
+from regroup.coordinator.runtime.loading import load_groups
+from regroup.coordinator.serialization import snapshot
+from regroup.lab.simulation.world import play
+from regroup.pipeline.campaign.scenarios import SCENARIOS, Options
+from regroup.pipeline.gold.group_history import TOPIC_EVENTS, Chronicle
+from regroup.pipeline.gold.transition import Row
 from regroup.storage.records import NewRecord, Record
+from regroup.storage.sqlite.inline import open_inline_store
 
 GROUP = "lab"
 

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from regroup.pipeline import blocks, bronze
-from regroup.pipeline.blocks import Block, write_block
-from regroup.tests.pipeline.histories import crashes_of, trim_store, write_store
+from regroup.pipeline.bronze import blocks
+from regroup.pipeline.bronze import ingest as bronze
+from regroup.pipeline.bronze.blocks import Block, write_block
+from tests.pipeline.histories import crashes_of, trim_store, write_store
 
 RECORDS = crashes_of("range", 1)
 LAST = len(RECORDS)

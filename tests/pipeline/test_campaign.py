@@ -8,12 +8,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from regroup.cli.campaign_steps import stopped_by_hand
-from regroup.lab.counts import Counts
-from regroup.lab.plan import Plan
-from regroup.lab.verdict import Verdict
-from regroup.lab.world import Outcome, play
-from regroup.pipeline.campaign import (
+from regroup.cli.spark.campaign_job import stopped_by_hand
+from regroup.lab.checker.judge import Verdict
+from regroup.lab.checker.metrics import Counts
+from regroup.lab.plan.plan import Plan
+from regroup.lab.simulation.world import Outcome, play
+from regroup.pipeline.campaign.grid import BadCampaign, Campaign, find
+from regroup.pipeline.campaign.run import (
     RUNS_PER_CHUNK,
     STABLE_ONCE,
     check_folder,
@@ -25,8 +26,7 @@ from regroup.pipeline.campaign import (
     note_of,
     simulate,
 )
-from regroup.pipeline.grid import BadCampaign, Campaign, find
-from regroup.tests.pipeline.histories import crashes_of
+from tests.pipeline.histories import crashes_of
 
 ASSIGNORS = ["range", "cooperative-sticky"]
 ONE_REBALANCE = Verdict(counts=Counts(rebalances=1))

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
-from regroup.coordinator.written import read
-from regroup.lab.swarm import draw_plan
-from regroup.lab.world import play
-from regroup.pipeline.steps import state_as_json
-from regroup.pipeline.tables import TABLES
+from regroup.coordinator.serialization import read
+from regroup.lab.search.swarm import draw_plan
+from regroup.lab.simulation.world import play
+from regroup.pipeline.gold.steps import state_as_json
+from regroup.pipeline.gold.tables import TABLES
 from regroup.storage.records import Record
-from regroup.tests.pipeline.histories import GROUP, crashes_of, rows_of, table
+from tests.pipeline.histories import GROUP, crashes_of, rows_of, table
 
 ASSIGNORS = ("range", "cooperative-sticky")
 

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from regroup.cli import spark_arguments
 from regroup.cli.main import COMMANDS, main
-from regroup.cli.on_spark import tell
-from regroup.pipeline import bronze, java
-from regroup.tests.pipeline.histories import crashes_of, spoil, write_store
+from regroup.cli.spark import arguments
+from regroup.cli.spark.session import tell
+from regroup.pipeline.bronze import ingest
+from regroup.pipeline.spark import java
+from tests.pipeline.histories import crashes_of, spoil, write_store
 
 Printed = pytest.CaptureFixture[str]
 
@@ -64,7 +65,7 @@ def test_bad_stores_among_many_are_named_and_left_out(spark: SparkSession, among
     for name in ("damaged.db", "foreign.db", "newer.db"):
         assert f"skipped: {among_many / name}" in err
     taken = {path.parent.name.partition("=")[2] for path in (among_many / "out" / "bronze").rglob("*.parquet")}
-    assert taken == {bronze.name_of(str(among_many / name)) for name in ("range.db", "cooperative-sticky.db")}
+    assert taken == {ingest.name_of(str(among_many / name)) for name in ("range.db", "cooperative-sticky.db")}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_a_live_store_is_taken_in_up_to_its_last_commit(spark: SparkSession, tmp
     assert capsys.readouterr().out == "1 store, 20 new events, 0 skipped\n"
     writer.execute("ROLLBACK")
     writer.close()
-    assert bronze.events(spark, tmp_path / "out").where("type = 'not-yet'").count() == 0
+    assert ingest.events(spark, tmp_path / "out").where("type = 'not-yet'").count() == 0
     write_store(path, records[20:30])
     assert regroup("pipeline", "ingest", path, tmp_path / "out") == 0
     assert capsys.readouterr().out == "1 store, 10 new events, 0 skipped\n"
@@ -106,7 +107,7 @@ def test_the_tables_are_shown_and_the_last_states_are_those_of_replay(built: Pat
     told = json.loads(capsys.readouterr().out)
     for path in built.glob("runs/*.db"):
         assert regroup("replay", path) == 0
-        assert told[bronze.name_of(str(path))] == json.loads(capsys.readouterr().out)["groups"]
+        assert told[ingest.name_of(str(path))] == json.loads(capsys.readouterr().out)["groups"]
     assert len(told) == 2
 
 
@@ -160,7 +161,7 @@ def test_of_a_trace_through_two_languages_the_one_sentence_for_people_is_told(ca
 def test_without_sparks_packages_it_is_said_what_to_install(
     tmp_path: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_arguments, "find_spec", lambda name: None)
+    monkeypatch.setattr(arguments, "find_spec", lambda name: None)
     assert regroup("pipeline", "ingest", "runs.db", tmp_path) == 2
     assert "pyspark, pyarrow, pandas not installed: pip install 'kafka-regroup[spark]'" in capsys.readouterr().err
 

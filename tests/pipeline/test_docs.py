@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from regroup.pipeline.tables import TABLES, fields
+from regroup.pipeline.gold.tables import TABLES, fields
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "tables.md"
 HEAD = "| Column | Type | Meaning |\n|---|---|---|\n"

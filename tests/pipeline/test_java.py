@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from regroup.pipeline import java
+from regroup.pipeline.spark import java
 
 
 def fake_java(folder: Path, version: str) -> Path:

@@ -12,10 +12,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from regroup.cli.main import main
-from regroup.lab.world import play
-from regroup.pipeline import bronze, campaign, grid
-from regroup.tests.clients.emulator import eventually
-from regroup.tests.pipeline.histories import crashes_of, write_store
+from regroup.lab.simulation.world import play
+from regroup.pipeline.bronze import ingest
+from regroup.pipeline.campaign import grid
+from regroup.pipeline.campaign import run as campaign
+from tests.clients.emulator import eventually
+from tests.pipeline.histories import crashes_of, write_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -30,7 +32,7 @@ from regroup.cli.main import main
 from regroup.pipeline import bronze
 
 def stalls(block):
-    from regroup.pipeline.bronze import write_block
+    from regroup.pipeline.bronze.ingest import write_block
     if Path(block.path).stem == "c":
         Path(block.target).parent.mkdir()
         Path(block.target).with_name(".block-000000.parquet.1").write_text("half a block")
@@ -48,7 +50,7 @@ from regroup.cli.main import main
 from regroup.pipeline import campaign
 
 def stalls(plan, folder):
-    from regroup.lab.world import play
+    from regroup.lab.simulation.world import play
     if plan.seed == 21:
         Path(folder, "runs", ".chunk-00000020.parquet.1").write_text("half a chunk")
         time.sleep(3600)
@@ -94,7 +96,7 @@ def test_an_ingest_that_was_killed_goes_on_with_what_is_not_there_yet(spark: Spa
     assert main([*words, str(out)]) == 0
     assert {path: path.stat().st_mtime_ns for path in first} == first
     assert main([*words, str(tmp_path / "undisturbed")]) == 0
-    assert in_order(bronze.events(spark, out)) == in_order(bronze.events(spark, tmp_path / "undisturbed"))
+    assert in_order(ingest.events(spark, out)) == in_order(ingest.events(spark, tmp_path / "undisturbed"))
     assert not list(out.rglob(".*.parquet.*"))
 
 

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from regroup.pipeline.numbers import NOT_OWNED_YET, Numbers
-from regroup.pipeline.tables import TABLES
+from regroup.pipeline.gold.tables import TABLES
+from regroup.pipeline.report.numbers import NOT_OWNED_YET, Numbers
 
 Values = Mapping[str, object]
 

@@ -13,22 +13,24 @@ from msgspec.structs import replace
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from regroup.coordinator.history import load_groups
 from regroup.coordinator.invariants import numbers_have_no_gap, sentence
+from regroup.coordinator.runtime.loading import load_groups
+from regroup.coordinator.serialization import as_json
 from regroup.coordinator.verification import Verifier
-from regroup.coordinator.written import as_json
-from regroup.lab.swarm import draw_plan
-from regroup.lab.trial import planted
-from regroup.lab.verdict import MOST_BROKEN, Broken
-from regroup.lab.world import Outcome, play
-from regroup.pipeline import bronze, campaign, gold, grid
-from regroup.pipeline.chronicle import Chronicle
-from regroup.pipeline.report import write_report
-from regroup.pipeline.tables import TABLES
-from regroup.pipeline.violations import SENTENCES, violations
-from regroup.storage.inline import open_inline_store
+from regroup.lab.checker.judge import MOST_BROKEN, Broken
+from regroup.lab.search.swarm import draw_plan
+from regroup.lab.search.trial import planted
+from regroup.lab.simulation.world import Outcome, play
+from regroup.pipeline.bronze import ingest
+from regroup.pipeline.campaign import grid, run
+from regroup.pipeline.gold import build
+from regroup.pipeline.gold.group_history import Chronicle
+from regroup.pipeline.gold.tables import TABLES
+from regroup.pipeline.gold.violations import SENTENCES, violations
+from regroup.pipeline.report.page import write_report
 from regroup.storage.records import Record
-from regroup.tests.pipeline.histories import crashes_of, table, write_store
+from regroup.storage.sqlite.inline import open_inline_store
+from tests.pipeline.histories import crashes_of, table, write_store
 
 
 def positions(frame: DataFrame) -> list[tuple[str, int]]:
@@ -141,13 +143,13 @@ def append(path: Path, records: tuple[Record, ...]) -> None:
 
 def test_every_group_ends_as_regroup_replay_says(spark: SparkSession, built: Path) -> None:
     told = {
-        (row.store, row.group): json.loads(row.json) for row in gold.table(spark, built / "out", "groups").collect()
+        (row.store, row.group): json.loads(row.json) for row in build.table(spark, built / "out", "groups").collect()
     }
 
     async def replayed(path: Path) -> Iterator[tuple[tuple[str, str], object]]:
         async with await open_inline_store(path, read_only=True) as store:
             groups = await load_groups(store)
-        return iter([((bronze.name_of(str(path)), name), as_json(group)) for name, group in groups.items()])
+        return iter([((ingest.name_of(str(path)), name), as_json(group)) for name, group in groups.items()])
 
     expected = {
         key: json.loads(json.dumps(state))
@@ -159,7 +161,7 @@ def test_every_group_ends_as_regroup_replay_says(spark: SparkSession, built: Pat
 
 
 def test_sound_histories_violate_nothing(spark: SparkSession, built: Path) -> None:
-    assert gold.table(spark, built / "out", "violations").count() == 0
+    assert build.table(spark, built / "out", "violations").count() == 0
 
 
 def test_taking_the_same_stores_in_twice_changes_nothing_and_growth_is_added(
@@ -167,17 +169,17 @@ def test_taking_the_same_stores_in_twice_changes_nothing_and_growth_is_added(
 ) -> None:
     records, out = crashes_of("range", 11), tmp_path / "out"
     append(tmp_path / "a.db", records[:50])
-    assert bronze.ingest(spark, f"{tmp_path}/*.db", out).events == 50
+    assert ingest.ingest(spark, f"{tmp_path}/*.db", out).events == 50
     before = touched(out)
-    assert bronze.ingest(spark, f"{tmp_path}/*.db", out).events == 0
+    assert ingest.ingest(spark, f"{tmp_path}/*.db", out).events == 0
     assert touched(out) == before
     append(tmp_path / "a.db", records[50:])
-    assert bronze.ingest(spark, f"{tmp_path}/*.db", out).events == len(records) - 50
-    assert [position for _, position in positions(bronze.events(spark, out))] == list(range(1, len(records) + 1))
+    assert ingest.ingest(spark, f"{tmp_path}/*.db", out).events == len(records) - 50
+    assert [position for _, position in positions(ingest.events(spark, out))] == list(range(1, len(records) + 1))
     (tmp_path / "a.db").unlink()
     append(tmp_path / "a.db", crashes_of("range", 12))
-    with pytest.raises(bronze.StoreReplaced, match="Give it another name"):
-        bronze.ingest(spark, f"{tmp_path}/*.db", out)
+    with pytest.raises(ingest.StoreReplaced, match="Give it another name"):
+        ingest.ingest(spark, f"{tmp_path}/*.db", out)
 
 
 @pytest.mark.slow
@@ -197,7 +199,7 @@ def test_of_a_run_with_a_planted_bug_sql_says_what_the_lab_has_judged(spark: Spa
     with planted(bug):
         outcome = play(draw_plan(2))
         steps, faults = (folded(spark, outcome.records, name) for name in ("steps", "faults"))
-    events = spark.createDataFrame(campaign.table_of("run", outcome.records))
+    events = spark.createDataFrame(run.table_of("run", outcome.records))
     told = sorted((row.position, row.sentence) for row in violations(steps, events, faults).collect())
     broken = outcome.verdict.broken
     judged = sorted((each.position or 0, each.sentence) for each in broken if each.sentence in SENTENCES)
@@ -221,9 +223,9 @@ def folded(spark: SparkSession, records: Sequence[Record], name: str) -> DataFra
 
 
 def violations_of(spark: SparkSession, folder: Path, runs: Mapping[str, Sequence[Record]]) -> set[tuple[str, int, str]]:
-    tables = pa.concat_tables([campaign.table_of(name, records) for name, records in runs.items()])
-    gold.build(spark, folder, spark.createDataFrame(tables))
-    return {(row.store, row.position, row.sentence) for row in gold.table(spark, folder, "violations").collect()}
+    tables = pa.concat_tables([run.table_of(name, records) for name, records in runs.items()])
+    build.build(spark, folder, spark.createDataFrame(tables))
+    return {(row.store, row.position, row.sentence) for row in build.table(spark, folder, "violations").collect()}
 
 
 SPOILT = (
@@ -278,16 +280,16 @@ def test_a_campaign_goes_on_where_it_stopped_and_its_report_stands_alone(spark: 
         "fixed: {members: 2, partitions: 3, crashes: 1, session_timeout_ms: 6000}\n"
     )
     asked, out = grid.read_campaign(plan), tmp_path / "out"
-    assert campaign.run_campaign(spark, asked, out) == 22
+    assert run.run_campaign(spark, asked, out) == 22
     first = (out / "events" / "chunk-00000000.parquet").read_bytes()
     (out / "runs" / "chunk-00000000.parquet").unlink()
-    assert campaign.run_campaign(spark, asked, out) == campaign.RUNS_PER_CHUNK
+    assert run.run_campaign(spark, asked, out) == run.RUNS_PER_CHUNK
     assert (out / "events" / "chunk-00000000.parquet").read_bytes() == first
-    assert campaign.run_campaign(spark, asked, out) == 0
-    gold.build(spark, out, campaign.events(spark, out))
-    judged = {row.store: len(row.broken) for row in campaign.runs(spark, out).collect()}
+    assert run.run_campaign(spark, asked, out) == 0
+    build.build(spark, out, run.events(spark, out))
+    judged = {row.store: len(row.broken) for row in run.runs(spark, out).collect()}
     assert len(judged) == 22
-    assert gold.table(spark, out, "violations").count() == sum(judged.values()) == 0
+    assert build.table(spark, out, "violations").count() == sum(judged.values()) == 0
     page = write_report(spark, out).read_text()
     assert page.count("<svg") >= 6
     assert "http" not in page
@@ -298,11 +300,11 @@ def test_a_campaign_goes_on_where_it_stopped_and_its_report_stands_alone(spark: 
 
 
 def test_a_broken_run_among_sound_ones_is_told_with_its_sentence(spark: SparkSession, tmp_path: Path) -> None:
-    asked = grid.Campaign("?", "crashes", campaign.RUNS_PER_CHUNK + 1, {"members": [2]}, {"partitions": 2})
+    asked = grid.Campaign("?", "crashes", run.RUNS_PER_CHUNK + 1, {"members": [2]}, {"partitions": 2})
     sound = play(asked.plan(next(asked.runs())))
     verdict = sound.verdict.with_broken([Broken("It held once.", 7, 3, "")])
     broken = Outcome(sound.plan, verdict, sound.records, sound.ended_ms, True)
-    for chunk in campaign.chunks_left(asked, tmp_path):
-        campaign.simulate(chunk, lambda plan: broken if plan.seed == campaign.RUNS_PER_CHUNK else sound)
-    [told] = campaign.runs(spark, tmp_path).where("size(broken) > 0").collect()
-    assert (told.seed, told.broken, told.broken_after) == (campaign.RUNS_PER_CHUNK, ["It held once."], [3])
+    for chunk in run.chunks_left(asked, tmp_path):
+        run.simulate(chunk, lambda plan: broken if plan.seed == run.RUNS_PER_CHUNK else sound)
+    [told] = run.runs(spark, tmp_path).where("size(broken) > 0").collect()
+    assert (told.seed, told.broken, told.broken_after) == (run.RUNS_PER_CHUNK, ["It held once."], [3])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from regroup.pipeline.progress import watched
+from regroup.pipeline.spark.progress import watched
 
 
 def test_a_task_that_is_done_is_told_while_another_runs(spark: SparkSession, tmp_path: Path) -> None:

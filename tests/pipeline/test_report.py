@@ -7,11 +7,11 @@ import pytest
 from pyspark.sql import Row
 
 from regroup.cli.main import main
-from regroup.pipeline.numbers import NOT_OWNED_YET
-from regroup.pipeline.plots import LETTER, WIDTH, Spread, boxes, fan, ground, stacks, tone_of
-from regroup.pipeline.report import STYLE, html
-from regroup.pipeline.sections import CAUSES, MOVES, SECTIONS, label, sections
-from regroup.pipeline.stamp import is_fresh, put_stamp, remove_stamp, stamp_of
+from regroup.pipeline.bronze.stamp import is_fresh, put_stamp, remove_stamp, stamp_of
+from regroup.pipeline.report.numbers import NOT_OWNED_YET
+from regroup.pipeline.report.page import STYLE, html
+from regroup.pipeline.report.plots import LETTER, WIDTH, Spread, boxes, fan, ground, stacks, tone_of
+from regroup.pipeline.report.sections import CAUSES, MOVES, SECTIONS, label, sections
 
 SPREAD = Spread(1, 2, 3, 4, 5)
 LONG = "cooperative-sticky, session timeout 6 s, members 3, restart 20 s, jitter 10 ms"

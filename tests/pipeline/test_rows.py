@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from regroup.pipeline.filters import BadOption
-from regroup.pipeline.rows import StoreReader
-from regroup.pipeline.source import Options, Split, read_split
-from regroup.pipeline.stores import AnotherMachine, Skipped, check_place, files_of, look_at, look_at_all
+from regroup.pipeline.source.arrow_rows import StoreReader
+from regroup.pipeline.source.data_source import Options, Split, read_split
+from regroup.pipeline.source.pushdown import BadOption
+from regroup.pipeline.source.stores import AnotherMachine, Skipped, check_place, files_of, look_at, look_at_all
 from regroup.storage.errors import NotAStore, PositionTrimmed, StoreIsDamaged, StoreIsNewer
-from regroup.storage.inline import open_inline_store
-from regroup.tests.pipeline.histories import crashes_of, new, spoil, trim_store, write_store
+from regroup.storage.sqlite.inline import open_inline_store
+from tests.pipeline.histories import crashes_of, new, spoil, trim_store, write_store
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from regroup.lab.world import play
-from regroup.pipeline.grid import BadCampaign, Run, read_campaign
-from regroup.pipeline.scenarios import LIMITS, SCENARIOS, Options
+from regroup.lab.simulation.world import play
+from regroup.pipeline.campaign.grid import BadCampaign, Run, read_campaign
+from regroup.pipeline.campaign.scenarios import LIMITS, SCENARIOS, Options
 
 
 def read(folder: Path, *, grid: str = "{}", fixed: str = "{}", scenario: str = "crashes", seeds: str = "1") -> None:

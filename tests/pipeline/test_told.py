@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from regroup.tests.clients.emulator import eventually
-from regroup.tests.pipeline.histories import crashes_of, write_store
+from tests.clients.emulator import eventually
+from tests.pipeline.histories import crashes_of, write_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -5,7 +5,7 @@ import tracemalloc
 import pytest
 from msgspec.structs import replace
 
-from regroup.protocol.codec import decode, encode
+from regroup.protocol.codec.codec import decode, encode
 from regroup.protocol.exceptions import Malformed, Unencodable
 from regroup.protocol.messages.group import HeartbeatRequest, JoinGroupRequest, JoinGroupResponse
 

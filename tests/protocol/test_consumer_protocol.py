@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regroup.protocol.consumer_protocol import (
+from regroup.protocol.consumer.sticky_user_data import (
+    StickyUserData,
+    decode_cooperative_sticky_user_data,
+    decode_sticky_user_data,
+    encode_cooperative_sticky_user_data,
+    encode_sticky_user_data,
+    in_sticky_order,
+)
+from regroup.protocol.consumer.subscription import (
     Assignment,
     MalformedConsumerProtocol,
     Subscription,
@@ -22,14 +30,6 @@ from regroup.protocol.consumer_protocol import (
     encode_subscription,
 )
 from regroup.protocol.java_order import java_hash_map_order, java_string_hash, utf16_order
-from regroup.protocol.sticky_user_data import (
-    StickyUserData,
-    decode_cooperative_sticky_user_data,
-    decode_sticky_user_data,
-    encode_cooperative_sticky_user_data,
-    encode_sticky_user_data,
-    in_sticky_order,
-)
 
 VECTORS = Path(__file__).parents[1] / "assignors" / "vectors" / "consumer_protocol.jsonl.gz"
 RECORDS: list[dict[str, Any]] = [json.loads(line) for line in gzip.decompress(VECTORS.read_bytes()).splitlines()]

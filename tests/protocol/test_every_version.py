@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from kio.serial import entity_reader, entity_writer
 
 from regroup.protocol.apis import APIS
-from regroup.protocol.codec import decode, encode
+from regroup.protocol.codec.codec import decode, encode
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.exceptions import Malformed
 from regroup.protocol.fields import NO_UUID, Fixed, Sized, Versions

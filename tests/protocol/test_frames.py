@@ -12,13 +12,13 @@ from regroup.protocol.exceptions import Malformed, MalformedFrame, Unencodable, 
 from regroup.protocol.frames import (
     MOST_ENTRIES,
     FrameReader,
-    RequestHeader,
     decode_request,
     decode_request_header,
     decode_response,
     encode_request,
     encode_response,
 )
+from regroup.protocol.header import RequestHeader
 from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsResponse, MetadataRequest
 from regroup.protocol.messages.describe import DescribeGroupsRequest
 from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 
-from regroup.protocol.frames import RequestHeader, decode_response, encode_request
+from regroup.protocol.frames import decode_response, encode_request
+from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 
 NOW_MS = 1_700_000_000_000

@@ -11,11 +11,11 @@ from regroup.coordinator.settings import Settings
 from regroup.protocol.messages import describe as d
 from regroup.protocol.messages import group as g
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, MetadataRequest, MetadataRequestTopic
+from regroup.server.broker_cluster import Emulator
 from regroup.server.clock import Clock
-from regroup.server.emulator import Emulator
-from regroup.server.topics import partition_of_key
+from regroup.server.cluster.topics import partition_of_key
 from regroup.storage.memory import MemoryStore
-from regroup.tests.server.client import NOW_MS, Client
+from tests.server.client import NOW_MS, Client
 
 GROUPS = [f"group-{number}" for number in range(12)]
 

@@ -10,16 +10,16 @@ import pytest
 
 from regroup.protocol.record_batch import Record, write_batch
 from regroup.server.broker import Broker
-from regroup.server.cluster import Cluster, load
-from regroup.server.occasions import START
+from regroup.server.cluster.causes import START
+from regroup.server.cluster.state import Cluster, load
+from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
 from regroup.server.settings import BrokerSettings
-from regroup.server.transaction_coordinator import TransactionCoordinator
 from regroup.storage.journal import Journal
 from regroup.storage.memory import MemoryStore
 from regroup.storage.store import EventStore
-from regroup.tests.server.client import NOW_MS, Client, until
-from regroup.tests.server.company import Company, gathered
-from regroup.tests.server.door import Door, opened
+from tests.server.client import NOW_MS, Client, until
+from tests.server.company import Company, gathered
+from tests.server.door import Door, opened
 
 
 class Served:

@@ -21,10 +21,10 @@ from regroup.protocol.messages.offsets import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from regroup.server.broker_cluster import Emulator
 from regroup.server.clock import Clock
-from regroup.server.emulator import Emulator
 from regroup.storage.memory import MemoryStore
-from regroup.tests.server.client import Client
+from tests.server.client import Client
 
 
 class Door:

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from regroup.coordinator.written import read
+from regroup.coordinator.serialization import read
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages import describe as d
 from regroup.protocol.messages import group as g
@@ -19,9 +19,9 @@ from regroup.protocol.messages.records import (
 )
 from regroup.protocol.record_batch import read_all
 from regroup.storage.memory import MemoryStore
-from regroup.tests.coordinator.story import behaviour
-from regroup.tests.server.client import until
-from regroup.tests.server.company import GROUPS, Company, gathered, home_of, join_request
+from tests.coordinator.story import behaviour
+from tests.server.client import until
+from tests.server.company import GROUPS, Company, gathered, home_of, join_request
 
 
 def produce_request(batch: bytes, partition: int) -> ProduceRequest:

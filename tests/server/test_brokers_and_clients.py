@@ -6,8 +6,8 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from regroup.tests.server.client import PATIENCE_S
-from regroup.tests.server.company import GROUPS, Company, home_of
+from tests.server.client import PATIENCE_S
+from tests.server.company import GROUPS, Company, home_of
 
 
 async def test_a_confluent_consumer_follows_its_group_to_the_next_broker_and_back(company: Company) -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from regroup.protocol.apis import APIS
-from regroup.protocol.frames import RequestHeader, decode_response, encode_request
+from regroup.protocol.frames import decode_response, encode_request
+from regroup.protocol.header import RequestHeader
 from regroup.protocol.messages.cluster import ApiVersionsRequest, MetadataRequest, MetadataRequestTopic
 from regroup.protocol.messages.group import HeartbeatRequest
 from regroup.protocol.messages.records import (
@@ -22,9 +23,9 @@ from regroup.protocol.messages.records import (
     ProduceRequest,
     TopicProduceData,
 )
-from regroup.server.connection import READ_AHEAD_BYTES
-from regroup.tests.coordinator.story import behaviour
-from regroup.tests.server.client import PATIENCE_S
+from regroup.server.net.connection import READ_AHEAD_BYTES
+from tests.coordinator.story import behaviour
+from tests.server.client import PATIENCE_S
 
 VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 

@@ -13,7 +13,7 @@ from regroup.protocol.messages import cluster as c
 from regroup.protocol.messages import records as r
 from regroup.protocol.messages import topics as t
 from regroup.protocol.messages import transactions as x
-from regroup.tests.server.client import Client
+from tests.server.client import Client
 
 TOPIC_ID = UUID(int=1 << 64 | 2).bytes  # in the first reign the first id is the cluster's, the second the topic's
 

@@ -15,9 +15,9 @@ from regroup.protocol.messages.group import (
 )
 from regroup.storage.errors import StoreFailed
 from regroup.storage.memory import MemoryStore
-from regroup.tests.coordinator.story import behaviour
-from regroup.tests.server.client import until
-from regroup.tests.server.door import Door, join_request, opened
+from tests.coordinator.story import behaviour
+from tests.server.client import until
+from tests.server.door import Door, join_request, opened
 
 
 @behaviour("list.all", "list.simple-group")

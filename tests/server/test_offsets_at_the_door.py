@@ -16,8 +16,8 @@ from regroup.protocol.messages.offsets import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from regroup.tests.coordinator.story import behaviour
-from regroup.tests.server.door import Door, commit_request
+from tests.coordinator.story import behaviour
+from tests.server.door import Door, commit_request
 
 OFFSET_COMMIT_VERSIONS = range(1, 11)
 

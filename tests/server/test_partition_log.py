@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.record_batch import TRANSACTIONAL, Record, read_all, read_header, split_records, write_batch
-from regroup.server.incoming import Incoming, Refusal, check_records
-from regroup.server.partition_log import Appended, PartitionLog
+from regroup.server.log.partition_log import Appended, PartitionLog
+from regroup.server.log.record_validation import Incoming, Refusal, check_records
 
 EVERYTHING = 2**31
 
@@ -199,7 +199,7 @@ def old_message(value: bytes, attributes: int = 0, at_ms: int = 5) -> bytes:
 
 
 def test_a_little_gzip_with_very_many_old_messages_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regroup.server.incoming.MOST_OLD_MESSAGES", 100)
+    monkeypatch.setattr("regroup.server.log.record_validation.MOST_OLD_MESSAGES", 100)
     some, more = (old_message(gzip.compress(old_message(b"") * count), attributes=1) for count in (100, 101))
     taken = check_records(some, produce_version=2, max_bytes=1000)
     assert not isinstance(taken, Refusal)

@@ -15,9 +15,9 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
 from regroup.protocol.record_batch import TRANSACTIONAL
-from regroup.server.incoming import check_records
+from regroup.server.log.record_validation import check_records
 from regroup.storage.memory import MemoryStore
-from regroup.tests.server.client import PATIENCE_S
+from tests.server.client import PATIENCE_S
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in an old way

@@ -35,9 +35,9 @@ from regroup.protocol.messages.topics import (
 )
 from regroup.protocol.messages.transactions import InitProducerIdRequest
 from regroup.protocol.record_batch import TRANSACTIONAL, read_all
-from regroup.server.cluster import load
-from regroup.server.incoming import check_records
-from regroup.server.occasions import START
+from regroup.server.cluster.causes import START
+from regroup.server.cluster.state import load
+from regroup.server.log.record_validation import check_records
 from regroup.storage.errors import StoreIsFull
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord

@@ -16,12 +16,12 @@ from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.fields import Versions
 from regroup.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsResponse
 from regroup.protocol.messages.group import HeartbeatRequest
+from regroup.server.broker_cluster import Emulator
 from regroup.server.clock import Clock
-from regroup.server.emulator import Emulator
 from regroup.server.releases import release_named, releases
 from regroup.storage.memory import MemoryStore
-from regroup.tests.server.client import NOW_MS, PATIENCE_S, Client
-from regroup.tests.server.test_real_clients import KafkaConsumer, KafkaProducer
+from tests.server.client import NOW_MS, PATIENCE_S, Client
+from tests.server.test_real_clients import KafkaConsumer, KafkaProducer
 
 API_VERSIONS = ApiVersionsRequest.api_key
 ASKING = ApiVersionsRequest(client_software_name="test", client_software_version="1")

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from regroup.coordinator.commands import DeadlineKind
-from regroup.coordinator.coordinator import GroupCoordinator
+from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import Settings
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.frames import decode_response
@@ -19,11 +19,11 @@ from regroup.protocol.messages.group import (
     MemberIdentity,
     SyncGroupRequest,
 )
+from regroup.server.broker_cluster import Emulator
 from regroup.server.clock import Clock
-from regroup.server.emulator import Emulator
-from regroup.server.repetition import Repetition
+from regroup.server.net.cached_response import Repetition
 from regroup.storage.memory import MemoryStore
-from regroup.tests.server.client import Client
+from tests.server.client import Client
 
 
 class Beating:

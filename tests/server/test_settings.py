@@ -3,8 +3,8 @@
 import pytest
 
 from regroup.coordinator.settings import InvalidSetting, Settings, UnknownSetting
+from regroup.server.cluster.topic_configs import TOPIC_CONFIGS, check_topic_config
 from regroup.server.settings import BOOL, INT, LONG, BrokerSettings, shown
-from regroup.server.topic_configs import TOPIC_CONFIGS, check_topic_config
 
 
 def test_settings_are_read_from_text() -> None:

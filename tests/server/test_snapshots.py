@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.history import load_groups
+from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.verification import Fault
+from regroup.server.broker_cluster import Emulator
 from regroup.server.clock import Clock
-from regroup.server.cut import make_cut
-from regroup.server.emulator import Emulator
-from regroup.server.whole_store import verify_store
+from regroup.server.history.trim import make_cut
+from regroup.server.history.verify_store import verify_store
 from regroup.storage.errors import StoreFailed, StoreIsLocked
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import Snapshot

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regroup.server.cluster_events import (
+from regroup.server.cluster.events import (
     ClusterEvent,
     OffsetsReserved,
     PartitionsAdded,
@@ -22,7 +22,7 @@ from regroup.server.cluster_events import (
     read_event,
     write_event,
 )
-from regroup.server.topics import (
+from regroup.server.cluster.topics import (
     Topics,
     evolve,
     from_snapshot,

@@ -13,10 +13,10 @@ from aiokafka import TopicPartition as AioPartition
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from regroup.coordinator.settings import Settings
+from regroup.server.broker_cluster import Emulator
 from regroup.server.clock import Clock
-from regroup.server.emulator import Emulator
-from regroup.storage.sqlite import open_store
-from regroup.tests.server.client import PATIENCE_S
+from regroup.storage.sqlite.threaded import open_store
+from tests.server.client import PATIENCE_S
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in an old way

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages import transactions as x
 from regroup.storage.memory import MemoryStore
-from regroup.tests.coordinator.story import behaviour
-from regroup.tests.server.transacting import Stage, on_stage, take_part
+from tests.coordinator.story import behaviour
+from tests.server.transacting import Stage, on_stage, take_part
 
 
 @pytest.fixture

@@ -20,11 +20,11 @@ from regroup.protocol.messages.records import (
     TopicProduceData,
 )
 from regroup.protocol.record_batch import TRANSACTIONAL, Record, read_all, write_batch
+from regroup.server.broker_cluster import Emulator
 from regroup.server.clock import Clock
-from regroup.server.emulator import Emulator
 from regroup.server.settings import BrokerSettings
 from regroup.storage.memory import MemoryStore
-from regroup.tests.server.client import NOW_MS, PATIENCE_S, Client
+from tests.server.client import NOW_MS, PATIENCE_S, Client
 
 TIMEOUT_MS = 60_000
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from regroup.storage.errors import StoreError
-from regroup.storage.inline import open_inline_store
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord, Record, Snapshot
+from regroup.storage.sqlite.inline import open_inline_store
 from regroup.storage.store import ANY, EventStore, Groups
 
 GROUPS = st.sampled_from([None, "", "a", "é", "b\0c"])

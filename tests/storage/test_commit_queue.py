@@ -8,11 +8,11 @@ import pytest
 
 from regroup.storage.commit_queue import CHECKPOINT_RECORDS, CommitQueue
 from regroup.storage.errors import NumberIsTaken, StoreError, StoreIsFull
-from regroup.storage.inline import open_inline_store
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
-from regroup.storage.sql_store import SqlStore
-from regroup.storage.sqlite import open_store
+from regroup.storage.sqlite.inline import open_inline_store
+from regroup.storage.sqlite.store import SqlStore
+from regroup.storage.sqlite.threaded import open_store
 from regroup.storage.store import EventStore
 
 

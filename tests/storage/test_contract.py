@@ -9,10 +9,10 @@ import pytest
 
 from regroup.storage.errors import NumberIsTaken, PositionTrimmed, ReignIsOver, SnapshotMissing, StoreFailed
 from regroup.storage.follow import follow
-from regroup.storage.inline import open_inline_store
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import Head, NewRecord, Record, Snapshot
-from regroup.storage.sqlite import open_store
+from regroup.storage.sqlite.inline import open_inline_store
+from regroup.storage.sqlite.threaded import open_store
 from regroup.storage.store import EventStore
 
 

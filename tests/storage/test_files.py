@@ -20,12 +20,12 @@ from regroup.storage.errors import (
     StoreIsNewer,
     StoreIsReadOnly,
 )
-from regroup.storage.files import inspect, prepare
-from regroup.storage.inline import open_inline_store
 from regroup.storage.records import Head, NewRecord
-from regroup.storage.schema import APPLICATION_ID, MIGRATIONS, VERSION_1
-from regroup.storage.sql_store import SqlStore
-from regroup.storage.sqlite import open_store
+from regroup.storage.sqlite.files import inspect, prepare
+from regroup.storage.sqlite.inline import open_inline_store
+from regroup.storage.sqlite.schema import APPLICATION_ID, MIGRATIONS, VERSION_1
+from regroup.storage.sqlite.store import SqlStore
+from regroup.storage.sqlite.threaded import open_store
 from regroup.storage.store import EventStore
 
 OPENERS = pytest.mark.parametrize("opener", [open_store, open_inline_store])
@@ -224,7 +224,7 @@ async def test_a_reader_asks_for_an_older_store_to_be_opened_for_writing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = await filled(tmp_path / "store")
-    monkeypatch.setattr("regroup.storage.opening.MIGRATIONS", (*MIGRATIONS, ()))
+    monkeypatch.setattr("regroup.storage.sqlite.opening.MIGRATIONS", (*MIGRATIONS, ()))
     with pytest.raises(StoreIsReadOnly, match="older version 1"):
         await open_store(path, read_only=True)
 

@@ -11,13 +11,13 @@ import pytest
 
 from regroup.storage.errors import StoreIsLocked
 from regroup.storage.records import NewRecord
-from regroup.storage.sqlite import open_store
+from regroup.storage.sqlite.threaded import open_store
 
 WRITER = """
 import asyncio, sys
 from regroup.storage.commit_queue import CommitQueue
 from regroup.storage.records import NewRecord
-from regroup.storage.sqlite import open_store
+from regroup.storage.sqlite.threaded import open_store
 
 async def main():
     store = await open_store(sys.argv[1], durability=sys.argv[2])

@@ -1,5 +1,5 @@
 """Every test here has emulators at hand."""
 
-from regroup.tests.clients.processes import processes, serve
+from tests.clients.processes import processes, serve
 
 __all__ = ["processes", "serve"]

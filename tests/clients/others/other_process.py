@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from regroup.tests.clients.consumer_process import ConsumerProcess
+from tests.clients.consumer_process import ConsumerProcess
 
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "regroup"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from regroup.tests.clients.consumer_process import ConsumerProcess
-from regroup.tests.clients.emulator import EmulatorProcess, eventually
-from regroup.tests.clients.libraries import PRODUCERS
-from regroup.tests.clients.others.other_process import OTHERS, Wanted
-from regroup.tests.clients.processes import Serve
+from tests.clients.consumer_process import ConsumerProcess
+from tests.clients.emulator import EmulatorProcess, eventually
+from tests.clients.libraries import PRODUCERS
+from tests.clients.others.other_process import OTHERS, Wanted
+from tests.clients.processes import Serve
 
 GROUP, TOPIC = "payments", "orders"
 ALL = {(TOPIC, partition) for partition in range(4)}

@@ -1,0 +1,1 @@
+"""The sticky assignors of the classic protocol: `sticky` and `cooperative-sticky`."""

@@ -1,0 +1,1 @@
+"""What server, members and the command line share of MQTT: connection, addresses, topic names."""

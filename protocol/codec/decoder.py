@@ -1,0 +1,269 @@
+"""From the fields of a message and one version to the function that reads it.
+
+What a made function looks like (HeartbeatRequest v4, shortened):
+
+    def made(b, p, left=UNLIMITED):          # so many entries may the arrays still have, all in all
+        end = len(b)
+        try:
+            n1 = b[p]
+            if n1 > 127: n1, p = long_uvarint(b, p)
+            q2 = p + n1                      # a compact length is one too large, and p is still on the length
+            if q2 > end or n1 <= 0: raise ValueError(...)
+            v3 = b[p + 1:q2].decode()
+            p = q2
+            ...
+            return HeartbeatRequest(group_id=v3, ...), p
+        except FAULTS as error:
+            raise malformed(error, p) from None
+
+Every length is compared with what is left before anything is made from it, because a slice past the end does not fail.
+"""
+
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from regroup.protocol.codec.source import Source, failing_path
+from regroup.protocol.exceptions import Malformed
+from regroup.protocol.fields import Fixed, Sized
+from regroup.protocol.message import Field, ListOf, Message, Structure, WireType, fields_of
+
+FAULTS = (IndexError, ValueError, struct.error)
+UNLIMITED = sys.maxsize
+MOST_TAGGED_FIELDS = 32
+"""Of one structure. Kafka's messages know a handful, and a hundred megabytes of unknown ones would take a minute."""
+
+
+def long_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
+    """An unsigned varint of at most five bytes; the position returned is that of its last byte."""
+    value = shift = 0
+    for at in range(position, position + 5):
+        byte = buffer[at]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise ValueError("a variable-length number goes on for more than five bytes")
+
+
+def skip_tagged_fields(buffer: bytes, position: int) -> int:
+    """Step over a whole section of tagged fields that this version does not know."""
+    count, position = long_uvarint(buffer, position)
+    refuse_many_tagged_fields(count)
+    position += 1
+    for _ in range(count):
+        _, position = long_uvarint(buffer, position)
+        size, position = long_uvarint(buffer, position + 1)
+        position += 1 + size
+        if position > len(buffer):
+            raise ValueError(f"a tagged field of {size} bytes goes past the end")
+    return position
+
+
+def refuse_many_tagged_fields(count: int) -> None:
+    if count > MOST_TAGGED_FIELDS:
+        raise ValueError(f"{count} tagged fields are too many; {MOST_TAGGED_FIELDS} are allowed in one structure")
+
+
+def refuse_many_entries() -> NoReturn:
+    raise ValueError("its arrays have too many entries")
+
+
+def compile_decoder(message: type[Message], version: int) -> Callable[..., tuple[Any, int]]:
+    writer = _DecoderWriter(version, version in message.flexible)
+    source = writer.source
+    source.line("end = len(b)")
+    with source.block("try:"):
+        value = writer.structure(message, "")
+        source.line(f"return {value}, p")
+    with source.block("except FAULTS as error:"):
+        source.line("raise malformed(error, p) from None")
+    title = f"{message.__name__} v{version}"
+
+    def malformed(error: Exception, position: int) -> Malformed:
+        path = failing_path(source.paths, error)
+        reason = "the bytes end too early" if isinstance(error, IndexError | struct.error) else error
+        return Malformed(f"{title}, field {path or '(first)'}, near offset {position}: {reason}")
+
+    helpers = {
+        "FAULTS": FAULTS,
+        "malformed": malformed,
+        "long_uvarint": long_uvarint,
+        "skip_tagged_fields": skip_tagged_fields,
+        "refuse_many_tagged_fields": refuse_many_tagged_fields,
+        "refuse_many_entries": refuse_many_entries,
+        "UNLIMITED": UNLIMITED,
+        "unpack_from": struct.unpack_from,
+    }
+    return source.compile(f"decode {title}", helpers)
+
+
+class _DecoderWriter:
+    """Writes the body. Neighbours of fixed width wait in `_waiting` and are unpacked in one call."""
+
+    def __init__(self, version: int, flexible: bool) -> None:
+        self.source = Source("def made(b, p, left=UNLIMITED):")
+        self._version = version
+        self._flexible = flexible
+        self._waiting: list[tuple[str, str, str]] = []
+
+    def structure(self, structure: type[Structure], path: str) -> str:
+        """Read all fields of a structure; the result is the expression that makes it."""
+        carried = [field for field in fields_of(structure) if self._version in field.carried]
+        plain = [field for field in carried if field.tag is None]
+        tagged = [field for field in carried if field.tag is not None]
+        arguments = [f"{field.name}={self._field(field, path)}" for field in plain]
+        self._flush()
+        if self._flexible:
+            arguments += self._tagged_section(tagged, path)
+        return f"{self.source.constant(structure.__name__, structure)}({', '.join(arguments)})"
+
+    def _field(self, field: Field, path: str) -> str:
+        target = self.source.fresh("v")
+        self._value(field.type, target, self._version in field.nullable, f"{path}{field.name}")
+        return target
+
+    def _value(self, wire_type: WireType, target: str, may_be_null: bool, path: str) -> None:
+        match wire_type:
+            case Fixed(code):
+                self._waiting.append((code, target, path))
+            case Sized():
+                self._sized(wire_type, target, may_be_null, path)
+            case ListOf(element):
+                self._list(element, target, may_be_null, path)
+            case _:
+                self._nested(wire_type, target, may_be_null, path)
+
+    def _flush(self) -> None:
+        if self._waiting:
+            codes = "".join(code for code, _, _ in self._waiting)
+            targets = "".join(f"{target}, " for _, target, _ in self._waiting)
+            self.source.line(f"{targets}= {self.source.struct('unpack_from', codes)}(b, p)", self._waiting[0][2])
+            self.source.line(f"p += {_width(codes)}")
+            self._waiting.clear()
+
+    def _length(self, length_code: str, path: str) -> str:
+        """Read a length. Compact: the number is one too large, and p stands on its last byte. Else p is behind it."""
+        count = self.source.fresh("n")
+        if not self._flexible:
+            self._waiting.append((length_code, count, path))
+            self._flush()
+            return count
+        self._flush()
+        self.source.line(f"{count} = b[p]", path)
+        self.source.line(f"if {count} > 127: {count}, p = long_uvarint(b, p)")
+        return count
+
+    def _sized(self, wire_type: Sized, target: str, may_be_null: bool, path: str) -> None:
+        line = self.source.line
+        count, stop = self._length(wire_type.length_code, path), self.source.fresh("q")
+        null, start = ("0", "p + 1") if self._flexible else ("-1", "p")
+        reading = f"b[{start}:{stop}]" + (".decode()" if wire_type.is_text else "")
+
+        def read() -> None:
+            line(f"{stop} = p + {count}")
+            refuse = f"raise ValueError(f'length {{{self._shown(count)}}} is impossible')"
+            line(f"if {stop} > end or {count} <= {null}: {refuse}")
+            line(f"{target} = {reading}")
+            line(f"p = {stop}")
+
+        if not may_be_null:
+            read()
+            return
+        with self.source.block(f"if {count} == {null}:"):
+            line(f"{target} = None")
+            if self._flexible:
+                line("p += 1")
+        with self.source.block("else:"):
+            read()
+
+    def _shown(self, count: str) -> str:
+        return f"{count} - 1" if self._flexible else count
+
+    def _list(self, element: WireType, target: str, may_be_null: bool, path: str) -> None:
+        line = self.source.line
+        count = self._length("i", path)
+        if self._flexible:
+            line("p += 1")
+            line(f"{count} -= 1")
+        # No element is shorter than its fixed part; one byte is the least, so a count above what is left is a lie.
+        least = _width(element.code) if isinstance(element, Fixed) else 1
+        refuse = f"raise ValueError(f'{{{count}}} elements are impossible with {{end - p}} bytes left')"
+        line(f"if {count} * {least} > end - p or {count} < {-1 if may_be_null else 0}: {refuse}")
+        if may_be_null:
+            with self.source.block(f"if {count} < 0:"):
+                line(f"{target} = None")
+            with self.source.block("else:"):
+                self._elements(element, target, count, path)
+        else:
+            self._elements(element, target, count, path)
+
+    def _elements(self, element: WireType, target: str, count: str, path: str) -> None:
+        line = self.source.line
+        line(f"left -= {count}")
+        line("if left < 0: refuse_many_entries()")
+        if isinstance(element, Fixed) and len(element.code) == 1:
+            line(f"{target} = list(unpack_from(f'>{{{count}}}{element.code}', b, p))")
+            line(f"p += {count} * {_width(element.code)}")
+            return
+        line(f"{target} = []")
+        append = self.source.fresh("add")
+        line(f"{append} = {target}.append")
+        with self.source.block(f"for _ in range({count}):"):
+            if isinstance(element, type):
+                line(f"{append}({self.structure(element, path + '[].')})")
+            else:
+                item = self.source.fresh("v")
+                self._value(element, item, False, path + "[]")
+                self._flush()
+                line(f"{append}({item})")
+
+    def _nested(self, structure: type[Structure], target: str, may_be_null: bool, path: str) -> None:
+        line = self.source.line
+        if not may_be_null:
+            self._flush()
+            line(f"{target} = {self.structure(structure, path + '.')}")
+            return
+        present = self.source.fresh("n")
+        self._waiting.append(("b", present, path))
+        self._flush()
+        with self.source.block(f"if {present} == -1:"):
+            line(f"{target} = None")
+        with self.source.block("else:"):
+            line(f"if {present} != 1: raise ValueError(f'{{{present}}} marks neither a structure nor its absence')")
+            line(f"{target} = {self.structure(structure, path + '.')}")
+
+    def _tagged_section(self, fields: list[Field], path: str) -> list[str]:
+        line = self.source.line
+        if not fields:
+            line("if b[p]: p = skip_tagged_fields(b, p)", path + "(tagged fields)")
+            line("else: p += 1")
+            return []
+        targets = {field.name: self.source.fresh("v") for field in fields}
+        for field in fields:
+            line(f"{targets[field.name]} = {self._default(field)}")
+        count, tag, size, stop = (self.source.fresh(stem) for stem in ("n", "tag", "size", "q"))
+        line(f"{count}, p = long_uvarint(b, p)", path + "(tagged fields)")
+        line(f"refuse_many_tagged_fields({count})")
+        line("p += 1")
+        with self.source.block(f"for _ in range({count}):"):
+            line(f"{tag}, p = long_uvarint(b, p)", path + "(tagged fields)")
+            line(f"{size}, p = long_uvarint(b, p + 1)")
+            line("p += 1")
+            line(f"{stop} = p + {size}")
+            line(f"if {stop} > end: raise ValueError(f'a tagged field of {{{size}}} bytes goes past the end')")
+            for index, field in enumerate(fields):
+                with self.source.block(f"{'elif' if index else 'if'} {tag} == {field.tag}:"):
+                    self._value(field.type, targets[field.name], self._version in field.nullable, path + field.name)
+                    self._flush()
+            line(f"else: p = {stop}")
+            line(f"if p != {stop}: raise ValueError(f'a tagged field is not {{{size}}} bytes long')")
+        return [f"{name}={target}" for name, target in targets.items()]
+
+    def _default(self, field: Field) -> str:
+        return "[]" if field.default == [] else self.source.constant("default", field.default)
+
+
+def _width(codes: str) -> int:
+    return struct.calcsize(">" + codes)

@@ -1,0 +1,198 @@
+"""From the fields of a message and one version to the function that writes it.
+
+What a made function looks like (HeartbeatRequest v4, shortened):
+
+    def made(m, out):
+        try:
+            v1 = m.group_id.encode()
+            n2 = len(v1) + 1
+            if n2 < 128: out.append(n2)
+            else: put_uvarint(out, n2)
+            out += v1
+            out += pack_i(m.generation_id)
+            ...
+        except FAULTS as error:
+            raise unencodable(error) from None
+
+A value that the version has no place for is refused unless its field is ignorable; a null where the version knows
+none is refused too.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from regroup.protocol.codec.source import Source, failing_path
+from regroup.protocol.exceptions import Unencodable
+from regroup.protocol.fields import Fixed, Sized
+from regroup.protocol.message import Field, ListOf, Message, Structure, WireType, fields_of
+
+FAULTS = (AttributeError, TypeError, ValueError, struct.error)
+
+
+def put_uvarint(out: bytearray, value: int) -> None:
+    """Append an unsigned varint: seven bits to a byte, the lowest first."""
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def compile_encoder(message: type[Message], version: int) -> Callable[[Any, bytearray], None]:
+    writer = _EncoderWriter(version, version in message.flexible)
+    source = writer.source
+    with source.block("try:"):
+        source.line("pass")
+        writer.structure(message, "m", "")
+        writer.flush()
+    with source.block("except FAULTS as error:"):
+        source.line("raise unencodable(error) from None")
+    title = f"{message.__name__} v{version}"
+
+    def unencodable(error: Exception) -> Unencodable:
+        path = failing_path(source.paths, error)
+        reason = "it may not be null in this version" if "None" in str(error) else error
+        return Unencodable(f"{title} cannot carry {path}: {reason}")
+
+    helpers = {"FAULTS": FAULTS, "unencodable": unencodable, "put_uvarint": put_uvarint}
+    return source.compile(f"encode {title}", helpers)
+
+
+class _EncoderWriter:
+    """Writes the body. Neighbours of fixed width wait in `_waiting` and are packed in one call."""
+
+    def __init__(self, version: int, flexible: bool) -> None:
+        self.source = Source("def made(m, out):")
+        self._version = version
+        self._flexible = flexible
+        self._waiting: list[tuple[str, str, str]] = []
+        self._out = "out"
+
+    def structure(self, structure: type[Structure], owner: str, path: str) -> None:
+        fields = fields_of(structure)
+        for field in fields:
+            if self._version not in field.carried and not field.ignorable:
+                self._refuse_value(field, owner, path)
+        carried = [field for field in fields if self._version in field.carried]
+        for field in carried:
+            if field.tag is None:
+                expression = f"{owner}.{field.name}"
+                self._value(field.type, expression, self._version in field.nullable, path + field.name)
+        if self._flexible:
+            self._tagged_section([field for field in carried if field.tag is not None], owner, path)
+
+    def flush(self) -> None:
+        if not self._waiting:
+            return
+        path = self._waiting[0][2]
+        codes = "".join(code for code, _, _ in self._waiting)
+        values = [value for _, value, _ in self._waiting]
+        if all(value.isdecimal() for value in values):
+            self.source.line(f"{self._out} += {struct.pack('>' + codes, *map(int, values))!r}", path)
+        else:
+            self.source.line(f"{self._out} += {self.source.struct('pack', codes)}({', '.join(values)})", path)
+        self._waiting.clear()
+
+    def _refuse_value(self, field: Field, owner: str, path: str) -> None:
+        default = "[]" if field.default == [] else self.source.constant("default", field.default)
+        differs = f"{owner}.{field.name} is not None" if field.default is None else f"{owner}.{field.name} != {default}"
+        complaint = f"the field exists only in versions {field.carried}, so it must keep its default"
+        self.source.line(f"if {differs}: raise ValueError({complaint!r})", path + field.name)
+
+    def _value(self, wire_type: WireType, expression: str, may_be_null: bool, path: str) -> None:
+        if isinstance(wire_type, Fixed):
+            self._waiting.append((wire_type.code, expression, path))
+            return
+        if not expression.isidentifier():
+            value = self.source.fresh("v")
+            self.source.line(f"{value} = {expression}", path)
+            expression = value
+        if not may_be_null:
+            self._present(wire_type, expression, path)
+            return
+        self.flush()
+        with self.source.block(f"if {expression} is None:", path):
+            self.source.line(f"{self._out} += {self._null(wire_type)!r}")
+        with self.source.block("else:"):
+            if isinstance(wire_type, type):
+                self._waiting.append(("b", "1", path))
+            self._present(wire_type, expression, path)
+            self.flush()
+
+    def _null(self, wire_type: WireType) -> bytes:
+        if isinstance(wire_type, type):
+            return b"\xff"
+        if self._flexible:
+            return b"\0"
+        return struct.pack(f">{wire_type.length_code if isinstance(wire_type, Sized) else 'i'}", -1)
+
+    def _present(self, wire_type: WireType, value: str, path: str) -> None:
+        match wire_type:
+            case Sized(length_code, is_text):
+                if is_text:
+                    self.source.line(f"{value} = {value}.encode()", path)
+                self._length(length_code, value, path)
+                self.flush()
+                self.source.line(f"{self._out} += {value}", path)
+            case ListOf(element):
+                self._length("i", value, path)
+                self.flush()
+                self._elements(element, value, path)
+            case Fixed():
+                raise AssertionError("values of fixed width are packed, not written one by one")
+            case _:
+                self.structure(wire_type, value, path + ".")
+
+    def _length(self, length_code: str, value: str, path: str) -> None:
+        if not self._flexible:
+            self._waiting.append((length_code, f"len({value})", path))
+            return
+        self.flush()
+        count = self.source.fresh("n")
+        self.source.line(f"{count} = len({value}) + 1", path)
+        self.source.line(f"if {count} < 128: {self._out}.append({count})")
+        self.source.line(f"else: put_uvarint({self._out}, {count})")
+
+    def _elements(self, element: WireType, value: str, path: str) -> None:
+        line = self.source.line
+        if isinstance(element, Fixed) and len(element.code) == 1:
+            pack = self.source.constant("pack", struct.pack)
+            line(f"{self._out} += {pack}(f'>{{len({value})}}{element.code}', *{value})", path)
+            return
+        item = self.source.fresh("e")
+        with self.source.block(f"for {item} in {value}:", path):
+            if isinstance(element, type):
+                self.structure(element, item, path + "[].")
+            else:
+                self._value(element, item, False, path + "[]")
+            self.flush()
+
+    def _tagged_section(self, fields: list[Field], owner: str, path: str) -> None:
+        if not fields:
+            self._waiting.append(("B", "0", path + "(tagged fields)"))
+            return
+        self.flush()
+        line = self.source.line
+        count, section = self.source.fresh("n"), self.source.fresh("tags")
+        line(f"{count} = 0")
+        line(f"{section} = bytearray()")
+        for field in sorted(fields, key=lambda field: field.tag or 0):
+            self._tagged_field(field, owner, count, section, path + field.name)
+        line(f"put_uvarint({self._out}, {count})")
+        line(f"{self._out} += {section}")
+
+    def _tagged_field(self, field: Field, owner: str, count: str, section: str, path: str) -> None:
+        line = self.source.line
+        value, body, outer = self.source.fresh("v"), self.source.fresh("body"), self._out
+        default = "[]" if field.default == [] else self.source.constant("default", field.default)
+        line(f"{value} = {owner}.{field.name}", path)
+        with self.source.block(f"if {value} != {default}:"):
+            line(f"{body} = bytearray()")
+            self._out = body
+            self._value(field.type, value, self._version in field.nullable, path)
+            self.flush()
+            self._out = outer
+            line(f"{count} += 1")
+            line(f"put_uvarint({section}, {field.tag})")
+            line(f"put_uvarint({section}, len({body}))")
+            line(f"{section} += {body}")

@@ -1,0 +1,127 @@
+"""What members tell each other through the coordinator: Subscription and Assignment, versions 0 to 3.
+
+The coordinator carries these bytes and (nearly) never looks inside. They are older than Kafka's flexible
+encodings: a 2-byte version, then strings with an int16 length, arrays and bytes with an int32 length, -1 for null.
+
+    Subscription   topics, user data | v1 owned partitions (KIP-429) | v2 generation (KIP-792) | v3 rack (KIP-881)
+    Assignment     partitions, user data, the same in every version
+
+A version above 3 is read as 3, and bytes after the known fields are left alone, so that newer members can talk to
+older ones. Names are compared as Java compares strings, by UTF-16 code unit.
+"""
+
+from dataclasses import dataclass
+
+from regroup.protocol.consumer.primitives import (
+    MalformedConsumerProtocol,
+    Reader,
+    TopicPartition,
+    Writer,
+    by_topic,
+    topic_partitions,
+)
+from regroup.protocol.java_order import utf16_order
+
+__all__ = [
+    "HIGHEST_VERSION",
+    "NO_GENERATION",
+    "Assignment",
+    "MalformedConsumerProtocol",
+    "Subscription",
+    "TopicPartition",
+    "decode_assignment",
+    "decode_subscribed_topics",
+    "decode_subscription",
+    "encode_assignment",
+    "encode_subscription",
+    "topic_partitions",
+]
+
+HIGHEST_VERSION = 3
+NO_GENERATION = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a member asks for in JoinGroup.
+
+    `user_data` belongs to the assignor. `owned_partitions` are those that the member still holds (v1, KIP-429),
+    `generation_id` is the generation in which it got them, -1 for none (v2, KIP-792), `rack_id` is its
+    `client.rack` (v3, KIP-881). Fields that are newer than `version` are not written.
+    """
+
+    version: int
+    topics: tuple[str, ...]
+    user_data: bytes | None = None
+    owned_partitions: tuple[TopicPartition, ...] = ()
+    generation_id: int = NO_GENERATION
+    rack_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a member gets in SyncGroup; `version` follows that of its subscription."""
+
+    version: int
+    partitions: tuple[TopicPartition, ...]
+    user_data: bytes | None = None
+
+
+def encode_subscription(subscription: Subscription) -> bytes:
+    """The bytes of a Subscription, topics sorted, owned partitions sorted by topic and number, as Java writes them."""
+    writer = Writer()
+    version = _known(subscription.version, "subscription")
+    writer.int16(version)
+    writer.array(sorted(subscription.topics, key=utf16_order), writer.string)
+    writer.nullable_bytes(subscription.user_data)
+    if version >= 1:
+        owned = sorted(subscription.owned_partitions, key=lambda each: (utf16_order(each.topic), each.partition))
+        writer.partitions(by_topic(owned))
+    if version >= 2:
+        writer.int32(subscription.generation_id)
+    if version >= 3:
+        writer.nullable_string(subscription.rack_id)
+    return bytes(writer.buffer)
+
+
+def decode_subscription(data: bytes) -> Subscription:
+    """Read a Subscription; raises `MalformedConsumerProtocol`. An empty rack is no rack, a negative generation none."""
+    reader = Reader(data, "subscription")
+    version = _known(reader.int16(), "subscription")
+    topics = tuple(reader.array(reader.string))
+    user_data = reader.nullable_bytes()
+    owned = reader.partitions() if version >= 1 else ()
+    generation = max(reader.int32(), NO_GENERATION) if version >= 2 else NO_GENERATION
+    rack = (reader.nullable_string() or None) if version >= 3 else None
+    return Subscription(version, topics, user_data, owned, generation, rack)
+
+
+def decode_subscribed_topics(data: bytes) -> tuple[str, ...]:
+    """The topics alone, as the classic coordinator reads them: whatever follows the v0 part may be broken."""
+    reader = Reader(data, "subscription")
+    _known(reader.int16(), "subscription")
+    topics = tuple(reader.array(reader.string))
+    reader.nullable_bytes()
+    return topics
+
+
+def encode_assignment(assignment: Assignment) -> bytes:
+    """The bytes of an Assignment; partitions are gathered by topic, topics in the order of their first partition."""
+    writer = Writer()
+    writer.int16(_known(assignment.version, "assignment"))
+    writer.partitions(by_topic(assignment.partitions))
+    writer.nullable_bytes(assignment.user_data)
+    return bytes(writer.buffer)
+
+
+def decode_assignment(data: bytes) -> Assignment:
+    """Read an Assignment; raises `MalformedConsumerProtocol`."""
+    reader = Reader(data, "assignment")
+    version = _known(reader.int16(), "assignment")
+    return Assignment(version, reader.partitions(), reader.nullable_bytes())
+
+
+def _known(version: int, what: str) -> int:
+    if version < 0:
+        raise MalformedConsumerProtocol(f"{what}: version {version} does not exist, versions start at 0")
+    return min(version, HIGHEST_VERSION)
