@@ -1,8 +1,8 @@
-"""Build hook of the editable install: puts every room under one folder named `regroup`.
+"""Build hook: puts every room below the namespace `regroup`, in the wheel and for an editable install.
 
-The rooms (protocol, storage, coordinator …) stand at the top of the repository, and import as `regroup.protocol` and
-so on. The wheel maps them there with hatchling's `sources`. An editable install and the type checker need a folder
-that looks the same, so this hook makes `build/editable/regroup` with one link for each room.
+The rooms (protocol, storage, coordinator …) are the folders at the top of the repository with a `py.typed`, and are
+imported as `regroup.protocol` and so on. A wheel includes them by that path. An editable install and the type checker
+need a folder that looks like the wheel: `build/editable/regroup`, with one link for each room.
 """
 
 import shutil
@@ -14,17 +14,22 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 EDITABLE = Path("build", "editable", "regroup")
 
 
-class LinkRooms(BuildHookInterface):  # type: ignore[misc]
-    """Links each room into `build/editable/regroup` before an editable install."""
+class RoomsBelowRegroup(BuildHookInterface):  # type: ignore[misc]
+    """Maps each room to `regroup/ROOM`, and cli/__main__.py also to `regroup/__main__.py`, for `python -m regroup`."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if version != "editable":
-            return
         root = Path(self.root)
-        folder = root / EDITABLE
+        sources = {marker.parent.name: marker.parent for marker in sorted(root.glob("*/py.typed"))}
+        sources["__main__.py"] = root / "cli" / "__main__.py"
+        if version == "editable":
+            self._link(sources, root / EDITABLE)
+        else:
+            build_data["force_include"] |= {str(source): f"regroup/{name}" for name, source in sources.items()}
+
+    def _link(self, sources: dict[str, Path], folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        for marker in sorted(root.glob("*/py.typed")):
-            (folder / marker.parent.name).symlink_to(marker.parent, target_is_directory=True)
+        for name, source in sources.items():
+            (folder / name).symlink_to(source, target_is_directory=source.is_dir())

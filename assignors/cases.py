@@ -1,10 +1,10 @@
-"""Cases as JSON: an assignor, and one rebalance or a sequence of them, with what each member brings along.
+"""Assignor cases as JSON: an assignor, and one rebalance or several in sequence, with what each member had before.
 
     {"id": "…", "assignor": "sticky", "partitionsPerTopic": {"t0": 2}, "members": [{"id": "C0", "topics": ["t0"]}]}
     {"id": "…", "assignor": "sticky", "steps": [{"event": "…", "partitionsPerTopic": …, "members": …}, …]}
 
-`owned` is what a member had (for the coordinator's own assignors: `current`), `generation` the generation in its
-Subscription, `userDataGeneration` the one in its user data; `userDataRaw` replaces the user data, in hexadecimal.
+`owned` is what a member had before (for the coordinator's assignors: `current`), `generation` the generation in its
+Subscription, `userDataGeneration` the one in its user data; `userDataRaw` is the user data itself, in hexadecimal.
 """
 
 from base64 import urlsafe_b64decode
@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from regroup.assignors.interface import Assignments, Cluster, Member
+from regroup.assignors.interface import Assignments, AssignorMember, ClusterMetadata
 from regroup.assignors.registry import BUILT_IN, assign_checked, assignor_named
-from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup, ServerMember, in_order
+from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup, ServerMember, sorted_targets
 from regroup.assignors.server_side.range import ServerRangeAssignor
 from regroup.assignors.server_side.uniform import UniformAssignor
 from regroup.protocol.consumer.sticky_user_data import (
@@ -25,38 +25,37 @@ from regroup.protocol.consumer.sticky_user_data import (
 from regroup.protocol.consumer.subscription import NO_GENERATION, TopicPartition
 
 SERVER_SIDE: dict[str, type[ServerAssignor]] = {"server-range": ServerRangeAssignor, "server-uniform": UniformAssignor}
-MOST_PARTITIONS = 10_000_000
+MAX_PARTITIONS = 10_000_000
+"""Limit for all topics of one rebalance together."""
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_PARTITIONS)]
-Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+_PartitionCount = Annotated[int, msgspec.Meta(ge=0, le=MAX_PARTITIONS)]
+_SignedInt32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 
-class MemberRecord(msgspec.Struct, rename="camel", frozen=True):
+class CaseMember(msgspec.Struct, rename="camel", frozen=True):
     """One member of one rebalance."""
 
     id: str
     topics: tuple[str, ...] = ()
     instance_id: str | None = None
     rack: str | None = None
-    owned: tuple[tuple[str, Int32], ...] = ()
-    current: tuple[tuple[str, Int32], ...] = ()
-    generation: Int32 | None = None
-    user_data_generation: Int32 | None = None
+    owned: tuple[tuple[str, _SignedInt32], ...] = ()
+    current: tuple[tuple[str, _SignedInt32], ...] = ()
+    generation: _SignedInt32 | None = None
+    user_data_generation: _SignedInt32 | None = None
     user_data_raw: str | None = None
 
-    def had(self) -> tuple[TopicPartition, ...]:
-        """What it had before, in the listed order."""
+    def previous_partitions(self) -> tuple[TopicPartition, ...]:
+        """The partitions it had before, in the listed order."""
         return tuple(TopicPartition(topic, number) for topic, number in self.owned or self.current)
 
-    def as_member(self, assignor: str) -> Member:
-        """As the leader sees it; raises `ValueError` for user data that is not hexadecimal."""
-        generation = NO_GENERATION if self.generation is None else max(self.generation, NO_GENERATION)
-        owned = () if assignor.startswith("sticky") else self.had()
-        return Member(
+    def assignor_member(self, assignor: str) -> AssignorMember:
+        """The member as the leader sees it. Raises `ValueError` for user data that is not hexadecimal."""
+        return AssignorMember(
             tuple(dict.fromkeys(self.topics)),
             self._user_data(assignor),
-            owned,
-            generation,
+            () if assignor.startswith("sticky") else self.previous_partitions(),
+            NO_GENERATION if self.generation is None else max(self.generation, NO_GENERATION),
             self.rack or None,
             self.instance_id,
         )
@@ -68,88 +67,86 @@ class MemberRecord(msgspec.Struct, rename="camel", frozen=True):
             except ValueError:
                 raise ValueError(f"userDataRaw of member {self.id} is not hexadecimal") from None
         if assignor.startswith("sticky") and (self.owned or self.user_data_generation is not None):
-            return encode_sticky_user_data(StickyUserData(self.had(), self.user_data_generation))
+            return encode_sticky_user_data(StickyUserData(self.previous_partitions(), self.user_data_generation))
         if assignor == "cooperative-sticky" and self.user_data_generation is not None:
             return encode_cooperative_sticky_user_data(self.user_data_generation)
         return None
 
 
-class StepRecord(msgspec.Struct, rename="camel", frozen=True):
+class CaseStep(msgspec.Struct, rename="camel", frozen=True):
     """One rebalance."""
 
-    partitions_per_topic: dict[str, Count]
-    members: tuple[MemberRecord, ...]
+    partitions_per_topic: dict[str, _PartitionCount]
+    members: tuple[CaseMember, ...]
     racks: dict[str, tuple[tuple[str | None, ...], ...]] = {}
     event: str | None = None
+    """The event that led to the rebalance, as text."""
     subscription_type: Literal["homogeneous", "heterogeneous"] | None = None
     topic_ids: dict[str, str] = {}
     topic_order: tuple[str, ...] = ()
+    """The order of all members' topics, if it is given."""
 
-    def check(self) -> None:
-        """Raises `ValueError` for what no group can be."""
+    def validate(self) -> None:
+        """Raise `ValueError` for input that no group can have."""
         ids = [member.id for member in self.members]
         twice = next((name for name in ids if ids.count(name) > 1), None) if len(set(ids)) < len(ids) else None
         if twice is not None:
             raise ValueError(f"member {twice} is listed twice")
-        if sum(self.partitions_per_topic.values()) > MOST_PARTITIONS:
-            raise ValueError(f"more than {MOST_PARTITIONS} partitions in all")
+        if sum(self.partitions_per_topic.values()) > MAX_PARTITIONS:
+            raise ValueError(f"too many partitions: more than {MAX_PARTITIONS} in all topics together")
 
-    def cluster(self) -> Cluster:
-        """The metadata."""
-        return Cluster(self.partitions_per_topic, self.racks)
-
-    def group(self) -> ServerGroup:
-        """The group as the coordinator sees it. `topicOrder` is the order of all members' topics, where it is given."""
+    def server_group(self) -> ServerGroup:
+        """The group as the coordinator sees it."""
         members = {
-            member.id: ServerMember(self._in_order(member.topics), member.had(), member.instance_id)
+            member.id: ServerMember(
+                tuple(topic for topic in self.topic_order if topic in member.topics)
+                + tuple(topic for topic in member.topics if topic not in self.topic_order),
+                member.previous_partitions(),
+                member.instance_id,
+            )
             for member in self.members
         }
         ids = {topic: urlsafe_b64decode(text + "==") for topic, text in self.topic_ids.items()}
         homogeneous = None if self.subscription_type is None else self.subscription_type == "homogeneous"
         return ServerGroup(self.partitions_per_topic, members, ids, homogeneous)
 
-    def _in_order(self, topics: tuple[str, ...]) -> tuple[str, ...]:
-        listed = [topic for topic in self.topic_order if topic in topics]
-        return (*listed, *(topic for topic in topics if topic not in listed))
 
-
-class Case(msgspec.Struct, frozen=True):
-    """One record: an assignor and its rebalances, one after the other. `sequence` says that it was written as such."""
+class AssignorCase(msgspec.Struct, frozen=True):
+    """One case: an assignor and its rebalances in sequence. `is_sequence`: the case was written with `steps`."""
 
     id: str
     assignor: str
-    steps: tuple[StepRecord, ...]
-    sequence: bool
+    steps: tuple[CaseStep, ...]
+    is_sequence: bool
 
 
-class _Head(msgspec.Struct, frozen=True):
+class _CaseHead(msgspec.Struct, frozen=True):
     id: str
     assignor: str | None = None
     kind: str | None = None
     hash: int | None = None
-    steps: tuple[StepRecord, ...] | None = None
+    steps: tuple[CaseStep, ...] | None = None
 
 
-def read_case(line: bytes) -> Case:
-    """Read one line; raises `ValueError` or `msgspec.MsgspecError`, saying what is wrong with it."""
-    head = msgspec.json.decode(line, type=_Head)
+def read_case(line: bytes) -> AssignorCase:
+    """Read one line. Raises `ValueError` or `msgspec.MsgspecError` with what is wrong in it."""
+    head = msgspec.json.decode(line, type=_CaseHead)
     if head.kind is not None or head.hash is not None:
-        what = "bytes of the consumer protocol" if head.kind is not None else "a hash of a key"
-        raise ValueError(f"this record is about {what}, not about an assignor; there is nothing to deal out")
+        subject = "bytes of the consumer protocol" if head.kind is not None else "a hash of a key"
+        raise ValueError(f"this record is about {subject}, not about an assignor")
     if head.assignor is None:
         raise ValueError("the field `assignor` is missing")
-    steps = head.steps if head.steps is not None else (msgspec.json.decode(line, type=StepRecord),)
+    steps = head.steps if head.steps is not None else (msgspec.json.decode(line, type=CaseStep),)
     for step in steps:
-        step.check()
-    return Case(head.id, head.assignor, steps, sequence=head.steps is not None)
+        step.validate()
+    return AssignorCase(head.id, head.assignor, steps, is_sequence=head.steps is not None)
 
 
-def deal(assignor: str, step: StepRecord) -> Assignments:
-    """Let the assignor deal in one rebalance; raises `AssignorError`, or `ValueError` for bytes that are none."""
+def assign_step(assignor: str, step: CaseStep) -> Assignments:
+    """Run the assignor for one rebalance. Raises `AssignorError`, or `ValueError` for invalid user data."""
     if assignor in SERVER_SIDE:
-        return in_order(SERVER_SIDE[assignor]().assign(step.group()))
-    members = {member.id: member.as_member(assignor) for member in step.members}
+        return sorted_targets(SERVER_SIDE[assignor]().assign(step.server_group()))
+    members = {member.id: member.assignor_member(assignor) for member in step.members}
+    cluster = ClusterMetadata(step.partitions_per_topic, step.racks)
     chosen = assignor_named(assignor)
-    if assignor in BUILT_IN:
-        return chosen.assign(step.cluster(), members)
-    return assign_checked(chosen, step.cluster(), members)
+    return chosen.assign(cluster, members) if assignor in BUILT_IN else assign_checked(chosen, cluster, members)

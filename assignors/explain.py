@@ -1,17 +1,17 @@
-"""Why an assignor dealt as it did, in words, and what moved since the last time."""
+"""Explanations of an assignment in words: why the assignor chose it, and which partitions moved."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from regroup.assignors.cases import StepRecord
+from regroup.assignors.cases import CaseStep
 from regroup.assignors.interface import Assignments
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.java_order import utf16_order
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One member: what it kept, what is new to it, what it had and lost."""
+class MemberChange:
+    """The partitions of one member that it kept, gained and lost in a rebalance."""
 
     member: str
     kept: tuple[TopicPartition, ...]
@@ -20,114 +20,107 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
-    """One rebalance, explained: sentences before the table, its rows, sentences after it."""
+class AssignmentExplanation:
+    """The explanation of one rebalance: sentences before the table, the rows of the table, sentences after it."""
 
-    why: tuple[str, ...]
-    rows: tuple[Row, ...]
-    moved: tuple[str, ...]
+    reasons: tuple[str, ...]
+    rows: tuple[MemberChange, ...]
+    movements: tuple[str, ...]
 
 
-def explain(assignor: str, step: StepRecord, assignments: Assignments, previous: Assignments) -> Explanation:
-    """Explain what the assignor did in this rebalance; `previous` is the one before, of a sequence, or empty."""
-    before = {member.id: member.had() for member in step.members}
-    return Explanation(
-        why=tuple(_why(assignor, step)),
+def explain_assignment(
+    assignor: str, step: CaseStep, assignments: Assignments, previous: Assignments
+) -> AssignmentExplanation:
+    """Explain the result of an assignor; `previous` is the result of the rebalance before in a sequence, or empty."""
+    before = {member.id: member.previous_partitions() for member in step.members}
+    return AssignmentExplanation(
+        reasons=tuple(_reasons(assignor, step)),
         rows=tuple(_row(name, before[name], assignments[name]) for name in before),
-        moved=tuple(_moved(assignor, step, before, assignments, previous)),
+        movements=tuple(_movements(assignor, step, before, assignments, previous)),
     )
 
 
-def _row(name: str, had: Sequence[TopicPartition], has: Sequence[TopicPartition]) -> Row:
-    had_set, has_set = frozenset(had), frozenset(has)
-    return Row(
+def _row(name: str, before: Sequence[TopicPartition], after: Sequence[TopicPartition]) -> MemberChange:
+    before_set, after_set = frozenset(before), frozenset(after)
+    return MemberChange(
         name,
-        kept=tuple(each for each in has if each in had_set),
-        gained=tuple(each for each in has if each not in had_set),
-        lost=tuple(each for each in had if each not in has_set),
+        kept=tuple(each for each in after if each in before_set),
+        gained=tuple(each for each in after if each not in before_set),
+        lost=tuple(each for each in before if each not in after_set),
     )
 
 
-def _why(assignor: str, step: StepRecord) -> list[str]:
-    topics = _dealt_topics(step)
+def _reasons(assignor: str, step: CaseStep) -> list[str]:
+    topics = _assigned_topics(step)
     total, members = sum(topics.values()), len(step.members)
-    alike = len({frozenset(member.topics) for member in step.members}) <= 1
-    skipped = sorted({topic for member in step.members for topic in member.topics} - topics.keys(), key=utf16_order)
-    sentences = [f"{assignor} deals {total} partitions of {len(topics)} topics to {members} members."]
-    if skipped and not assignor.startswith("server-"):
-        sentences.append(f"Skipped, because they have no partitions: {', '.join(skipped)}.")
+    all_equal = len({frozenset(member.topics) for member in step.members}) <= 1
+    ignored = sorted({topic for member in step.members for topic in member.topics} - topics.keys(), key=utf16_order)
+    sentences = [f"{assignor} assigns {total} partitions of {len(topics)} topics to {members} members."]
+    if ignored and not assignor.startswith("server-"):
+        sentences.append(f"Ignored, because they have no partitions: {', '.join(ignored)}.")
     if assignor.endswith("range"):
-        sentences += _why_range(step, topics)
+        sentences += _range_reasons(step, topics)
     elif assignor == "roundrobin":
-        sentences.append("All partitions stand in one row, and the members take from it in turn, static ones first.")
-        sentences.append("A member that is not subscribed to a topic is passed over.")
-    elif alike and assignor != "sticky-before-2.6":
-        sentences += _why_quota(total, members)
+        sentences.append("The partitions of all topics are assigned to the members in turn, static members first.")
+        sentences.append("A member that is not subscribed to a topic is skipped.")
+    elif all_equal and assignor != "sticky-before-2.6":
+        quota, larger = divmod(total, max(members, 1))
+        more = f", and {larger} of them may have one more" if larger else ""
+        sentences.append(f"All subscriptions are equal, so there is a quota: {quota} partitions for each member{more}.")
+        sentences.append("A member keeps what it had, up to its quota; the rest goes to members below their quota.")
     else:
-        sentences += _why_search(assignor, alike)
+        reason = "This is the older sticky, which has no quotas" if all_equal else "Subscriptions differ"
+        order = "topic by topic" if assignor.startswith("server-") else "one by one"
+        sentences += [
+            f"{reason}, so every member first keeps what it may, and each unassigned partition goes to the subscriber "
+            "with the fewest.",
+            f"Then partitions move, {order}, from members with more to members that have at least two fewer.",
+        ]
     if step.racks and any(member.rack for member in step.members) and not assignor.startswith("server-"):
-        sentences.append("Racks come first where that costs no balance: a partition goes where a replica is near.")
+        sentences.append("Within these limits a partition goes to a member in a rack that has a replica of it.")
     return sentences
 
 
-def _why_range(step: StepRecord, topics: Mapping[str, int]) -> list[str]:
-    sentences = ["Every topic is cut by itself, so what is left over always falls to the same first members:"]
+def _range_reasons(step: CaseStep, topics: Mapping[str, int]) -> list[str]:
+    sentences = ["Each topic is divided separately, so the remainder always goes to the same first members:"]
     for topic, count in topics.items():
         subscribers = sum(topic in member.topics for member in step.members)
-        share, larger = divmod(count, subscribers)
+        quota, larger = divmod(count, subscribers)
         more = f", and one more for the first {larger}" if larger else ""
-        sentences.append(f"  {topic}: {count} partitions for {subscribers} subscribers are {share} each{more}.")
+        sentences.append(f"  {topic}: {count} partitions for {subscribers} subscribers are {quota} each{more}.")
     return sentences
 
 
-def _why_quota(total: int, members: int) -> list[str]:
-    quota, larger = divmod(total, max(members, 1))
-    more = f", and {larger} of them may have one more" if larger else ""
-    return [
-        f"All subscribe alike, so there is a quota: {quota} partitions for each member{more}.",
-        "A member keeps what it had up to that; the rest goes round among those that have too few.",
-    ]
-
-
-def _why_search(assignor: str, alike: bool) -> list[str]:
-    reason = "This is the older sticky, which knows no quotas" if alike else "Subscriptions differ"
-    last = "topic by topic" if assignor.startswith("server-") else "one by one"
-    return [
-        f"{reason}, so every member first keeps what it may, and each free partition goes to the subscriber with the "
-        "fewest.",
-        f"Then partitions move, {last}, from members with more to members that have at least two fewer.",
-    ]
-
-
-def _dealt_topics(step: StepRecord) -> dict[str, int]:
+def _assigned_topics(step: CaseStep) -> dict[str, int]:
     subscribed = {topic for member in step.members for topic in member.topics}
     known = {topic: count for topic, count in step.partitions_per_topic.items() if count and topic in subscribed}
     return dict(sorted(known.items(), key=lambda item: utf16_order(item[0])))
 
 
-def _moved(
+def _movements(
     assignor: str,
-    step: StepRecord,
+    step: CaseStep,
     before: Mapping[str, Sequence[TopicPartition]],
     assignments: Assignments,
     previous: Assignments,
 ) -> list[str]:
-    gone = {each: f"{name}, who left," for name, had in previous.items() if name not in before for each in had}
-    held_by = {each: name for name, partitions in before.items() for each in partitions}
-    held_by = gone | held_by
-    goes_to = {each: name for name, partitions in assignments.items() for each in partitions}
-    if not held_by:
-        return ["Nobody had anything before."]
-    moved = [each for each, name in goes_to.items() if held_by.get(each, name) != name]
-    free = [each for each in goes_to if each not in held_by]
-    stayed = sum(held_by.get(each) == name for each, name in goes_to.items())
-    sentences = [f"{stayed} partitions stay, {len(moved)} move, {len(free)} were nobody's."]
-    sentences += [f"  {each.topic}-{each.partition}: from {held_by[each]} to {goes_to[each]}" for each in sorted(moved)]
-    existing = {TopicPartition(topic, each) for topic, count in _dealt_topics(step).items() for each in range(count)}
-    waiting = sorted(existing - goes_to.keys()) if assignor == "cooperative-sticky" else []
+    removed = {each: f"{name}, which left," for name, had in previous.items() if name not in before for each in had}
+    owner_before = removed | {each: name for name, partitions in before.items() for each in partitions}
+    owner_after = {each: name for name, partitions in assignments.items() for each in partitions}
+    if not owner_before:
+        return ["No partition had an owner before."]
+    moved = [each for each, name in owner_after.items() if owner_before.get(each, name) != name]
+    unowned = [each for each in owner_after if each not in owner_before]
+    stayed = sum(owner_before.get(each) == name for each, name in owner_after.items())
+    sentences = [f"{stayed} partitions stay, {len(moved)} move, {len(unowned)} had no owner."]
     sentences += [
-        f"  {each.topic}-{each.partition}: withheld, {held_by.get(each, 'its owner')} must give it up first; "
-        "it is given out in the next rebalance"
-        for each in waiting
+        f"  {each.topic}-{each.partition}: from {owner_before[each]} to {owner_after[each]}" for each in sorted(moved)
+    ]
+    existing = {TopicPartition(topic, each) for topic, count in _assigned_topics(step).items() for each in range(count)}
+    withheld = sorted(existing - owner_after.keys()) if assignor == "cooperative-sticky" else []
+    sentences += [
+        f"  {each.topic}-{each.partition}: withheld, {owner_before.get(each, 'its owner')} must revoke it first; "
+        "it is assigned in the next rebalance"
+        for each in withheld
     ]
     return sentences

@@ -1,7 +1,7 @@
-"""What an assignor is: a name, what it needs to know, and who gets which partition.
+"""The interface of an assignor: its name, its input and its result.
 
-Everything that is handed in has a defined order, and nothing else decides: members are dealt with in the order of the
-mapping (a Java leader walks a HashMap, see `leader_order`), strings compare by UTF-16 code unit as in Java.
+All input has a defined order, and nothing else influences the result: members are processed in the order of the mapping
+(a Java leader iterates a HashMap, see `leader_order`), and strings are sorted by UTF-16 code unit, as in Java.
 """
 
 from abc import ABC, abstractmethod
@@ -10,22 +10,23 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from regroup.protocol.consumer.subscription import NO_GENERATION, Assignment, TopicPartition, topic_partitions
-from regroup.protocol.java_order import java_hash_map_order
+from regroup.protocol.java_order import java_hash_map_order, utf16_order
 
 Assignments = dict[str, list[TopicPartition]]
+"""The partitions of each member, by member id."""
 
 
 class RebalanceProtocol(Enum):
-    """What a member does with its partitions when a rebalance begins (KIP-429)."""
+    """The treatment of a member's partitions when a rebalance begins (KIP-429)."""
 
     EAGER = "eager"
-    """It gives all of them up."""
+    """The member revokes all of them."""
     COOPERATIVE = "cooperative"
-    """It keeps them, and gives up only what the new assignment takes away."""
+    """The member keeps them, and revokes only those that the new assignment takes away."""
 
 
 class AssignorError(Exception):
-    """An assignor could not deal out the partitions; `member` and `topic` name whom and what it failed on, if known."""
+    """An assignor failed; `member` and `topic` name the member and the topic that caused it, if they are known."""
 
     def __init__(self, reason: str, *, member: str | None = None, topic: str | None = None) -> None:
         super().__init__(reason)
@@ -34,34 +35,34 @@ class AssignorError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
-    """The leader's metadata: how many partitions each topic has, and in which racks their replicas are.
+class ClusterMetadata:
+    """The leader's metadata: the number of partitions of each topic, and the racks of their replicas.
 
-    `racks[topic][partition]` lists the rack of each replica, None for a broker that names none. A leader deals again
-    and again with the same metadata, so partitions are named once and not for every rebalance.
+    `racks[topic][partition]` lists the rack of each replica, None for a broker without a rack. Leaders use the same
+    metadata in many rebalances, so `partitions` creates the partitions of a topic only once.
     """
 
     partitions_per_topic: Mapping[str, int]
     racks: Mapping[str, Sequence[Sequence[str | None]]] = field(default_factory=dict)
-    _named: dict[str, tuple[TopicPartition, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _created: dict[str, tuple[TopicPartition, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def partitions(self, topic: str) -> tuple[TopicPartition, ...]:
         """All partitions of a topic, in order."""
-        named = self._named.get(topic)
-        if named is None:
-            named = self._named[topic] = tuple(topic_partitions(topic, range(self.partitions_per_topic[topic])))
-        return named
+        created = self._created.get(topic)
+        if created is None:
+            created = self._created[topic] = tuple(topic_partitions(topic, range(self.partitions_per_topic[topic])))
+        return created
 
     def replica_racks(self, topic: str) -> list[frozenset[str]]:
-        """For each partition of the topic the racks in which a replica is."""
+        """The racks of the replicas, for each partition of the topic."""
         known = [frozenset(rack for rack in replicas if rack is not None) for replicas in self.racks.get(topic, ())]
         count = self.partitions_per_topic[topic]
         return (known + [frozenset()] * (count - len(known)))[:count]
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """A member as its leader sees it: the decoded Subscription, each topic once, and the `group.instance.id`."""
+class AssignorMember:
+    """A member as the leader sees it: its decoded Subscription, each topic once, and its `group.instance.id`."""
 
     topics: tuple[str, ...]
     user_data: bytes | None = None
@@ -73,48 +74,75 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class LastAssignment:
-    """What a member remembers of its last assignment, to tell the next leader."""
+    """A member's last assignment, which it keeps for the user data of its next Subscription."""
 
     partitions: tuple[TopicPartition, ...]
     generation: int
 
 
 class Assignor(ABC):
-    """Deals the partitions out when its member leads the group. Subclass it to make one of your own."""
+    """Computes the assignment when its member leads the group. Subclass it to write your own."""
 
     name: str
     supported_protocols: tuple[RebalanceProtocol, ...] = (RebalanceProtocol.EAGER,)
 
     @abstractmethod
-    def assign(self, cluster: Cluster, members: Mapping[str, Member]) -> Assignments:
-        """The partitions of every member, in the order in which they are sent; raises `AssignorError`."""
+    def assign(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
+        """The partitions of every member, in the order in which they are sent. Raises `AssignorError`."""
 
     def subscription_user_data(self, topics: Sequence[str], last: LastAssignment | None) -> bytes | None:
-        """What to put beside the topics into the Subscription; `last` is None for a member that never had anything."""
+        """The user data of the Subscription; `last` is None for a member that never had an assignment."""
         return None
 
     def on_assignment(self, assignment: Assignment, generation: int) -> LastAssignment:
-        """What the member is to remember of an assignment, until the next `subscription_user_data`."""
+        """The data that the member keeps of an assignment until the next `subscription_user_data`."""
         return LastAssignment(assignment.partitions, generation)
 
 
 def leader_order(member_ids: Iterable[str]) -> list[str]:
-    """Member ids, given as JoinGroup lists them, in the order in which a Java leader walks them."""
+    """Member ids, given in the order of the JoinGroup response, in the order in which a Java leader iterates them."""
     return java_hash_map_order(member_ids)
 
 
-def subscribed_topics(members: Mapping[str, Member]) -> list[str]:
-    """The topics of all subscriptions, as they are first met."""
+def static_members_first(members: Mapping[str, AssignorMember]) -> list[str]:
+    """Member ids: static members sorted by `group.instance.id`, then the others sorted by member id."""
+    by_id = sorted(members, key=utf16_order)
+    # In the given order, which decides between two members with the same instance id.
+    static = {name: each for name, member in members.items() if (each := member.group_instance_id) is not None}
+    if not static:
+        return by_id
+    by_instance = sorted(static, key=lambda name: utf16_order(static[name]))
+    return by_instance + [name for name in by_id if name not in static]
+
+
+def subscribers_by_topic(order: Sequence[str], members: Mapping[str, AssignorMember]) -> dict[str, list[int]]:
+    """The subscribers of each topic, as indexes into `order`; topics in the order of their first appearance."""
+    subscriptions = {member.topics: None for member in members.values()}
+    if len(subscriptions) == 1:
+        all_members = list(range(len(order)))
+        return {topic: all_members for topics in subscriptions for topic in topics}
+    subscribers: dict[str, list[int]] = {topic: [] for topics in subscriptions for topic in topics}
+    for index, name in enumerate(order):
+        for topic in members[name].topics:
+            subscribers[topic].append(index)
+    return subscribers
+
+
+def subscribed_topics(members: Mapping[str, AssignorMember]) -> list[str]:
+    """The topics of all subscriptions, in the order of their first appearance."""
     subscriptions = dict.fromkeys(member.topics for member in members.values())
     return list(dict.fromkeys(topic for subscription in subscriptions for topic in subscription))
 
 
-def known_topics(cluster: Cluster, topics: Iterable[str]) -> list[str]:
-    """Those of `topics` that have partitions. Kafka skips the others without a word."""
+def known_topics(cluster: ClusterMetadata, topics: Iterable[str]) -> list[str]:
+    """Those of `topics` that have partitions. Kafka ignores the others."""
     return [topic for topic in topics if cluster.partitions_per_topic.get(topic, 0) > 0]
 
 
 def racks_matter(member_racks: Iterable[str], replica_racks: Sequence[frozenset[str]]) -> bool:
-    """Whether looking at racks can help (KIP-881): members and replicas share one, and some partition is not in all."""
-    everywhere = frozenset().union(*replica_racks)
-    return not everywhere.isdisjoint(member_racks) and any(racks != everywhere for racks in replica_racks)
+    """Whether racks influence the assignment (KIP-881).
+
+    They do if members and replicas have a common rack and not all partitions have replicas in the same racks.
+    """
+    all_racks = frozenset().union(*replica_racks)
+    return not all_racks.isdisjoint(member_racks) and any(racks != all_racks for racks in replica_racks)

@@ -1,4 +1,4 @@
-"""`range`: each topic by itself, cut into runs of neighbours, one run for each subscriber (KIP-881 adds racks)."""
+"""`range`: consecutive partitions of each topic for each of its subscribers; KIP-881 adds racks."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -6,145 +6,146 @@ from itertools import islice
 from regroup.assignors.interface import (
     Assignments,
     Assignor,
-    Cluster,
-    Member,
+    AssignorMember,
+    ClusterMetadata,
     known_topics,
     racks_matter,
+    static_members_first,
+    subscribers_by_topic,
 )
-from regroup.assignors.member_order import seats_by_topic, static_members_first
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.java_order import java_hash_map_order, utf16_order
 
 
 class RangeAssignor(Assignor):
-    """Of n partitions each of m subscribers gets n // m, and the first n % m of them one more.
+    """Assigns n // m of n partitions to each of m subscribers, and one more to each of the first n % m.
 
-    Where racks matter, partitions with a replica in a member's rack are given first, without touching those shares:
-    topics with the same subscribers and as many partitions stay together, one member for a number across all of
-    them, others go topic by topic. What is left over is then cut into runs as if there were no racks.
+    Where racks matter, partitions with a replica in a member's rack are assigned first, within the same quotas. Topics
+    with the same subscribers and the same number of partitions are assigned together: each partition number goes to the
+    same member in all of them. The rest is assigned as if there were no racks.
     """
 
     name = "range"
 
-    def assign(self, cluster: Cluster, members: Mapping[str, Member]) -> Assignments:
-        """Each member's runs. Their order by topic is that of Java's hash map; sorted, if racks were looked at."""
+    def assign(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
+        """Consecutive partitions for each member; topics in the order of a Java hash map, or sorted if racks matter."""
         order = static_members_first(members)
-        seats = seats_by_topic(order, members)
-        topics = known_topics(cluster, java_hash_map_order(seats))
-        if len(topics) < len(seats):  # a smaller map may have fewer buckets
+        subscribers = subscribers_by_topic(order, members)
+        topics = known_topics(cluster, java_hash_map_order(subscribers))
+        if len(topics) < len(subscribers):  # a smaller map may have fewer buckets
             topics = java_hash_map_order(topics)
         assignments: Assignments = {member: [] for member in members}
+        assigned = [assignments[name] for name in order]
         if cluster.racks and any(member.rack_id for member in members.values()):
-            racks = {seat: members[name].rack_id for seat, name in enumerate(order)}
-            shares = [TopicShares(topic, cluster, seats[topic], racks) for topic in topics]
-            _deal_shares(shares, [assignments[name] for name in order])
+            racks = [members[name].rack_id for name in order]
+            _assign_with_racks([TopicState(topic, cluster, subscribers[topic], racks) for topic in topics], assigned)
         else:
-            _cut(cluster, topics, seats, [assignments[name] for name in order])
+            _assign_without_racks(cluster, topics, subscribers, assigned)
         return assignments
 
 
-Held = list[list[TopicPartition]]
-"""What each member has, by its seat."""
-
-
-def _cut(cluster: Cluster, topics: Sequence[str], seats: Mapping[str, list[int]], held: Held) -> None:
-    """Cut topics into runs; one that agrees in subscribers and size with that before it is cut at the same places."""
-    subscribers: list[int] = []
+def _assign_without_racks(
+    cluster: ClusterMetadata,
+    topics: Sequence[str],
+    subscribers: Mapping[str, list[int]],
+    assigned: list[list[TopicPartition]],
+) -> None:
+    """Assign ranges; those of one topic are used again for the next with the same subscribers and size."""
+    indexes: list[int] = []
     count = 0
-    runs: list[tuple[int, int, int]] = []
+    ranges: list[tuple[int, int, int]] = []
     for topic in topics:
         partitions = cluster.partitions(topic)
-        if len(seats[topic]) == 1:
-            held[seats[topic][0]] += partitions
+        if len(subscribers[topic]) == 1:
+            assigned[subscribers[topic][0]] += partitions
             continue
-        if len(partitions) != count or seats[topic] != subscribers:
-            subscribers, count = seats[topic], len(partitions)
-            runs = _runs(subscribers, count)
-        for seat, start, end in runs:
-            held[seat] += partitions[start:end]
+        if len(partitions) != count or subscribers[topic] != indexes:
+            indexes, count = subscribers[topic], len(partitions)
+            ranges = _ranges(indexes, count)
+        for index, start, end in ranges:
+            assigned[index] += partitions[start:end]
 
 
-def _runs(subscribers: list[int], count: int) -> list[tuple[int, int, int]]:
-    """Seat, start and end of every run that is not empty."""
-    share, larger_shares = divmod(count, len(subscribers))
-    runs = []
+def _ranges(subscribers: list[int], count: int) -> list[tuple[int, int, int]]:
+    """Member index, start and end of every range that is not empty."""
+    quota, larger_quotas = divmod(count, len(subscribers))
+    ranges = []
     start = 0
-    for place, seat in enumerate(subscribers[:count]):
-        end = start + share + (place < larger_shares)
-        runs.append((seat, start, end))
+    for position, index in enumerate(subscribers[:count]):
+        end = start + quota + (position < larger_quotas)
+        ranges.append((index, start, end))
         start = end
-    return runs
+    return ranges
 
 
-class TopicShares:
-    """One topic where racks are looked at: who may still have how much of it, and what is left."""
+class TopicState:
+    """One topic during an assignment with racks: the quotas, what is assigned, and what is unassigned."""
 
-    def __init__(self, topic: str, cluster: Cluster, subscribers: list[int], racks: Mapping[int, str | None]) -> None:
+    def __init__(
+        self, topic: str, cluster: ClusterMetadata, subscribers: list[int], racks: Sequence[str | None]
+    ) -> None:
         self.subscribers = subscribers
-        self.left = dict(enumerate(cluster.partitions(topic)))
-        self.given: dict[int, list[TopicPartition]] = {seat: [] for seat in subscribers}
-        self.share, self.larger_shares = divmod(len(self.left), len(subscribers))
-        self.rack_of = {seat: rack for seat in subscribers if (rack := racks[seat])}
+        self.unassigned = dict(enumerate(cluster.partitions(topic)))
+        self.assigned: dict[int, list[TopicPartition]] = {index: [] for index in subscribers}
+        self.quota, self.larger_quotas = divmod(len(self.unassigned), len(subscribers))
+        self.rack_of = {index: rack for index in subscribers if (rack := racks[index])}
         self.replica_racks = cluster.replica_racks(topic) if self.rack_of else []
         self.racks_matter = racks_matter(self.rack_of.values(), self.replica_racks)
 
-    def room(self, seat: int) -> int:
-        """How many more partitions the member may have; one of the larger shares, as long as there are any."""
-        return max(0, self.share + (self.larger_shares > 0) - len(self.given[seat]))
+    def capacity(self, index: int) -> int:
+        """The number of partitions that the member may still get; up to a larger quota, while there are any."""
+        return max(0, self.quota + (self.larger_quotas > 0) - len(self.assigned[index]))
 
-    def give(self, seat: int, numbers: list[int]) -> None:
-        """Give partitions to a member; whoever gets more than the plain share has taken one of the larger ones."""
-        self.given[seat] += [self.left.pop(number) for number in numbers]
-        self.larger_shares -= bool(numbers) and len(self.given[seat]) > self.share
+    def assign(self, index: int, numbers: list[int]) -> None:
+        """Assign partitions to a member; one that gets more than the quota uses up one of the larger quotas."""
+        self.assigned[index] += [self.unassigned.pop(number) for number in numbers]
+        self.larger_quotas -= bool(numbers) and len(self.assigned[index]) > self.quota
 
-    def in_rack(self, seat: int, number: int) -> bool:
-        """Whether the partition has a replica in the member's rack; any will do for a member without one."""
-        rack = self.rack_of.get(seat)
+    def is_rack_match(self, index: int, number: int) -> bool:
+        """Whether the partition has a replica in the member's rack; always true for a member without a rack."""
+        rack = self.rack_of.get(index)
         return rack is None or rack in self.replica_racks[number]
 
-    def deal_in_racks(self) -> None:
-        """Let the subscribers take, in order, what their rack has, up to their shares."""
-        for seat in self.subscribers:
-            self.give(seat, [number for number in self.left if self.in_rack(seat, number)][: self.room(seat)])
+    def assign_rack_matches(self) -> None:
+        """Assign the partitions with a replica in the rack of a subscriber, in the order of subscribers."""
+        for index in self.subscribers:
+            matches = [number for number in self.unassigned if self.is_rack_match(index, number)]
+            self.assign(index, matches[: self.capacity(index)])
 
-    def deal_the_rest(self) -> None:
-        """Let the subscribers take, in order, runs of what is left, up to their shares."""
-        for seat in self.subscribers:
-            self.give(seat, list(islice(self.left, self.room(seat))))
+    def assign_rest(self) -> None:
+        """Assign consecutive ranges of the unassigned partitions, in the order of subscribers."""
+        for index in self.subscribers:
+            self.assign(index, list(islice(self.unassigned, self.capacity(index))))
 
 
-def _deal_shares(shares: list[TopicShares], held: Held) -> None:
-    with_racks = any(share.racks_matter for share in shares)
-    if with_racks:
-        _match_racks(shares)
-    for share in shares:
-        share.deal_the_rest()
-        for seat, partitions in share.given.items():
-            held[seat] += partitions
-    if with_racks:
-        for partitions in held:
+def _assign_with_racks(topics: list[TopicState], assigned: list[list[TopicPartition]]) -> None:
+    any_racks_matter = any(topic.racks_matter for topic in topics)
+    if any_racks_matter:
+        co_partitioned: dict[tuple[tuple[int, ...], int], list[TopicState]] = {}
+        for topic in topics:
+            co_partitioned.setdefault((tuple(topic.subscribers), len(topic.replica_racks)), []).append(topic)
+        for group in co_partitioned.values():
+            if len(group) > 1:
+                _assign_co_partitioned(group)
+            elif group[0].racks_matter:
+                group[0].assign_rack_matches()
+    for topic in topics:
+        topic.assign_rest()
+        for index, partitions in topic.assigned.items():
+            assigned[index] += partitions
+    if any_racks_matter:
+        for partitions in assigned:
             partitions.sort(key=lambda each: (utf16_order(each.topic), each.partition))
 
 
-def _match_racks(shares: list[TopicShares]) -> None:
-    together: dict[tuple[tuple[int, ...], int], list[TopicShares]] = {}
-    for share in shares:
-        together.setdefault((tuple(share.subscribers), len(share.replica_racks)), []).append(share)
-    for group in together.values():
-        if len(group) > 1:
-            _match_racks_of_all(group)
-        elif group[0].racks_matter:
-            group[0].deal_in_racks()
-
-
-def _match_racks_of_all(group: list[TopicShares]) -> None:
-    """Give each partition number of all topics to the first member in whose rack every one of them has a replica."""
-    candidates = list(group[0].subscribers)
-    for number in range(len(group[0].replica_racks)):
-        for seat in candidates:
-            if all(share.room(seat) > 0 and share.in_rack(seat, number) for share in group):
-                for share in group:
-                    share.give(seat, [number])
-                if not any(share.room(seat) for share in group):
-                    candidates.remove(seat)
+def _assign_co_partitioned(topics: list[TopicState]) -> None:
+    """Assign each partition number of all topics to the first member whose rack has a replica of every one of them."""
+    candidates = list(topics[0].subscribers)
+    for number in range(len(topics[0].replica_racks)):
+        for index in candidates:
+            if all(topic.capacity(index) > 0 and topic.is_rack_match(index, number) for topic in topics):
+                for topic in topics:
+                    topic.assign(index, [number])
+                if not any(topic.capacity(index) for topic in topics):
+                    candidates.remove(index)
                 break

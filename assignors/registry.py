@@ -1,6 +1,6 @@
-"""Assignors by name: Kafka's own, and those that an installed package offers.
+"""Assignors by name: Kafka's own, and those of installed packages.
 
-A package offers one of its own by an entry point that names its class:
+A package offers an assignor by an entry point that names its class:
 
     [project.entry-points."regroup.assignors"]
     nearest-first = "my_package.assignors:NearestFirst"
@@ -9,13 +9,13 @@ A package offers one of its own by an entry point that names its class:
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 
-from regroup.assignors.interface import Assignments, Assignor, AssignorError, Cluster, Member
+from regroup.assignors.interface import Assignments, Assignor, AssignorError, AssignorMember, ClusterMetadata
 from regroup.assignors.range_assignor import RangeAssignor
 from regroup.assignors.round_robin import RoundRobinAssignor
 from regroup.assignors.sticky.assignor import CooperativeStickyAssignor, StickyAssignor
 from regroup.assignors.sticky.before_2_6 import StickyBefore26Assignor
 
-ENTRY_POINTS = "regroup.assignors"
+ENTRY_POINT_GROUP = "regroup.assignors"
 
 BUILT_IN: dict[str, type[Assignor]] = {
     "range": RangeAssignor,
@@ -27,28 +27,30 @@ BUILT_IN: dict[str, type[Assignor]] = {
 
 
 def assignor_named(name: str) -> Assignor:
-    """A new assignor; raises `AssignorError` if there is none of this name or it cannot be loaded."""
+    """A new assignor. Raises `AssignorError` if there is none of this name or it cannot be loaded."""
     if name in BUILT_IN:
         return BUILT_IN[name]()
-    offered = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    offered = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
     if name not in offered:
-        known = ", ".join(sorted({*BUILT_IN, *offered}))
-        raise AssignorError(f"there is no assignor {name}; known are {known}, more by entry point {ENTRY_POINTS}")
+        names = ", ".join(sorted({*BUILT_IN, *offered}))
+        raise AssignorError(
+            f"unknown assignor {name!r}; assignors: {names}; packages add more by entry points of {ENTRY_POINT_GROUP}"
+        )
     try:
         assignor = offered[name].load()()
     except Exception as error:
         raise AssignorError(f"assignor {name} cannot be loaded from {offered[name].value}: {error!r}") from error
     if not isinstance(assignor, Assignor):
-        raise AssignorError(f"{offered[name].value} is no assignor: it must inherit from {Assignor.__qualname__}")
+        raise AssignorError(f"{offered[name].value} is not an assignor: it must inherit from {Assignor.__qualname__}")
     return assignor
 
 
-def assign_checked(assignor: Assignor, cluster: Cluster, members: Mapping[str, Member]) -> Assignments:
-    """Let an assignor deal and believe nothing: for one that a user wrote.
+def assign_checked(assignor: Assignor, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
+    """Run an assignor and check its result; for assignors of other packages.
 
-    Raises `AssignorError`, naming member and topic, if it raised anything, left a member out or made one up, or gave
-    out a partition that does not exist, that its member did not ask for, or that another has got already. Kafka's own
-    classes are not held to this, because now and then they do such things (see the guide).
+    Raises `AssignorError`, with member and topic, if it raised an exception, left out a member or invented one, or
+    assigned a partition that does not exist, that its member is not subscribed to, or that another member has.
+    Kafka's own assignors are not checked, because in rare cases they do such things (see docs/assignors.md).
     """
     try:
         assignments = assignor.assign(cluster, members)
@@ -62,20 +64,26 @@ def assign_checked(assignor: Assignor, cluster: Cluster, members: Mapping[str, M
     owners: dict[tuple[str, int], str] = {}
     for name, partitions in assignments.items():
         if name not in members:
-            raise AssignorError(f"assignor {assignor.name} gave partitions to {name}, who is no member", member=name)
+            raise AssignorError(
+                f"assignor {assignor.name} assigned partitions to {name}, which is not a member", member=name
+            )
         for topic, number in partitions:
             problem = _problem(cluster, members[name], topic, number, owners.get((topic, number)))
             if problem:
-                reason = f"assignor {assignor.name} gave member {name} partition {number} of topic {topic}, {problem}"
+                reason = (
+                    f"assignor {assignor.name} assigned member {name} partition {number} of topic {topic}, {problem}"
+                )
                 raise AssignorError(reason, member=name, topic=topic)
             owners[topic, number] = name
     return assignments
 
 
-def _problem(cluster: Cluster, member: Member, topic: str, number: int, owner: str | None) -> str | None:
+def _problem(
+    cluster: ClusterMetadata, member: AssignorMember, topic: str, number: int, owner: str | None
+) -> str | None:
     count = cluster.partitions_per_topic.get(topic, 0)
     if not 0 <= number < count:
         return f"which does not exist: the topic has {count} partitions"
     if topic not in member.topics:
         return "to which it is not subscribed"
-    return None if owner is None else f"which member {owner} has got already"
+    return None if owner is None else f"which member {owner} has already"

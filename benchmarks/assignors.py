@@ -33,7 +33,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor as PyRange
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor as PyRoundRobin
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor as PySticky
 
-from regroup.assignors.interface import Assignor, Cluster, LastAssignment, Member, RebalanceProtocol
+from regroup.assignors.interface import Assignor, AssignorMember, ClusterMetadata, LastAssignment, RebalanceProtocol
 from regroup.assignors.registry import assignor_named
 from regroup.protocol.consumer.subscription import TopicPartition
 
@@ -106,8 +106,10 @@ def ours(assignor: Assignor, sizes: dict[str, int], own: Subscriptions, had: Had
     for name, topics in own.items():
         last = LastAssignment(tuple(had[name]), 1) if name in had else None
         data = assignor.subscription_user_data(topics, last)
-        members[name] = Member(topics, data, tuple(had[name]) if last and cooperative else (), 1 if last else -1)
-    cluster = Cluster(sizes)
+        members[name] = AssignorMember(
+            topics, data, tuple(had[name]) if last and cooperative else (), 1 if last else -1
+        )
+    cluster = ClusterMetadata(sizes)
 
     return lambda: assignor.assign(cluster, members)
 

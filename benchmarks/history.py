@@ -1,8 +1,8 @@
-"""How quickly a history is folded, verified, and opened: `python benchmarks/history.py [--events N] [--runs N]`.
+"""How fast a history is folded, verified and opened: `python benchmarks/history.py [--events N] [--runs N]`.
 
-The history is made by the coordinator itself: groups in which four members gather, share, commit, and rebalance when
-somebody comes or goes. It is folded from its records, JSON and all; verified with every invariant; and opened from a
-SQLite file of so many events through a snapshot, as `regroup serve` does before it listens.
+The coordinator itself makes the history: groups whose four members join, sync and commit, and rebalance whenever one
+leaves and another joins. It is folded from its records, JSON included; verified with every invariant; and opened from a
+SQLite file through a snapshot, as `regroup serve` does before it listens.
 """
 
 import argparse
@@ -21,86 +21,90 @@ from coordinator import history
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.runtime.loading import load_groups
-from regroup.coordinator.serialization import read, snapshot
-from regroup.coordinator.verification import Verifier
+from regroup.coordinator.serialization import decode_event, encode_snapshot
+from regroup.coordinator.verification import GroupsVerifier
 from regroup.storage.records import Record
-from regroup.storage.sqlite.files import prepare
-from regroup.storage.sqlite.statements import INSERT_RECORD, rows_of
+from regroup.storage.sqlite.files import initialize_store
+from regroup.storage.sqlite.statements import INSERT_RECORD, rows_from_records
 from regroup.storage.sqlite.threaded import open_store
 
 GROUPS = 100
-TAIL = 1_000
-"""Events behind the snapshot."""
+EVENTS_AFTER_SNAPSHOT = 1_000
 
 
-def several(records: list[Record], groups: int) -> list[Record]:
-    """The same history for each group, one event of each in turn."""
+def copies(records: list[Record], groups: int) -> list[Record]:
+    """The same history for each of several groups, one event of each in turn."""
     return [
-        Record(**{**asdict(record), "group": f"group-{group}", "position": place * groups + group + 1})
-        for place, record in enumerate(records)
+        Record(**{**asdict(record), "group": f"group-{group}", "position": index * groups + group + 1})
+        for index, record in enumerate(records)
         for group in range(groups)
     ]
 
 
-def folded(records: list[Record]) -> dict[str, Group]:
-    groups = {record.group: Group(name=record.group) for record in records if record.group}
+def fold_records(records: list[Record]) -> dict[str, Group]:
+    groups = {record.group: Group(group_id=record.group) for record in records if record.group}
     for record in records:
         assert record.group is not None
-        groups[record.group] = evolve(groups[record.group], read(record))
+        groups[record.group] = evolve(groups[record.group], decode_event(record))
     return groups
 
 
-def verified(records: list[Record]) -> None:
-    verifier = Verifier()
-    # Not at the end: the last command of a history that was cut to a number of events may be incomplete.
-    assert not [fault for record in records for fault in verifier.faults_of(record)]
+def verify_records(records: list[Record]) -> None:
+    verifier = GroupsVerifier()
+    # Without `violations_at_end`: the history was cut to a number of events, so its last command may be incomplete.
+    assert not [violation for record in records for violation in verifier.violations_of(record)]
 
 
-async def fill(path: Path, records: list[Record], groups: int) -> None:
-    """A store with the records and one snapshot of every group, taken shortly before their end."""
-    prepare(path)
+async def write_store(path: Path, records: list[Record]) -> None:
+    """Make a store with the records, and with snapshots of every group shortly before the last record."""
+    initialize_store(path)
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("BEGIN")
-    connection.executemany(INSERT_RECORD, rows_of(records, 1))
+    connection.executemany(INSERT_RECORD, rows_from_records(records, 1))
     connection.execute("COMMIT")
     connection.close()
-    cut = len(records) - TAIL
-    until_cut = folded(records[:cut])
-    last = {record.group: record.position for record in records[:cut]}
+    position = len(records) - EVENTS_AFTER_SNAPSHOT
+    groups = fold_records(records[:position])
+    last_positions = {record.group: record.position for record in records[:position]}
+    snapshots = [encode_snapshot(group, last_positions[group_id], 1) for group_id, group in groups.items()]
     async with await open_store(path) as store:
-        await store.save_snapshots(cut, [snapshot(group, last[name], 1) for name, group in until_cut.items()])
+        await store.save_snapshots(position, snapshots)
 
 
-async def opened(path: Path) -> None:
+async def open_groups(path: Path) -> None:
     async with await open_store(path) as store:
         assert len(await load_groups(store)) == GROUPS
 
 
 def seconds(work: Callable[[], object], runs: int, clock: Callable[[], float] = time.process_time) -> float:
-    """Of this process alone, unless it has to wait for a disk: other work on the machine then counts less."""
-    took = []
+    """The median duration. By default the CPU time of this process, which other load on the machine disturbs less."""
+    durations = []
     for _ in range(runs):
-        began = clock()
+        started = clock()
         work()
-        took.append(clock() - began)
-    return median(took)
+        durations.append(clock() - started)
+    return median(durations)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--events", type=int, default=1_000_000, help="in the file that is opened (default 1000000)")
-    parser.add_argument("--runs", type=int, default=3, help="of each measurement (default 3)")
+    parser.add_argument(
+        "--events", type=int, default=1_000_000, help="events in the file that is opened (default 1000000)"
+    )
+    parser.add_argument("--runs", type=int, default=3, help="runs of each measurement (default 3)")
     options = parser.parse_args()
-    for commits, what in ((0, "nothing but rebalances"), (50, "mostly commits")):
-        records = several(history(4, commits, 1_000), 50)
-        fold, verify = (seconds(partial(work, records), options.runs) for work in (folded, verified))
-        print(f"{what + ':':24}{len(records) / fold:10,.0f} events/s folded, {len(records) / verify:10,.0f} verified")
-    records = several(history(4, 10, options.events // GROUPS), GROUPS)
+    for commit_rounds, contents in ((0, "rebalances only"), (50, "mostly commits")):
+        records = copies(history(4, commit_rounds, 1_000), 50)
+        fold, verify = (seconds(partial(work, records), options.runs) for work in (fold_records, verify_records))
+        print(
+            f"{contents + ':':16}{len(records) / fold:10,.0f} events/s folded, {len(records) / verify:10,.0f} verified"
+        )
+    records = copies(history(4, 10, options.events // GROUPS), GROUPS)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "bench.db")
-        asyncio.run(fill(path, records, GROUPS))
-        took = seconds(lambda: asyncio.run(opened(path)), options.runs, time.perf_counter)
-    print(f"{len(records):,} events of {GROUPS} groups, opened through a snapshot: {took:.2f} s")
+        asyncio.run(write_store(path, records))
+        opening_s = seconds(lambda: asyncio.run(open_groups(path)), options.runs, time.perf_counter)
+    print(f"{len(records):,} events of {GROUPS} groups, opened through a snapshot: {opening_s:.2f} s")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python benchmarks/lab.py            # two minutes
 
 CPU time of this process, so that other work on the machine counts as little as it can; each figure is the median of
-five runs. "With" is with every invariant looked at, "without" is without the judge.
+five runs. "With" is with every invariant looked at, "without" is without the checker.
 """
 
 import gc
@@ -15,10 +15,11 @@ from multiprocessing import get_context
 from os import cpu_count
 from statistics import median
 
-from regroup.lab.plan.plan import Happening, MemberPlan, Plan, When
-from regroup.lab.plan.steps import AsksForRebalance, Joins
+from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
+from regroup.lab.plan.steps import Joins, RequestsRebalance
+from regroup.lab.plan.triggers import StepTrigger
 from regroup.lab.search.swarm import draw_plan
-from regroup.lab.simulation.world import Outcome, play
+from regroup.lab.simulation.run import RunOutcome, play
 
 RUNS = 5
 BETWEEN_MS = 4_000
@@ -26,24 +27,24 @@ BETWEEN_MS = 4_000
 SEEDS = 40
 
 
-def rebalancing(members: int, rebalances: int) -> Plan:
+def rebalancing(members: int, rebalances: int) -> SimulationPlan:
     """A group whose first member asks for one rebalance after the other."""
     names = [f"member-{number}" for number in range(members)]
     begin_ms = 10_000
     asks = [
-        Happening(When(delay_ms=begin_ms + number * BETWEEN_MS), AsksForRebalance(names[0]))
+        PlannedStep(StepTrigger(delay_ms=begin_ms + number * BETWEEN_MS), RequestsRebalance(names[0]))
         for number in range(rebalances)
     ]
-    return Plan(
+    return SimulationPlan(
         settings={"group.initial.rebalance.delay.ms": 0},
         topics={"orders": members * 2},
         members={name: MemberPlan(assignors=("range",)) for name in names},
-        happenings=(*(Happening(When(), Joins(name)) for name in names), *asks),
-        heal_ms=begin_ms + (rebalances + 1) * BETWEEN_MS,
+        steps=(*(PlannedStep(StepTrigger(), Joins(name)) for name in names), *asks),
+        faults_end_ms=begin_ms + (rebalances + 1) * BETWEEN_MS,
     )
 
 
-def cpu_s(act: Callable[[], Outcome]) -> tuple[float, Outcome]:
+def cpu_s(act: Callable[[], RunOutcome]) -> tuple[float, RunOutcome]:
     """Of the median run, after one to warm up."""
     outcome, times = act(), []
     for _ in range(RUNS):
@@ -55,16 +56,16 @@ def cpu_s(act: Callable[[], Outcome]) -> tuple[float, Outcome]:
 
 
 def print_rebalances() -> None:
-    print(f"{'members':>8} {'judge':>8} {'rebalances/s':>14} {'simulated s/s':>14} {'exchanges/s':>12}")
+    print(f"{'members':>8} {'checker':>8} {'rebalances/s':>14} {'simulated s/s':>14} {'exchanges/s':>12}")
     for members, rebalances in ((3, 200), (30, 20), (300, 3)):
         plan = rebalancing(members, rebalances)
         exchanges = play(plan).verdict.counts.exchanges
-        for judge in (False, True):
-            seconds, outcome = cpu_s(partial(play, plan, judge=judge))
+        for check in (False, True):
+            seconds, outcome = cpu_s(partial(play, plan, check_invariants=check))
             generations = sum(record.type == "assignment-committed" for record in outcome.records)
             assert generations >= rebalances, f"only {generations} rebalances of {rebalances} came about"
             print(
-                f"{members:>8} {'with' if judge else 'without':>8} {generations / seconds:>14,.0f} "
+                f"{members:>8} {'with' if check else 'without':>8} {generations / seconds:>14,.0f} "
                 f"{outcome.ended_ms / 1000 / seconds:>14,.0f} {exchanges / seconds:>12,.0f}"
             )
 

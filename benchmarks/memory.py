@@ -1,8 +1,8 @@
-"""The memory of idle members: `python benchmarks/memory.py [--members N] [--groups N]`.
+"""The memory that idle members take: `python benchmarks/memory.py [--members N] [--groups N]`.
 
-Members join and synchronise in the coordinator of this process, over a store that keeps nothing:
-what is measured is the resident set before these members and after the last of them. Each has one protocol with the
-subscription to one topic, and a share of thirty bytes.
+Members join and sync in the coordinator of this process, over a store that discards its records. The benchmark
+compares the resident set before these members with the one after the last of them. Each member supports one protocol,
+subscribes to one topic, and has an assignment of thirty bytes.
 """
 
 import argparse
@@ -17,20 +17,20 @@ from pathlib import Path
 import structlog
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import Protocol, State
+from regroup.coordinator.group import GroupState, MemberProfile, SupportedProtocol
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
-from regroup.coordinator.settings import Settings
+from regroup.coordinator.settings import CoordinatorSettings
 from regroup.protocol.consumer.subscription import Subscription, encode_subscription
 from regroup.protocol.message import Structure
 from regroup.storage.journal import Journal
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
 
-SHARE_BYTES = 30
+ASSIGNMENT_BYTES = 30
 
 
-class Forgetful(MemoryStore):
-    """Counts records and keeps none, so that only what the coordinator itself holds is measured."""
+class DiscardingStore(MemoryStore):
+    """Counts records and keeps none, so that only the coordinator itself takes memory."""
 
     async def append(self, records: Sequence[NewRecord]) -> int:
         self.count = getattr(self, "count", 0) + len(records)
@@ -50,54 +50,63 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def gather(coordinator: GroupCoordinator, name: str, size: int) -> None:
-    """A group of this size goes from nothing to Stable."""
-    joined: list[Structure] = []
+async def reach_stable(coordinator: GroupCoordinator, group_id: str, size: int) -> None:
+    """Let `size` members join a group and sync."""
+    responses: list[Structure] = []
     all_joined = asyncio.Event()
 
-    def answer(message: Structure) -> None:
-        joined.append(message)
-        if len(joined) == size:
+    def on_response(response: Structure) -> None:
+        responses.append(response)
+        if len(responses) == size:
             all_joined.set()
 
     for index in range(size):
-        command = c.JoinGroup(
-            group_id=name,
+        join = c.JoinGroup(
+            group_id=group_id,
             at_ms=now_ms(),
-            new_member_id=f"consumer-{index}-5ad7c1f2-3f0e-4a61-9d0b-{name:>12}",
-            client_id=f"consumer-{index}",
-            client_host="/10.0.0.7",
-            session_timeout_ms=1_800_000,
-            rebalance_timeout_ms=300_000,
+            new_member_id=f"consumer-{index}-5ad7c1f2-3f0e-4a61-9d0b-{group_id:>12}",
             protocol_type="consumer",
-            protocols=(Protocol("range", encode_subscription(Subscription(3, (f"topic-of-{name}",)))),),
-            can_be_asked_to_return=False,
+            profile=MemberProfile(
+                client_id=f"consumer-{index}",
+                client_host="/10.0.0.7",
+                session_timeout_ms=1_800_000,
+                rebalance_timeout_ms=300_000,
+                supported_protocols=(
+                    SupportedProtocol("range", encode_subscription(Subscription(3, (f"topic-of-{group_id}",)))),
+                ),
+            ),
+            supports_member_id_required=False,
         )
-        coordinator.submit(command, answer)
+        coordinator.submit(join, on_response)
     await all_joined.wait()
-    for member in list(coordinator.group(name).members):
-        group = coordinator.group(name)
-        shares = {each: bytes(SHARE_BYTES) for each in group.members} if member == group.leader else {}
-        command = c.SyncGroup(
-            group_id=name, at_ms=now_ms(), generation_id=group.generation, member_id=member, assignment=shares
+    for member_id in list(coordinator.group(group_id).members):
+        group = coordinator.group(group_id)
+        is_leader = member_id == group.leader_id
+        assignments = {each: bytes(ASSIGNMENT_BYTES) for each in group.members} if is_leader else {}
+        sync = c.SyncGroup(
+            group_id=group_id,
+            at_ms=now_ms(),
+            generation_id=group.generation_id,
+            member_id=member_id,
+            assignments=assignments,
         )
-        coordinator.submit(command, joined.append)
+        coordinator.submit(sync, responses.append)
 
 
 async def measure(members: int, groups: int) -> None:
-    store = Forgetful()
+    store = DiscardingStore()
     journal = Journal(store)
-    settings = Settings(group_initial_rebalance_delay_ms=0)
+    settings = CoordinatorSettings(group_initial_rebalance_delay_ms=0)
     coordinator = GroupCoordinator(journal, settings=settings, now=now_ms)
     await coordinator.start()
-    await gather(coordinator, "first", members // groups)
+    await reach_stable(coordinator, "first", members // groups)
     before = resident_bytes()
     for start in range(0, groups, 200):
-        names = [f"group-{number}" for number in range(start, min(start + 200, groups))]
-        await asyncio.gather(*(gather(coordinator, name, members // groups) for name in names))
-        await journal.durable(journal.last_position)
+        group_ids = [f"group-{number}" for number in range(start, min(start + 200, groups))]
+        await asyncio.gather(*(reach_stable(coordinator, group_id, members // groups) for group_id in group_ids))
+        await journal.wait_until_durable(journal.last_position)
     await asyncio.sleep(0.1)
-    assert sum(group.state is State.STABLE for group in coordinator.groups()) == groups + 1
+    assert sum(group.state is GroupState.STABLE for group in coordinator.groups()) == groups + 1
     grown = resident_bytes() - before
     print(
         f"{members:,} idle members in {groups:,} groups: {before / 2**20:.0f} MiB before, "

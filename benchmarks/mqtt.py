@@ -28,8 +28,7 @@ import structlog
 
 from regroup.coordinator import commands as c
 from regroup.mqtt.address import MqttAccess, MqttAddress
-from regroup.server.broker_cluster import Emulator
-from regroup.server.clock import Clock
+from regroup.server.broker_cluster import BrokerCluster
 from regroup.server.mqtt.messages import FeedMessage
 from regroup.server.mqtt.service import MqttService
 from regroup.storage.sqlite.threaded import open_store
@@ -98,43 +97,33 @@ async def reading(address: MqttAddress, until: int, *, precise: bool) -> AsyncIt
         await process.wait()
 
 
-@asynccontextmanager
-async def emulating(store: Path) -> AsyncIterator[Emulator]:
-    emulator = Emulator(
-        partial(open_store, store, durability="disk"),
-        clock=Clock(started_at_ms=time.time_ns() // 1_000_000, monotonic_s=time.monotonic),
-        new_uuid=uuid4,
-    )
-    await emulator.start()
-    try:
-        yield emulator
-    finally:
-        await emulator.close()
+async def start_cluster(store: Path) -> BrokerCluster:
+    return await BrokerCluster.start(partial(open_store, store, durability="disk"))
 
 
-def feeding(emulator: Emulator, address: MqttAddress) -> MqttService:
+def feeding(emulator: BrokerCluster, address: MqttAddress) -> MqttService:
     return MqttService(emulator, address, MqttAccess(), new_incarnation=lambda: uuid4().hex)
 
 
-def commit(emulator: Emulator, number: int) -> int:
+def commit(emulator: BrokerCluster, number: int) -> int:
     """One event; returns its position."""
-    command = c.CommitOffsets(
+    command = c.OffsetCommit(
         group_id=f"group-{number % GROUPS}",
-        at_ms=emulator.cluster.now_ms(),
-        offsets=(c.OffsetToCommit("orders", number % 7, number),),
+        at_ms=emulator.state.now_ms(),
+        offsets=(c.RequestedOffset("orders", number % 7, number),),
     )
-    emulator.shares.coordinators[0].submit(command)
+    emulator.coordinator_of(command.group_id).submit(command)
     return emulator.journal.last_position
 
 
 async def backlog(folder: Path, address: MqttAddress, events: int) -> float:
     """Events per second, from the feed's start to the reader's last."""
-    async with emulating(folder / "backlog.db") as emulator:
+    async with await start_cluster(folder / "backlog.db") as emulator:
         for number in range(events):
             commit(emulator, number)
             if number % 1_000 == 0:
-                await emulator.journal.durable(emulator.journal.last_position)
-        await emulator.journal.durable(emulator.journal.last_position)
+                await emulator.journal.wait_until_durable(emulator.journal.last_position)
+        await emulator.journal.wait_until_durable(emulator.journal.last_position)
         async with reading(address, events, precise=False) as lines:
             service = feeding(emulator, address)
             began_ns = time.time_ns()
@@ -148,13 +137,13 @@ async def lag(folder: Path, address: MqttAddress, seconds: float) -> list[float]
     """Milliseconds from the moment an event was durable to its receipt."""
     count = int(LAG_RATE * seconds)
     durable_ns: dict[int, int] = {}
-    async with emulating(folder / "lag.db") as emulator, reading(address, count, precise=True) as lines:
+    async with await start_cluster(folder / "lag.db") as emulator, reading(address, count, precise=True) as lines:
         service = feeding(emulator, address)
         await service.start()
         await service.connected.wait()
         for number in range(count):
             position = commit(emulator, number)
-            await emulator.journal.durable(position)
+            await emulator.journal.wait_until_durable(position)
             durable_ns[position] = time.time_ns()
             await asyncio.sleep(1 / LAG_RATE)
         received_ns: dict[int, int] = {}
@@ -166,7 +155,7 @@ async def lag(folder: Path, address: MqttAddress, seconds: float) -> list[float]
 
 async def throughput(store: Path, address: MqttAddress | None, seconds: float) -> float:
     """Durable commits per second, with so many at work at once."""
-    async with emulating(store) as emulator:
+    async with await start_cluster(store) as emulator:
         service = feeding(emulator, address) if address else None
         if service:
             await service.start()
@@ -178,7 +167,7 @@ async def throughput(store: Path, address: MqttAddress | None, seconds: float) -
             nonlocal done
             number = first
             while time.perf_counter() < end_s:
-                await emulator.journal.durable(commit(emulator, number))
+                await emulator.journal.wait_until_durable(commit(emulator, number))
                 number += AT_WORK
                 done += 1
 

@@ -1,13 +1,13 @@
-"""How quick the pipeline is: `python benchmarks/pipeline.py [--only bronze tables campaign] [--events N …]`.
+"""Measures the pipeline: `python benchmarks/pipeline.py [--only bronze tables campaign] [--events N …]`.
 
 bronze     events from SQLite to Parquet: Spark on one core and on two, beside a bare read of every row by sqlite3, a
            plain loop (sqlite3, Arrow, one Parquet file) and DuckDB
-tables     from bronze to the tables: Spark, beside a plain loop and DuckDB with the very same fold
-campaign   simulations a minute on one core and on two, and how much of twice that is
+tables     from bronze to the tables: Spark, beside a plain loop and DuckDB with the same fold
+campaign   simulations a minute on one core and on two, and the speedup
 
 The history is made by the coordinator: 100 groups of four members that commit, leave and join. With several sizes a
-slope is fitted: 1 is linear. A start of Spark is told, and not counted elsewhere. `--keep DIR` keeps stores and bronze
-for the next time; `--events 1000000 10000000` takes an hour.
+slope is fitted: 1 is linear. The start of Spark is printed, and not included in other times. `--keep DIR` keeps stores
+and bronze for the next time; `--events 1000000 10000000` takes an hour.
 """
 
 import argparse
@@ -22,16 +22,16 @@ from pathlib import Path
 from statistics import linear_regression
 
 from msgspec.structs import replace
-from pipeline_ways import bare_read, duckdb_bronze, duckdb_tables, plain_bronze, plain_tables
+from pipeline_ways import duckdb_bronze, duckdb_tables, plain_bronze, plain_tables, read_rows_only
 from pyspark.sql import SparkSession
 
 from coordinator import history
 from regroup.pipeline.bronze import ingest as bronze
 from regroup.pipeline.campaign.grid import read_campaign
-from regroup.pipeline.campaign.run import run_campaign
+from regroup.pipeline.campaign.runner import run_campaign
 from regroup.pipeline.gold import build
-from regroup.pipeline.spark.session import session
-from regroup.storage.sqlite.files import prepare
+from regroup.pipeline.spark.session import spark_session
+from regroup.storage.sqlite.files import initialize_store
 from regroup.storage.sqlite.statements import INSERT_RECORD
 
 GROUPS = 100
@@ -40,17 +40,17 @@ WAYS = ("bare", "plain", "duckdb", "spark")
 
 
 def fill(path: Path, events: int) -> None:
-    """One event of each group in turn, until there are so many."""
-    prepare(path)
+    """Write a store with one event of each group in turn, `events` in all."""
+    initialize_store(path)
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("BEGIN")
     rows = (
-        (f"group-{group:03}", each.number, 1, each.at_ms, each.type, each.version, each.payload.decode(), each.cause)
+        (f"group-{group:03}", each.event_number, 1, each.at_ms, each.type, each.version, each.payload.decode(), cause)
         for each in history(4, 10, events // GROUPS)
+        for cause in [each.cause.decode() if each.cause else None]
         for group in range(GROUPS)
     )
-    texts = ((*row[:7], row[7].decode() if row[7] else None, place) for place, row in enumerate(rows, 1))
-    connection.executemany(INSERT_RECORD, texts)
+    connection.executemany(INSERT_RECORD, ((*row, position) for position, row in enumerate(rows, 1)))
     connection.execute("COMMIT")
     connection.close()
 
@@ -62,9 +62,9 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def on_cores(cores: int, work: Callable[[SparkSession], object]) -> float:
-    """Seconds of the work alone, in a session of its own that has started its workers."""
+    """Seconds of the work in a session of its own, after its workers have started."""
     began = time.perf_counter()
-    with session(f"local[{cores}]", settings={"spark.driver.memory": "6g"}) as spark:
+    with spark_session(f"local[{cores}]", settings={"spark.driver.memory": "6g"}) as spark:
         spark.range(cores).repartition(cores).rdd.map(lambda each: each).count()
         print(f"  (Spark started on local[{cores}] in {time.perf_counter() - began:.0f} s)", flush=True)
         return timed(lambda: work(spark))
@@ -77,8 +77,8 @@ def fresh(folder: Path) -> Path:
     return folder
 
 
-class Sized:
-    """A store of so many events, and what is made of it, below a folder."""
+class SizedStore:
+    """A store with a number of events, and the ways to process it. All files are below `folder`."""
 
     def __init__(self, folder: Path, events: int, options: argparse.Namespace) -> None:
         self.events = events
@@ -91,7 +91,7 @@ class Sized:
     def to_bronze(self) -> Iterator[tuple[str, float]]:
         out = fresh(self._out)
         if "bare" in self._ways:
-            yield "bare read", timed(partial(bare_read, self._store))
+            yield "bare read", timed(partial(read_rows_only, self._store))
         if "plain" in self._ways:
             yield "plain loop", timed(partial(plain_bronze, self._store, out / "plain.parquet"))
         if "duckdb" in self._ways:
@@ -113,11 +113,11 @@ class Sized:
 
     def _build(self, spark: SparkSession, folder: Path) -> None:
         events = spark.read.parquet(str(self._bronze)).selectExpr("'store' AS store", "*")
-        build.build(spark, folder, events)
+        build.build_tables(spark, folder, events)
 
 
-def measure(what: str, sizes: list[Sized], ways: Callable[[Sized], Iterator[tuple[str, float]]]) -> None:
-    """Print every way at every size, and the slopes."""
+def measure(what: str, sizes: list[SizedStore], ways: Callable[[SizedStore], Iterator[tuple[str, float]]]) -> None:
+    """Print the time of every way at every size, and the slopes."""
     took: dict[str, dict[int, float]] = {}
     for size in sizes:
         print(f"{what}, {size.events:,} events", flush=True)
@@ -144,29 +144,29 @@ def simulations(folder: Path, runs: int, cores: list[int]) -> None:
         seconds = on_cores(
             number, partial(run_campaign, campaign=campaign, folder=fresh(folder / f"campaign-{number}"))
         )
-        rates.append(campaign.size / seconds * 60)
+        rates.append(campaign.run_count / seconds * 60)
         beside = f", {rates[-1] / rates[0] / number * cores[0]:.0%} of {number} times as many" if number > 1 else ""
-        print(f"{campaign.size} simulations on {number} core(s): {rates[-1]:,.0f} a minute{beside}", flush=True)
+        print(f"{campaign.run_count} simulations on {number} core(s): {rates[-1]:,.0f} a minute{beside}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = ("bronze", "tables", "campaign")
-    parser.add_argument("--only", nargs="+", choices=parts, default=parts, help="parts to be measured (default all)")
-    parser.add_argument("--events", type=int, nargs="+", default=[50_000, 200_000], help="sizes of the store")
-    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2], help="of Spark (default 1 2)")
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, help="who does it (default all)")
+    parser.add_argument("--only", nargs="+", choices=parts, default=parts, help="parts to measure (default all)")
+    parser.add_argument("--events", type=int, nargs="+", default=[50_000, 200_000], help="numbers of events")
+    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2], help="cores of Spark (default 1 2)")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, help="what is measured (default all)")
     parser.add_argument("--runs", type=int, default=120, help="simulations of the campaign (default 120)")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="where stores and bronze stay for the next time")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep stores and bronze here for the next time")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = options.keep or Path(name)
         folder.mkdir(parents=True, exist_ok=True)
-        sizes = [] if options.only == ["campaign"] else [Sized(folder, each, options) for each in options.events]
+        sizes = [] if options.only == ["campaign"] else [SizedStore(folder, each, options) for each in options.events]
         if "bronze" in options.only:
-            measure("SQLite to bronze", sizes, Sized.to_bronze)
+            measure("SQLite to bronze", sizes, SizedStore.to_bronze)
         if "tables" in options.only:
-            measure("bronze to tables", sizes, Sized.to_tables)
+            measure("bronze to tables", sizes, SizedStore.to_tables)
         if "campaign" in options.only:
             simulations(folder, options.runs, options.cores)
 

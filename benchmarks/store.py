@@ -1,7 +1,7 @@
 """How much of plain sqlite3's speed is left: `python benchmarks/store.py [--events N]`. Medians of several runs.
 
 All write the same rows to the same tables, in batches of the same size, with the same pragmas. aiosqlite alone shows
-what the hand-over to another thread costs; the store also checks numbers and reigns, and queues.
+what the hand-over to another thread costs; the store also checks event numbers and coordinator epochs.
 """
 
 import argparse
@@ -16,12 +16,11 @@ from statistics import median
 
 import aiosqlite
 
-from regroup.storage.commit_queue import CommitQueue
-from regroup.storage.errors import StoreError
+from regroup.storage.journal import Journal
 from regroup.storage.records import NewRecord
-from regroup.storage.sqlite.files import prepare
+from regroup.storage.sqlite.files import initialize_store
 from regroup.storage.sqlite.opening import PRAGMAS, Durability
-from regroup.storage.sqlite.statements import INSERT_RECORD, INSERT_RECORDS, ROWS_IN_ONE_STATEMENT, rows_of
+from regroup.storage.sqlite.statements import INSERT_RECORD, INSERT_RECORDS, MAX_ROWS_PER_STATEMENT, rows_from_records
 from regroup.storage.sqlite.threaded import open_store
 
 PAYLOAD = b'{"member":"consumer-1-5ad7c1f2-3f0e-4a61-9d0b-2f6f3c1e7a55","client":"consumer-1","timeout_ms":45000}'
@@ -37,11 +36,11 @@ def new_records(count: int, groups: int = GROUPS) -> list[NewRecord]:
 
 def plain(path: Path, count: int, batch: int, durability: Durability) -> float:
     """Seconds that bare sqlite3 takes."""
-    prepare(path)
+    initialize_store(path)
     connection = sqlite3.connect(path, isolation_level=None)
     for pragma in PRAGMAS[durability]:
         connection.execute(pragma)
-    rows = rows_of(new_records(count), 1)
+    rows = rows_from_records(new_records(count), 1)
     started = time.perf_counter()
     for start in range(0, count, batch):
         connection.execute("BEGIN")
@@ -54,15 +53,15 @@ def plain(path: Path, count: int, batch: int, durability: Durability) -> float:
 
 async def threaded(path: Path, count: int, batch: int, durability: Durability) -> float:
     """Seconds that aiosqlite takes, asked as the store asks it: once for a small batch, three times for a large one."""
-    prepare(path)
-    rows = rows_of(new_records(count), 1)
+    initialize_store(path)
+    rows = rows_from_records(new_records(count), 1)
     batches = [rows[start : start + batch] for start in range(0, count, batch)]
     async with aiosqlite.connect(path, isolation_level=None) as connection:
         for pragma in PRAGMAS[durability]:
             await connection.execute(pragma)
         started = time.perf_counter()
         for each in batches:
-            if batch <= ROWS_IN_ONE_STATEMENT:
+            if batch <= MAX_ROWS_PER_STATEMENT:
                 await connection.execute_fetchall(INSERT_RECORDS[len(each) - 1], list(chain.from_iterable(each)))
             else:
                 await connection.execute("BEGIN")
@@ -71,27 +70,26 @@ async def threaded(path: Path, count: int, batch: int, durability: Durability) -
         return time.perf_counter() - started
 
 
-async def queued(path: Path, count: int, batch: int, durability: Durability) -> float:
-    """Seconds that the queue takes when each batch is enqueued as the one before becomes durable."""
+async def journaled(path: Path, count: int, batch: int, durability: Durability) -> float:
+    """Seconds that the journal takes when each batch is appended as the one before becomes durable."""
     records = new_records(count)
     done = asyncio.get_running_loop().create_future()
 
-    def enqueue_next(position: int) -> None:
+    def append_next() -> None:
+        position = journal.last_position
         if position < count:
-            queue.enqueue(records[position : position + batch])
+            journal.when_durable(journal.append(records[position : position + batch]), append_next, lambda: None)
         else:
             done.set_result(None)
 
-    def fail(error: StoreError) -> None:
-        done.set_exception(error)
-
     async with await open_store(path, durability=durability) as store:
-        queue = CommitQueue(store, on_durable=enqueue_next, on_failure=fail)
+        journal = Journal(store)
+        journal.on_failure(done.set_exception)
         started = time.perf_counter()
-        enqueue_next(0)
+        append_next()
         await done
         took = time.perf_counter() - started
-        await queue.close()
+        await journal.close()
     return took
 
 
@@ -121,10 +119,10 @@ async def opening(path: Path) -> float:
 
 
 def fill(path: Path, count: int, groups: int) -> None:
-    prepare(path)
+    initialize_store(path)
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("BEGIN")
-    connection.executemany(INSERT_RECORD, rows_of(new_records(count, groups), 1))
+    connection.executemany(INSERT_RECORD, rows_from_records(new_records(count, groups), 1))
     connection.execute("COMMIT")
     connection.close()
 
@@ -140,7 +138,7 @@ def run(work: Coroutine[object, object, float]) -> float:
 
 
 def measure_appends(fresh: Callable[[], Path], events: int, runs: int) -> None:
-    print(f"{'append, events/s':32}{'queue':>9}{'aiosqlite':>11}{'sqlite3':>9}{'beside both, as ratios':>32}")
+    print(f"{'append, events/s':32}{'journal':>9}{'aiosqlite':>11}{'sqlite3':>9}{'beside both, as ratios':>32}")
     durabilities: tuple[Durability, ...] = ("disk", "process")
     for durability, batch in product(durabilities, (1, 16, 64, 512)):
         events_of_line = min(events, batch * 2000)
@@ -151,10 +149,10 @@ def measure_appends(fresh: Callable[[], Path], events: int, runs: int) -> None:
 
 
 def took(fresh: Callable[[], Path], runs: int, work: tuple[int, int, Durability]) -> list[float]:
-    """Seconds of the queue, of aiosqlite and of sqlite3 for so many events, in batches of this size."""
+    """Seconds of the journal, of aiosqlite and of sqlite3 for so many events, in batches of this size."""
     return in_turn(
         runs,
-        lambda: run(queued(fresh(), *work)),
+        lambda: run(journaled(fresh(), *work)),
         lambda: run(threaded(fresh(), *work)),
         lambda: plain(fresh(), *work),
     )

@@ -1,1 +1,1 @@
-"""Words typed at a prompt."""
+"""The command line `regroup`: for each command its arguments, which are quick to load, and its job."""

@@ -1,4 +1,4 @@
-"""`python -m regroup.cli` is `regroup`."""
+"""`python -m regroup` and `python -m regroup.cli` run the command `regroup`."""
 
 import sys
 

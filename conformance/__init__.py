@@ -1,11 +1,11 @@
-"""Is it like Kafka? Stories told over the wire to any address that speaks Kafka, and what came of each.
+"""Conformance tests of group coordinators: short stories that any Kafka broker can be tested with, over the wire.
 
-    from regroup.conformance.harness.target import Target               # an address: its versions, its settings
-    from regroup.conformance.stories import CASES               # the stories, each with what it needs to be told
-    from regroup.conformance.run.runner import run                  # many stories at once -> verdicts
-    from regroup.conformance.run.report import as_json, as_text     # what a person and a program read
+    from regroup.conformance.harness.target import ConformanceTarget    # the broker under test: versions, settings
+    from regroup.conformance.stories import CASES                       # all stories, by behaviour id
+    from regroup.conformance.run.runner import run_stories              # runs stories side by side, returns verdicts
+    from regroup.conformance.run.report import encode_report, format_report
 
-A story names the behaviour it checks, plays it on raw connections under a group id of its own, and says what it
-expects. Three ends are possible: it passed; it failed, and the exchange is shown; it could not be observed there, and
-the reason is given. Nothing here knows the coordinator's inside: the stories are as true of Apache Kafka as of ours.
+A story checks one behaviour of the catalogue. It sends requests on raw connections, in a group of its own, and states
+which responses it expects. Its verdict is pass, fail (with a transcript of requests and responses) or not observable
+(with the reason). Stories use the wire protocol only, so they test Apache Kafka as well as regroup.
 """

@@ -1,1 +1,1 @@
-"""The group as a pure machine, and the asyncio GroupCoordinator that drives it."""
+"""The group coordinator: `decide` and `evolve` without input or output, and GroupCoordinator, which runs them."""

@@ -1,6 +1,7 @@
-"""What somebody wants of a group. Version numbers have ended at the door: a command says what its sender can do.
+"""Commands: what a request, a deadline or the broker asks of one group.
 
-The time is in the command, and so is any id that may be needed; `decide` neither looks at a clock nor throws dice.
+API versions end before this module: a command says what its sender supports. The time and any id that may be needed
+are in the command, so `decide` reads no clock and draws no random numbers.
 """
 
 from collections.abc import Mapping
@@ -8,60 +9,55 @@ from enum import StrEnum
 
 import msgspec
 
-from regroup.coordinator.group import MemberId, Protocol
+from regroup.coordinator.group import MemberId, MemberProfile
 from regroup.protocol.errors import ErrorCode
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """Something asked of one group at one moment."""
+    """Something asked of one group at one time, in epoch milliseconds."""
 
     group_id: str
     at_ms: int
-    log_holds_back: bool = False
-    """Kafka's own log only writes what follows from this, and commits or refuses it later."""
+    delays_append: bool = False
+    """The emulated Kafka log only writes the records of this command; it commits or fails them later."""
 
 
 class JoinGroup(Command, frozen=True, kw_only=True):
-    """A consumer wants to be in the next generation."""
+    """A consumer joins the group's next generation."""
 
     member_id: MemberId = ""
     new_member_id: MemberId
-    """To be used if it has none."""
-    group_instance_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
+    """The id to give the member if it has none."""
     protocol_type: str
-    protocols: tuple[Protocol, ...]
+    profile: MemberProfile
     reason: str = ""
-    can_be_asked_to_return: bool = True
-    """It understands MEMBER_ID_REQUIRED (JoinGroup v4, KIP-394)."""
-    can_skip_assignment: bool = True
-    """It understands that it leads without having to assign (JoinGroup v9, KIP-814)."""
+    supports_member_id_required: bool = True
+    """The client understands MEMBER_ID_REQUIRED (JoinGroup v4, KIP-394)."""
+    supports_skip_assignment: bool = True
+    """The client understands that it leads and must not assign (JoinGroup v9, KIP-814)."""
 
 
 class SyncGroup(Command, frozen=True, kw_only=True):
-    """A member asks for its share; the leader's request carries everybody's."""
+    """A member fetches its assignment; the leader's request carries the assignments of all members."""
 
     generation_id: int
     member_id: MemberId
     group_instance_id: str | None = None
     protocol_type: str | None = None
     protocol_name: str | None = None
-    assignment: Mapping[MemberId, bytes] = {}
+    assignments: Mapping[MemberId, bytes] = {}
 
 
 class Heartbeat(Command, frozen=True, kw_only=True):
-    """A member is alive, and believes this generation to be the present one."""
+    """A member reports that it is alive in a generation."""
 
     generation_id: int
     member_id: MemberId
     group_instance_id: str | None = None
 
 
-class Leaving(msgspec.Struct, frozen=True):
-    """One member that is to go; a static one may be named by its instance id alone."""
+class LeavingMember(msgspec.Struct, frozen=True):
+    """A member to remove; a static member may be named by its instance id alone."""
 
     member_id: MemberId
     group_instance_id: str | None = None
@@ -69,13 +65,13 @@ class Leaving(msgspec.Struct, frozen=True):
 
 
 class LeaveGroup(Command, frozen=True, kw_only=True):
-    """Members say goodbye, or an operator removes them (KIP-345)."""
+    """Members leave, or an administrator removes them (KIP-345)."""
 
-    members: tuple[Leaving, ...]
+    members: tuple[LeavingMember, ...]
 
 
-class OffsetToCommit(msgspec.Struct, frozen=True):
-    """One partition of a commit; a null note counts as an empty one."""
+class RequestedOffset(msgspec.Struct, frozen=True):
+    """One partition of a commit; null metadata counts as empty."""
 
     topic: str
     partition: int
@@ -84,101 +80,101 @@ class OffsetToCommit(msgspec.Struct, frozen=True):
     metadata: str = ""
 
 
-class CommitOffsets(Command, frozen=True, kw_only=True):
-    """Somebody says up to where records are processed. Topics that do not exist have been taken out at the door."""
+class OffsetCommit(Command, frozen=True, kw_only=True):
+    """A member, or a client outside the group, commits offsets. The broker has removed unknown topics."""
 
     generation_id: int = -1
     member_id: MemberId = ""
     group_instance_id: str | None = None
-    offsets: tuple[OffsetToCommit, ...]
+    offsets: tuple[RequestedOffset, ...]
     retention_ms: int | None = None
-    knows_missing_groups: bool = True
-    """It understands GROUP_ID_NOT_FOUND (OffsetCommit v9)."""
+    supports_group_id_not_found: bool = True
+    """The client understands GROUP_ID_NOT_FOUND (OffsetCommit v9)."""
 
 
-class CommitTransactionalOffsets(Command, frozen=True, kw_only=True):
-    """A producer says up to where records are processed, should its transaction commit (KIP-98).
+class TxnOffsetCommit(Command, frozen=True, kw_only=True):
+    """A producer commits offsets as part of its transaction (KIP-98).
 
-    Since KIP-447 it also says for which member; generation -1 and no ids mean that it does not.
+    Since KIP-447 the request names a member; generation -1 and empty ids name none.
     """
 
     producer_id: int
     generation_id: int = -1
     member_id: MemberId = ""
     group_instance_id: str | None = None
-    offsets: tuple[OffsetToCommit, ...]
+    offsets: tuple[RequestedOffset, ...]
 
 
 class EndTransaction(Command, frozen=True, kw_only=True):
-    """The transaction coordinator's word: the producer's open transaction committed, or was aborted."""
+    """The transaction coordinator ends a producer's open transaction: committed or aborted."""
 
     producer_id: int
     committed: bool
 
 
-class FetchOffsets(Command, frozen=True, kw_only=True):
-    """Where does the group stand? `partitions=None` asks for everything that was committed."""
+class OffsetFetch(Command, frozen=True, kw_only=True):
+    """A client fetches committed offsets; `partitions=None` asks for all of them."""
 
     partitions: Mapping[str, tuple[int, ...]] | None
     require_stable: bool = False
-    """Rather be told to ask again than get an offset that an open transaction may be about to replace (KIP-447)."""
+    """Return UNSTABLE_OFFSET_COMMIT where an open transaction has written an offset (KIP-447)."""
 
 
-class DeleteOffsets(Command, frozen=True, kw_only=True):
-    """Forget these offsets (KIP-496)."""
+class OffsetDelete(Command, frozen=True, kw_only=True):
+    """An administrator deletes committed offsets (KIP-496)."""
 
     partitions: Mapping[str, tuple[int, ...]]
 
 
 class DescribeGroup(Command, frozen=True, kw_only=True):
-    """Tell all about the group."""
+    """An administrator asks for the group's state and members."""
 
 
 class DeleteGroup(Command, frozen=True, kw_only=True):
-    """Forget the group, if nobody is in it (KIP-229)."""
+    """An administrator deletes the group if it has no members (KIP-229)."""
 
 
 class DeadlineKind(StrEnum):
-    """Which patience has run out, in the order in which simultaneous ones are dealt with."""
+    """The kinds of deadline, in the order in which simultaneous ones are handled."""
 
     JOIN_PHASE = "join-phase"
     SYNC_PHASE = "sync-phase"
     SESSION = "session"
-    NEWCOMER = "newcomer"
-    RESERVED_ID = "reserved-id"
-    APPEND = "append"
+    NEW_MEMBER_JOIN = "new-member-join"
+    PENDING_JOIN = "pending-join"
+    LOG_APPEND = "log-append"
 
 
 class DeadlinePassed(Command, frozen=True, kw_only=True):
-    """Nothing came in time: silence takes the same road as speech."""
+    """A deadline of the group has passed."""
 
     kind: DeadlineKind
-    member: MemberId = ""
-    last_heard_ms: int | None = None
+    member_id: MemberId = ""
+    last_seen_ms: int | None = None
 
 
-class ForgetOldOffsets(Command, frozen=True, kw_only=True):
-    """The regular look for offsets that outlived their retention, and for groups with nothing left (KIP-211)."""
+class ExpireOffsets(Command, frozen=True, kw_only=True):
+    """The periodic check for offsets past their retention, and for groups with nothing left (KIP-211)."""
 
 
-class ForgetTopic(Command, frozen=True, kw_only=True):
-    """A topic was deleted: what the group has committed of it means nothing any more."""
+class DeleteTopicOffsets(Command, frozen=True, kw_only=True):
+    """A topic was deleted: the group's offsets in it are deleted too."""
 
     topic: str
 
 
-class CommitAppend(Command, frozen=True, kw_only=True):
-    """Kafka's log commits what event number `append` wrote."""
+class CompleteAppend(Command, frozen=True, kw_only=True):
+    """The emulated Kafka log commits the record of event `append_number`."""
 
-    append: int
-
-
-class RefuseAppend(Command, frozen=True, kw_only=True):
-    """Kafka's log loses what event number `append` wrote, with one of Kafka's errors."""
-
-    append: int
-    code: ErrorCode
+    append_number: int
 
 
-class TakeOver(Command, frozen=True, kw_only=True):
-    """A coordinator loads the group and begins a new reign."""
+class FailAppend(Command, frozen=True, kw_only=True):
+    """The emulated Kafka log loses the record of event `append_number`, with one of Kafka's errors."""
+
+    append_number: int
+    error_code: ErrorCode
+
+
+class LoadGroup(Command, frozen=True, kw_only=True):
+    """A coordinator loads the group and begins a new coordinator epoch."""

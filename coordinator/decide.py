@@ -1,7 +1,7 @@
-"""What a command leads to. A refusal is an answer with a code, never an exception, and may carry events.
+"""Deciding what follows from a command. A refusal is a response with an error code, never an exception.
 
 decision = decide(settings, group, Heartbeat(...))
-decision.answer, decision.events, decision.group
+decision.response, decision.events, decision.group
 """
 
 from collections.abc import Callable
@@ -9,46 +9,85 @@ from typing import Any, Final
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.classic.admin import delete_group, describe_group
-from regroup.coordinator.classic.expiry import deadline_passed
-from regroup.coordinator.classic.failover import take_over
+from regroup.coordinator.classic.expiry import (
+    expire_new_member,
+    expire_pending_member,
+    expire_session,
+    join_phase_deadline_passed,
+    sync_phase_deadline_passed,
+)
+from regroup.coordinator.classic.failover import load_group
 from regroup.coordinator.classic.heartbeat_leave import heartbeat, leave_group
 from regroup.coordinator.classic.join import join_group
 from regroup.coordinator.classic.sync import sync_group
-from regroup.coordinator.decision import Decision
+from regroup.coordinator.classic.transitions import check_transition
+from regroup.coordinator.decision import Decision, DecisionBuilder, LeaderPolicy, first_candidate
+from regroup.coordinator.events import CoordinatorLoaded, Event
+from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.offsets.commits import (
-    commit_offsets,
-    delete_offsets,
-    fetch_offsets,
-    forget_old_offsets,
-    forget_topic,
+    delete_topic_offsets,
+    expire_offsets,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
 )
-from regroup.coordinator.offsets.log_appends import commit_append, refuse_append
-from regroup.coordinator.offsets.transactions import commit_transactional_offsets, end_transaction
-from regroup.coordinator.settings import Settings
+from regroup.coordinator.offsets.log_appends import append_deadline_passed, complete_append, fail_append
+from regroup.coordinator.offsets.transactions import end_transaction, txn_offset_commit
+from regroup.coordinator.settings import CoordinatorSettings
 
 
-def decide(settings: Settings, group: Group, command: c.Command) -> Decision:
-    """Pure: the same settings, group and command give the same decision."""
-    return DECIDE[type(command)](settings, group, command)
+def decide(
+    settings: CoordinatorSettings, group: Group, command: c.Command, choose_leader: LeaderPolicy = first_candidate
+) -> Decision:
+    """Pure: the same settings, group, command and policy give the same decision."""
+    return HANDLERS[type(command)](
+        DecisionBuilder(settings, group, command.at_ms, evolve_checked, choose_leader), command
+    )
 
 
-DECIDE: Final[dict[type[c.Command], Callable[[Settings, Group, Any], Decision]]] = {
+def evolve_checked(group: Group, event: Event) -> Group:
+    """The group after the event; raises IllegalTransition for a defect of the coordinator.
+
+    A load may lead to any state: what the previous coordinator held in memory is lost.
+    """
+    after = evolve(group, event)
+    if after.state is not group.state and not isinstance(event, CoordinatorLoaded):
+        check_transition(group.state, after.state)
+    return after
+
+
+def deadline_passed(decision: DecisionBuilder, command: c.DeadlinePassed) -> Decision:
+    """The coordinator sends this only for the deadline that `next_deadline` returns at this time."""
+    DEADLINE_HANDLERS[command.kind](decision, command)
+    return decision.build()
+
+
+DEADLINE_HANDLERS: Final[dict[c.DeadlineKind, Callable[[DecisionBuilder, c.DeadlinePassed], None]]] = {
+    c.DeadlineKind.JOIN_PHASE: join_phase_deadline_passed,
+    c.DeadlineKind.SYNC_PHASE: sync_phase_deadline_passed,
+    c.DeadlineKind.SESSION: expire_session,
+    c.DeadlineKind.NEW_MEMBER_JOIN: expire_new_member,
+    c.DeadlineKind.PENDING_JOIN: expire_pending_member,
+    c.DeadlineKind.LOG_APPEND: append_deadline_passed,
+}
+
+HANDLERS: Final[dict[type[c.Command], Callable[[DecisionBuilder, Any], Decision]]] = {
     c.JoinGroup: join_group,
     c.SyncGroup: sync_group,
     c.Heartbeat: heartbeat,
     c.LeaveGroup: leave_group,
-    c.CommitOffsets: commit_offsets,
-    c.CommitTransactionalOffsets: commit_transactional_offsets,
+    c.OffsetCommit: offset_commit,
+    c.TxnOffsetCommit: txn_offset_commit,
     c.EndTransaction: end_transaction,
-    c.FetchOffsets: fetch_offsets,
-    c.DeleteOffsets: delete_offsets,
+    c.OffsetFetch: offset_fetch,
+    c.OffsetDelete: offset_delete,
     c.DescribeGroup: describe_group,
     c.DeleteGroup: delete_group,
     c.DeadlinePassed: deadline_passed,
-    c.ForgetOldOffsets: forget_old_offsets,
-    c.ForgetTopic: forget_topic,
-    c.CommitAppend: commit_append,
-    c.RefuseAppend: refuse_append,
-    c.TakeOver: take_over,
+    c.ExpireOffsets: expire_offsets,
+    c.DeleteTopicOffsets: delete_topic_offsets,
+    c.CompleteAppend: complete_append,
+    c.FailAppend: fail_append,
+    c.LoadGroup: load_group,
 }

@@ -1,121 +1,142 @@
-"""What a command leads to, and the notepad on which it is worked out."""
+"""The result of a command, and the builder that the handlers of commands fill."""
 
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import ParamSpec, TypeAlias
 
 import msgspec
 
-from regroup.coordinator.classic.transitions import check_move
 from regroup.coordinator.commands import Command
-from regroup.coordinator.events import CoordinatorLoaded, Event
-from regroup.coordinator.evolve import evolve
-from regroup.coordinator.group import Group, MemberId, Waiting
-from regroup.coordinator.settings import Settings
+from regroup.coordinator.events import Event
+from regroup.coordinator.group import AwaitedResponse, Group, MemberId
+from regroup.coordinator.settings import CoordinatorSettings
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 
-Place: TypeAlias = tuple[Waiting, MemberId]
-"""Where an answer waits: the JoinGroup or the SyncGroup of one member."""
+Fields = ParamSpec("Fields")
+
+ResponseKey: TypeAlias = tuple[AwaitedResponse, MemberId]
+"""Identifies a held response within its group: the JoinGroup or the SyncGroup response of one member."""
+
+LeaderPolicy: TypeAlias = Callable[[str, Sequence[MemberId]], MemberId]
+"""Chooses the next leader of a group, given the group id and the candidates in the order in which they joined."""
 
 
-class Reply(msgspec.Struct, frozen=True):
-    """An answer to a request that was held back."""
-
-    place: Place
-    message: Structure | None
-    """None: as in Kafka, nobody will ever answer; the client gives up by itself."""
+def first_candidate(group_id: str, candidates: Sequence[MemberId]) -> MemberId:
+    """The member that joined first leads. Kafka takes whichever its hash map returns first."""
+    return candidates[0]
 
 
-class Settled(msgspec.Struct, frozen=True):
-    """Kafka's log has said what becomes of a record: whoever waits behind it is answered now."""
+class ReleasedResponse(msgspec.Struct, frozen=True):
+    """The response to a request that was held."""
 
-    append: int
-    code: ErrorCode = ErrorCode.NONE
-    """What they get in place of their answers, if the record was refused or took too long."""
-    to_the_joiner: Structure | None = None
-    """What a JoinGroup among them gets instead of a plain refusal."""
+    key: ResponseKey
+    response: Structure | None
+    """None: as in Kafka, the request is never answered, and the client times out."""
 
 
-class Decision(msgspec.Struct, frozen=True):
-    """Everything that follows from one command. Answers leave only after the events are durable."""
+class CompletedAppend(msgspec.Struct, frozen=True):
+    """The emulated Kafka log has committed or failed a record: requests that wait for it are answered."""
+
+    append_number: int
+    error_code: ErrorCode = ErrorCode.NONE
+    """Replaces their responses, if the record failed or timed out."""
+    join_response: Structure | None = None
+    """Sent to a waiting JoinGroup in place of `error_code`."""
+
+
+class Decision(msgspec.Struct, frozen=True, gc=False):
+    """Everything that follows from one command. Responses leave only when the events are durable."""
 
     group: Group
-    """After the events: `fold(before, events)`."""
+    """The group after the events."""
     events: tuple[Event, ...] = ()
-    answer: Structure | None = None
-    """To the command itself; None if nobody asked, or if the answer is held back."""
-    parked: Place | None = None
-    """The command's own answer is held back here; an older request that waits in this place is dropped."""
-    replies: tuple[Reply, ...] = ()
-    """Answers to earlier requests that end their wait now, perhaps the one that was just parked among them."""
-    heard: tuple[MemberId, ...] = ()
-    """Members whose session timer starts again."""
-    behind: int | None = None
-    """The answer waits until Kafka's log has settled what event number `behind` wrote."""
-    settled: tuple[Settled, ...] = ()
-    """Records that Kafka's log has settled."""
+    response: Structure | None = None
+    """The response to the command itself; None if it is no request, or if its response is held."""
+    held_under: ResponseKey | None = None
+    """The command's response is held under this key. It replaces an older request under the same key."""
+    released: tuple[ReleasedResponse, ...] = ()
+    """Responses to requests held until now, perhaps to the present one."""
+    touched_sessions: tuple[MemberId, ...] = ()
+    """Members whose session timeout starts again."""
+    after_append: int | None = None
+    """The response waits until the emulated Kafka log has completed the record of this event."""
+    completed_appends: tuple[CompletedAppend, ...] = ()
 
 
-class Unfolding:
-    """One command at work: events happen to the group one after another, and answers are noted."""
+class DecisionBuilder(msgspec.Struct, gc=False):
+    """Applies the events of one command to its group one after another, and collects the responses.
 
-    def __init__(self, group: Group, at_ms: int) -> None:
-        self.group = group
-        self.at_ms = at_ms
-        self._events: list[Event] = []
-        self._replies: list[Reply] = []
-        self._heard: dict[MemberId, None] = {}
-        self._parked: Place | None = None
-        self._settled: list[Settled] = []
+    A builder is made for every request, so it is a struct, and like Decision outside the reach of the cycle collector:
+    nothing in it refers back to it.
+    """
 
-    def happens(self, event: Event) -> None:
-        """The group changes at once, so that what is decided next sees it."""
-        before = self.group.state
-        self.group = evolve(self.group, event)
-        check_move(before, self.group.state)
-        self._events.append(event)
+    settings: CoordinatorSettings
+    group: Group
+    """The group after the events applied so far."""
+    at_ms: int
+    """The time of the command and of its events, in epoch milliseconds."""
+    evolve: Callable[[Group, Event], Group]
+    """Folds an event into the group."""
+    choose_leader: LeaderPolicy = first_candidate
+    events: list[Event] = []
+    released: list[ReleasedResponse] = []
+    touched_sessions: dict[MemberId, None] = {}
+    held_under: ResponseKey | None = None
+    completed_appends: list[CompletedAppend] = []
 
-    def takes_over(self, event: CoordinatorLoaded) -> None:
-        """A new reign may begin anywhere: what the group was in memory is no more."""
-        self.group = evolve(self.group, event)
-        self._events.append(event)
+    def apply(self, event_type: Callable[Fields, Event], *args: Fields.args, **fields: Fields.kwargs) -> None:
+        """Create an event and fold it into the group at once, so that later decisions see its effect."""
+        fields["at_ms"] = self.at_ms
+        event = event_type(*args, **fields)
+        self.group = self.evolve(self.group, event)
+        self.events.append(event)
 
-    def commit_deadline_ms(self, settings: Settings, command: Command) -> int | None:
-        """Until when Kafka's log may take to commit what is written now; None if it commits at once.
+    def append_deadline_ms(self, command: Command) -> int | None:
+        """When the emulated Kafka log must have committed a record written now; None if it commits at once.
 
-        The log keeps its order, so it holds back whatever follows something that it holds back.
+        The log keeps its order: a record written behind a delayed one is delayed too.
         """
-        if command.log_holds_back or self.group.appends:
-            return self.at_ms + settings.offsets_commit_timeout_ms
+        if command.delays_append or self.group.pending_appends:
+            return self.at_ms + self.settings.offsets_commit_timeout_ms
         return None
 
-    def parks(self, answer: Waiting, member: MemberId) -> None:
-        """The present request waits."""
-        self._parked = (answer, member)
+    def hold(self, awaited: AwaitedResponse, member_id: MemberId) -> None:
+        """Hold the response to the present command."""
+        self.held_under = (awaited, member_id)
 
-    def replies(self, answer: Waiting, member: MemberId, message: Structure | None) -> None:
-        """A request that waited is answered."""
-        self._replies.append(Reply((answer, member), message))
+    def release(self, awaited: AwaitedResponse, member_id: MemberId, response: Structure | None) -> None:
+        """Answer a held request."""
+        self.released.append(ReleasedResponse((awaited, member_id), response))
 
-    def hears(self, member: MemberId) -> None:
-        """The member gave a sign of life: its session timer starts again."""
-        self._heard[member] = None
+    def touch_session(self, member_id: MemberId) -> None:
+        """Start the member's session timeout again."""
+        self.touched_sessions[member_id] = None
 
-    def settles(self, append: int, code: ErrorCode = ErrorCode.NONE, to_the_joiner: Structure | None = None) -> None:
-        """Whoever waits for this record of Kafka's log is answered."""
-        self._settled.append(Settled(append, code, to_the_joiner))
+    def complete_append(
+        self,
+        append_number: int,
+        error_code: ErrorCode = ErrorCode.NONE,
+        join_response: Structure | None = None,
+    ) -> None:
+        """Answer the requests that wait for this record of the emulated Kafka log."""
+        self.completed_appends.append(CompletedAppend(append_number, error_code, join_response))
 
-    def ends(self, answer: Structure | None = None, *, behind: int | None = None) -> Decision:
+    def build(self, response: Structure | None = None, *, after_append: int | None = None) -> Decision:
+        """The decision, with the response to the command; `after_append` delays it behind a record of the log."""
+        touched = tuple(self.touched_sessions)
+        if self.events:  # they may have removed members
+            touched = tuple([member_id for member_id in touched if member_id in self.group.members])
         return Decision(
-            group=self.group,
-            events=tuple(self._events),
-            answer=answer,
-            parked=self._parked,
-            replies=tuple(self._replies),
-            heard=tuple(member for member in self._heard if member in self.group.members),
-            behind=behind,
-            settled=tuple(self._settled),
+            self.group,
+            tuple(self.events),
+            response,
+            self.held_under,
+            tuple(self.released),
+            touched,
+            after_append,
+            tuple(self.completed_appends),
         )
 
-    def ends_behind_the_log(self, answer: Structure) -> Decision:
-        """The answer rests on whatever Kafka's log has written but not committed."""
-        return self.ends(answer, behind=self.group.last_append)
+    def build_after_pending_appends(self, response: Structure) -> Decision:
+        """The decision, with a response that waits for every record the log has written and not committed."""
+        return self.build(response, after_append=self.group.last_pending_append)

@@ -1,105 +1,93 @@
-"""What can happen to a group: frozen sentences in the past tense.
+"""Events of one group: facts in the past tense.
 
-An event carries results (the leader, the protocol, the deadline), so that folding it needs no vote, no settings and
-no clock, and an old store folds the same for ever. `reason` says why this time, in words for people.
+An event carries results (the leader, the protocol, the deadline), so `evolve` needs no vote, no settings and no clock,
+and an old store folds to the same groups for ever. `reason` says in words why the event happened.
 """
 
 from typing import Final, TypeAlias
 
 import msgspec
 
-from regroup.coordinator.group import CommittedOffset, MemberId, Protocol
+from regroup.coordinator.group import InstanceId, MemberId, MemberProfile, OffsetsByPartition
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that happened to one group at one moment."""
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A fact about one group at one time. `at_ms` is epoch milliseconds; `DecisionBuilder.apply` sets it."""
 
-    at_ms: int
+    at_ms: int = 0
     reason: str = ""
 
 
 class GroupCreated(Event, frozen=True, kw_only=True):
-    """A group came to be: by the first JoinGroup without a member id, or by a commit of somebody who is no member.
+    """The group was created, by its first JoinGroup or by a commit without a member.
 
-    Kafka writes an empty group record for the first kind only; the second kind is called a simple group.
+    Kafka writes an empty GroupMetadata record only if JoinGroup created it; otherwise it is a simple group.
     """
 
     by_join: bool
     commit_deadline_ms: int | None = None
-    """Set if Kafka's log has only written the record; it is given so long to commit it."""
+    """Set if the emulated Kafka log only wrote the record: time limit for its commit."""
 
 
-class MemberIdGiven(Event, frozen=True, kw_only=True):
-    """A newcomer came without an id, was given one, and was asked to join again with it (KIP-394)."""
+class PendingMemberAdded(Event, frozen=True, kw_only=True):
+    """A member joined without an id, got one, and was asked to join again with it (KIP-394)."""
 
-    member: MemberId
+    member_id: MemberId
     client_id: str
     session_timeout_ms: int
 
 
-class MemberIdForgotten(Event, frozen=True, kw_only=True):
-    """An id that had been given out was not used in time, was given back, or found no room."""
+class PendingMemberRemoved(Event, frozen=True, kw_only=True):
+    """A pending member id expired, left, or was rejected because the group is full."""
 
-    member: MemberId
+    member_id: MemberId
 
 
 class MemberJoined(Event, frozen=True, kw_only=True):
-    """A newcomer was admitted, and its JoinGroup waits for the join phase to end."""
+    """A new member was added; its JoinGroup response is held until the join phase ends."""
 
-    member: MemberId
-    instance_id: str | None = None
-    client_id: str = ""
-    client_host: str = ""
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
+    member_id: MemberId
     protocol_type: str
-    protocols: tuple[Protocol, ...]
+    profile: MemberProfile
 
 
 class MemberRejoined(Event, frozen=True, kw_only=True):
-    """A member sent JoinGroup again, with what it wants now, and waits for the join phase to end."""
+    """A member sent JoinGroup again; its response is held until the join phase ends."""
 
-    member: MemberId
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    protocols: tuple[Protocol, ...]
+    member_id: MemberId
+    profile: MemberProfile
 
 
 class StaticMemberReplaced(Event, frozen=True, kw_only=True):
-    """A static member came back as a new process: it has a new member id and the old one's place (KIP-345).
+    """A new process took over a static member under a new member id (KIP-345). The old id is fenced."""
 
-    Whoever still uses the old id is fenced.
-    """
-
-    instance_id: str
-    member: MemberId
-    replaces: MemberId
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    protocols: tuple[Protocol, ...]
-    waits: bool
-    """Its JoinGroup is held back, because a rebalance runs or follows."""
+    instance_id: InstanceId
+    member_id: MemberId
+    replaced_member_id: MemberId
+    profile: MemberProfile
+    awaits_join: bool
+    """Its JoinGroup response is held, because a rebalance runs or follows."""
     commit_deadline_ms: int | None = None
-    """Set if Kafka's log has only written the record; it is given so long to commit it."""
+    """Set if the emulated Kafka log only wrote the record: time limit for its commit."""
 
 
 class LeaderElected(Event, frozen=True, kw_only=True):
-    """Another member leads from now on: its assignor will deal out the partitions."""
+    """The group has another leader, whose assignor will compute the next assignment."""
 
-    leader: MemberId
+    leader_id: MemberId
 
 
 class RebalanceStarted(Event, frozen=True, kw_only=True):
-    """The join phase began: assignments are taken back, and everybody is expected to join again."""
+    """The join phase started: every member is expected to send JoinGroup."""
 
     deadline_ms: int
-    initial: bool = False
+    is_initial: bool = False
     delay_ms: int = 0
     remaining_ms: int = 0
 
 
-class JoinPhaseProlonged(Event, frozen=True, kw_only=True):
-    """The join phase goes on: newcomers arrived during the initial delay, or only silent static members are left."""
+class JoinPhaseExtended(Event, frozen=True, kw_only=True):
+    """The join phase goes on: members joined during the initial delay, or only absent static members remain."""
 
     deadline_ms: int
     delay_ms: int = 0
@@ -107,161 +95,160 @@ class JoinPhaseProlonged(Event, frozen=True, kw_only=True):
 
 
 class GenerationStarted(Event, frozen=True, kw_only=True):
-    """The join phase ended: everybody who joined is a member of the new generation, and each owes a SyncGroup."""
+    """The join phase ended: the sync phase of a new generation started, and every member must send SyncGroup."""
 
-    generation: int
+    generation_id: int
     protocol_name: str
-    leader: MemberId
+    leader_id: MemberId
     subscribed_topics: tuple[str, ...] | None
     sync_deadline_ms: int
 
 
 class GroupEmptied(Event, frozen=True, kw_only=True):
-    """The join phase ended with nobody left. That, too, counts as a generation."""
+    """The join phase ended without members. As in Kafka, this is a new generation too."""
 
-    generation: int
+    generation_id: int
 
 
 class MemberSynced(Event, frozen=True, kw_only=True):
-    """A member asked for its share; if it `waits`, the leader's assignment has not come yet."""
+    """A member sent SyncGroup."""
 
-    member: MemberId
-    waits: bool
+    member_id: MemberId
+    awaits_assignment: bool
+    """Its response is held until the leader's assignment is committed."""
 
 
 class AssignmentWritten(Event, frozen=True, kw_only=True):
-    """The leader said who gets what, and the coordinator's log has written it. Opaque bytes for each member."""
+    """The leader sent the assignment of every member, and the coordinator wrote it to its log."""
 
-    assignment: dict[MemberId, bytes]
+    assignments: dict[MemberId, bytes]
     commit_deadline_ms: int | None = None
-    """Set if Kafka's log has only written the record; it is given so long to commit it."""
+    """Set if the emulated Kafka log only wrote the record: time limit for its commit."""
 
 
 class AssignmentCommitted(Event, frozen=True, kw_only=True):
-    """The log has committed the assignment: the group is Stable, and everybody who waited gets a share."""
+    """The log committed the assignment: the group is Stable, and held SyncGroup responses are sent."""
 
 
 class MemberLeft(Event, frozen=True, kw_only=True):
-    """A member said goodbye, or an operator removed it (LeaveGroup)."""
+    """A member left, or an administrator removed it, with LeaveGroup."""
 
-    member: MemberId
+    member_id: MemberId
 
 
-class MemberExpelled(Event, frozen=True, kw_only=True):
-    """The coordinator lost patience with a member.
+class MemberRemoved(Event, frozen=True, kw_only=True):
+    """The coordinator removed a member: a timeout expired, or the group exceeds `group.max.size`."""
 
-    `last_heard_ms` is when it last gave a sign of life, `timeout_ms` how long the coordinator waited.
-    """
-
-    member: MemberId
-    last_heard_ms: int | None = None
+    member_id: MemberId
+    last_seen_ms: int | None = None
     timeout_ms: int | None = None
+    """The timeout that expired, counted from `last_seen_ms`."""
 
 
-class GroupStored(Event, frozen=True, kw_only=True):
-    """The coordinator's log holds the group as it now is; a failover would bring it back like this."""
+class GroupMetadataWritten(Event, frozen=True, kw_only=True):
+    """The coordinator's log holds the group's present metadata; a failover brings it back."""
 
 
 class OffsetsCommitted(Event, frozen=True, kw_only=True):
-    """A member, or somebody outside while the group was Empty, said up to where records are processed."""
+    """Offsets were committed, by a member or, while the group is Empty, by any client."""
 
-    offsets: dict[str, dict[int, CommittedOffset]]
-    member: MemberId = ""
+    offsets: OffsetsByPartition
+    member_id: MemberId = ""
 
 
 class OffsetsWritten(Event, frozen=True, kw_only=True):
-    """Kafka's log has written a commit of offsets, and not committed it yet: plain fetches do not see it."""
+    """The emulated Kafka log wrote a commit and has not committed it: OffsetFetch does not return it yet."""
 
-    offsets: dict[str, dict[int, CommittedOffset]]
-    member: MemberId = ""
+    offsets: OffsetsByPartition
+    member_id: MemberId = ""
     commit_deadline_ms: int
 
 
 class AppendCommitted(Event, frozen=True, kw_only=True):
-    """Kafka's log has committed what event number `append` wrote."""
+    """The emulated Kafka log committed the record of event `append_number`."""
 
-    append: int
-
-
-class AppendRefused(Event, frozen=True, kw_only=True):
-    """Kafka's log has lost what event number `append` wrote; `code` is the error of the log, as Kafka numbers it."""
-
-    append: int
-    code: int
+    append_number: int
 
 
-class AppendLate(Event, frozen=True, kw_only=True):
-    """Kafka's log took too long. Whoever waited is told so; the record may be committed still."""
+class AppendFailed(Event, frozen=True, kw_only=True):
+    """The emulated Kafka log lost the record of event `append_number`; `error_code` is the log's error."""
 
-    append: int
+    append_number: int
+    error_code: int
+
+
+class AppendTimedOut(Event, frozen=True, kw_only=True):
+    """The commit of a record took too long, and waiting requests were refused; it may still be committed."""
+
+    append_number: int
 
 
 class TransactionalOffsetsWritten(Event, frozen=True, kw_only=True):
-    """A producer wrote offsets within a transaction. They count once it commits (KIP-98, KIP-447)."""
+    """A producer wrote offsets in a transaction; they are committed with it (KIP-98, KIP-447)."""
 
     producer_id: int
-    offsets: dict[str, dict[int, CommittedOffset]]
-    member: MemberId = ""
+    offsets: OffsetsByPartition
+    member_id: MemberId = ""
 
 
 class TransactionEnded(Event, frozen=True, kw_only=True):
-    """The producer's transaction committed, and its offsets count now; or it was aborted, and they are gone."""
+    """A producer's transaction committed its offsets, or was aborted and dropped them."""
 
     producer_id: int
     committed: bool
 
 
-class OffsetsForgotten(Event, frozen=True, kw_only=True):
-    """Offsets were deleted on request, with their topic, or since they had outlived their retention."""
+class OffsetsDeleted(Event, frozen=True, kw_only=True):
+    """Offsets were deleted: on request, with their topic, or because their retention expired."""
 
     partitions: dict[str, tuple[int, ...]]
 
 
 class GroupDeleted(Event, frozen=True, kw_only=True):
-    """The group is gone, with its offsets."""
+    """The group was deleted with its offsets."""
 
 
 class CoordinatorLoaded(Event, frozen=True, kw_only=True):
-    """A coordinator took the group over and knows only what Kafka would have on disk; a new reign begins.
+    """A coordinator loaded the group from its log; a new coordinator epoch begins.
 
-    What the old one had in memory is forgotten: parked requests, reserved ids, a rebalance that was not finished.
+    What the previous coordinator held in memory is lost: held responses, pending member ids, a running rebalance.
     """
 
     subscribed_topics: tuple[str, ...] | None
-    """Read again from the stored subscriptions."""
-    forgotten: tuple[str, ...] = ()
-    """In words, what was lost."""
+    """Decoded again from the stored subscriptions."""
+    lost: tuple[str, ...] = ()
+    """Descriptions of what was lost."""
 
 
 AnyEvent: TypeAlias = (
     GroupCreated
-    | MemberIdGiven
-    | MemberIdForgotten
+    | PendingMemberAdded
+    | PendingMemberRemoved
     | MemberJoined
     | MemberRejoined
     | StaticMemberReplaced
     | LeaderElected
     | RebalanceStarted
-    | JoinPhaseProlonged
+    | JoinPhaseExtended
     | GenerationStarted
     | GroupEmptied
     | MemberSynced
     | AssignmentWritten
     | AssignmentCommitted
     | MemberLeft
-    | MemberExpelled
-    | GroupStored
+    | MemberRemoved
+    | GroupMetadataWritten
     | OffsetsCommitted
     | OffsetsWritten
     | AppendCommitted
-    | AppendRefused
-    | AppendLate
+    | AppendFailed
+    | AppendTimedOut
     | TransactionalOffsetsWritten
     | TransactionEnded
-    | OffsetsForgotten
+    | OffsetsDeleted
     | GroupDeleted
     | CoordinatorLoaded
 )
 
-OFFSETS_ALONE: Final = (OffsetsCommitted, TransactionalOffsetsWritten, TransactionEnded, OffsetsForgotten)
-"""Of a group they change what is committed, or will be, and nothing else."""
+OFFSET_EVENTS: Final = (OffsetsCommitted, TransactionalOffsetsWritten, TransactionEnded, OffsetsDeleted)
+"""Events that change a group's offsets and nothing else."""

@@ -1,249 +1,287 @@
-"""What a group is at one moment: a value, and the sum of its events.
+"""The state of one consumer group: immutable values, the sum of the group's events.
 
-    EMPTY → PREPARING → COMPLETING → STABLE, and back to PREPARING whenever somebody comes, goes or changes
+    EMPTY → PREPARING_REBALANCE → COMPLETING_REBALANCE → STABLE, and back to PREPARING_REBALANCE on every change
 
-Everything is immutable: `evolve` makes new values, so that any moment of a history can be kept and compared for free.
-Mappings keep the order in which their keys came, and that order decides wherever Kafka leaves a choice to a hash map.
+`evolve` makes new values and never changes old ones, so any moment of a history can be kept and compared. Mappings
+keep insertion order, and that order decides wherever Kafka leaves a choice to the order of a hash map.
 """
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 MemberId: TypeAlias = str
 InstanceId: TypeAlias = str
 
-NEWCOMER_TIMEOUT_MS = 300_000
-"""A member that has never completed a join phase is timed by this, not by its session timeout."""
+NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
+"""Time limit of a member that has never completed a join phase; it replaces the session timeout (Kafka's constant)."""
 
 
-class State(StrEnum):
-    """Kafka's five states of a classic group, by the names that DescribeGroups shows."""
+class GroupState(StrEnum):
+    """Kafka's five states of a classic group, by the names that DescribeGroups returns."""
 
     EMPTY = "Empty"
-    """No members; perhaps offsets."""
-    PREPARING = "PreparingRebalance"
-    """The join phase: everybody is expected to send JoinGroup."""
-    COMPLETING = "CompletingRebalance"
-    """The sync phase: a generation has begun, and the leader's assignment is awaited."""
+    """The group has no members; it may have committed offsets."""
+    PREPARING_REBALANCE = "PreparingRebalance"
+    """The join phase: every member is expected to send JoinGroup."""
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    """The sync phase: a generation has started and waits for the leader's assignment."""
     STABLE = "Stable"
-    """Everybody has, or can fetch, a share."""
+    """Every member has its assignment, or can fetch it."""
     DEAD = "Dead"
-    """There is no such group: not yet, or no longer."""
+    """The group does not exist: not yet, or not any more."""
 
 
-class Waiting(StrEnum):
-    """Which answer the coordinator holds back."""
+class AwaitedResponse(StrEnum):
+    """The response that the coordinator holds for a member."""
 
     JOIN = "join"
     SYNC = "sync"
 
 
-class Protocol(msgspec.Struct, frozen=True, array_like=True):
-    """An assignor that a member offers, and its subscription in that assignor's form."""
+class SupportedProtocol(msgspec.Struct, frozen=True, array_like=True):
+    """An assignor that a member supports, and the member's subscription as that assignor encodes it."""
 
     name: str
     metadata: bytes = b""
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One consumer as the coordinator knows it."""
+class MemberProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The description of a member in its JoinGroup request."""
 
-    member_id: MemberId
     instance_id: InstanceId | None = None
-    """Of a static member (KIP-345)."""
+    """Set for a static member (KIP-345)."""
     client_id: str = ""
     client_host: str = ""
     session_timeout_ms: int
     rebalance_timeout_ms: int
-    protocols: tuple[Protocol, ...]
-    """In the member's order of preference."""
+    supported_protocols: tuple[SupportedProtocol, ...]
+    """Ordered by the member's preference."""
+
+    def updated(self, request: "MemberProfile") -> "MemberProfile":
+        """The profile after another JoinGroup of the same member: timeouts and protocols change, its identity stays."""
+        return msgspec.structs.replace(
+            self,
+            session_timeout_ms=request.session_timeout_ms,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            supported_protocols=request.supported_protocols,
+        )
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One member of a classic group, as the coordinator knows it."""
+
+    member_id: MemberId
+    profile: MemberProfile
     joined_at_ms: int = 0
     replaced_at_ms: int = 0
-    """When it took the place of an earlier process, as a static member."""
+    """When a new process of the static member took over; 0 if none did."""
     replaced_session_timeout_ms: int | None = None
-    """Of that process: Kafka's timer goes by it until the new one is heard again."""
-    is_newcomer: bool = False
-    """It has not completed a join phase yet."""
-    waiting: Waiting | None = None
+    """Session timeout of the replaced process. Kafka's timer keeps it until the new process is first seen."""
+    is_new: bool = False
+    """The member has not completed a join phase yet."""
+    awaiting: AwaitedResponse | None = None
     assignment: bytes = b""
 
-    def session_timeout_after(self, heard_ms: int) -> int:
-        """How long the member may be silent after its last sign of life."""
-        if self.replaced_session_timeout_ms is not None and heard_ms <= self.replaced_at_ms:
+    @property
+    def instance_id(self) -> InstanceId | None:
+        return self.profile.instance_id
+
+    def session_timeout_after(self, last_seen_ms: int) -> int:
+        """The session timeout in milliseconds that runs from `last_seen_ms`."""
+        if self.replaced_session_timeout_ms is not None and last_seen_ms <= self.replaced_at_ms:
             return self.replaced_session_timeout_ms
-        return self.session_timeout_ms
+        return self.profile.session_timeout_ms
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """The member's subscription for one assignor; empty if it does not offer it."""
-        return next((protocol.metadata for protocol in self.protocols if protocol.name == protocol_name), b"")
+        """The member's subscription for one assignor; empty if it does not support that assignor."""
+        protocols = self.profile.supported_protocols
+        return next((protocol.metadata for protocol in protocols if protocol.name == protocol_name), b"")
 
-    def offers(self, protocol_name: str) -> bool:
-        return protocol_name in [protocol.name for protocol in self.protocols]
+    def supports(self, protocol_name: str) -> bool:
+        return any(protocol.name == protocol_name for protocol in self.profile.supported_protocols)
 
 
-class ReservedId(msgspec.Struct, frozen=True):
-    """A member id that was handed out with MEMBER_ID_REQUIRED and has not come back yet (KIP-394)."""
+class PendingJoinMember(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A member id that was returned with MEMBER_ID_REQUIRED and not used yet (KIP-394)."""
 
     session_timeout_ms: int
-    given_at_ms: int
+    added_at_ms: int
 
 
-class JoinPhase(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The running join phase: when it ends at the latest, and whether it may still be drawn out."""
+class JoinPhase(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The running join phase."""
 
     deadline_ms: int
-    initial: bool = False
-    """The group was Empty before: the phase lasts for the initial delay even if everybody has joined (KIP-134)."""
+    is_initial: bool = False
+    """The group was Empty before: the phase lasts for the initial delay, even if every member has joined (KIP-134)."""
     delay_ms: int = 0
-    """The length of the present delay; only of an initial phase."""
+    """Length of the present delay of an initial phase."""
     remaining_ms: int = 0
-    """How much longer the initial phase may be drawn out."""
+    """How much longer an initial phase may be extended."""
 
 
-class CommittedOffset(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where a group stands in one partition: `offset` is that of the next record to read."""
+class CommittedOffset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A group's committed offset in one partition: the offset of the next record to read."""
 
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
     committed_at_ms: int = 0
     expires_at_ms: int | None = None
-    """Only where the commit itself asked for it (OffsetCommit v2 to v4)."""
+    """Set only if the request asked for an expiry (OffsetCommit v2 to v4)."""
 
 
-Offsets: TypeAlias = dict[str, dict[int, CommittedOffset]]
+OffsetsByPartition: TypeAlias = dict[str, dict[int, CommittedOffset]]
+"""Offsets by topic name and partition index."""
 
 
-class PendingOffset(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An offset that counts once its transaction commits."""
+class PendingTransactionalOffset(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """An offset that is committed when its transaction commits."""
 
     offset: CommittedOffset
-    number: int
-    """Of the event that wrote it: of two transactions, the one that wrote later has the last word."""
-    overtaken: bool = False
-    """Something was committed later, and counts instead. Until the transaction ends the partition is unstable still."""
+    event_number: int
+    """Number of the event that wrote it. Of two transactions, the later write wins."""
+    is_superseded: bool = False
+    """A later commit wins over this offset. The partition stays unstable until the transaction ends."""
 
 
-PendingOffsets: TypeAlias = dict[str, dict[int, PendingOffset]]
+PendingTransactionalOffsets: TypeAlias = dict[str, dict[int, PendingTransactionalOffset]]
 
 
-class StoredGroup(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What Kafka's own log would hold of the group: the last GroupMetadata record.
+class GroupMetadata(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The group's last GroupMetadata record in Kafka's log.
 
-    A coordinator that takes over knows this and the offsets, and nothing else.
+    A coordinator that loads the group knows this record and the committed offsets, and nothing else.
     """
 
     protocol_type: str = ""
-    generation: int = 0
+    generation_id: int = 0
     protocol_name: str | None = None
-    leader: MemberId | None = None
+    leader_id: MemberId | None = None
     state_since_ms: int = 0
     members: tuple[Member, ...] = ()
-    """Each with the chosen protocol alone."""
+    """The members, each with the selected protocol only."""
 
 
-class Written(StrEnum):
-    """What a record is about that Kafka's log has written and not committed yet."""
+class LogRecordKind(StrEnum):
+    """The subject of a record that the emulated Kafka log has written and not committed yet."""
 
-    GROUP = "group"
-    """That there is a group."""
+    GROUP_CREATION = "group-creation"
     ASSIGNMENT = "assignment"
-    REPLACEMENT = "replacement"
-    """That a static member has a new member id."""
+    STATIC_MEMBER_REPLACEMENT = "static-member-replacement"
     OFFSETS = "offsets"
 
 
-class Append(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A record that Kafka's log has written and not committed yet; it may still refuse it."""
+class PendingAppend(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A record that the emulated Kafka log has written and not committed yet; it may still fail."""
 
-    what: Written
+    kind: LogRecordKind
     deadline_ms: int
-    """Whoever waits for the record waits until then."""
-    is_late: bool = False
-    """The deadline has passed. The record may be committed still."""
-    generation: int = 0
-    stored: StoredGroup | None = None
-    """What the log will hold of the group."""
-    offsets: Offsets = {}
-    member: MemberId = ""
-    """The static member's new id."""
-    replaced: Member | None = None
-    """The static member as it was before."""
+    """Requests that wait for the record are refused at this time."""
+    has_timed_out: bool = False
+    """The deadline has passed. The record may still be committed."""
+    generation_id: int = 0
+    group_metadata: GroupMetadata | None = None
+    """The group's metadata once the record is committed."""
+    offsets: OffsetsByPartition = {}
+    member_id: MemberId = ""
+    """New member id of a replaced static member."""
+    replaced_member: Member | None = None
+    """The static member before the replacement."""
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One consumer group. `Group(name=…)` is the group before its first event."""
+class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One consumer group. `Group(group_id=…)` is the group before its first event."""
 
-    name: str
-    state: State = State.DEAD
+    group_id: str
+    state: GroupState = GroupState.DEAD
     state_since_ms: int = 0
-    generation: int = 0
+    generation_id: int = 0
     protocol_type: str = ""
     protocol_name: str | None = None
-    """The assignor chosen for this generation."""
-    leader: MemberId | None = None
+    """The assignor selected for this generation."""
+    leader_id: MemberId | None = None
     members: dict[MemberId, Member] = {}
     static_members: dict[InstanceId, MemberId] = {}
-    reserved_ids: dict[MemberId, ReservedId] = {}
+    pending_join_members: dict[MemberId, PendingJoinMember] = {}
     join_phase: JoinPhase | None = None
     new_member_added: bool = False
-    """Somebody has joined during an initial delay since one was last drawn out. Kafka forgets it at no other time."""
-    owes_sync: tuple[MemberId, ...] = ()
-    """Members of this generation whose SyncGroup has not come yet."""
+    """A member joined during the initial delay since it was last extended. Kafka clears this at no other time."""
+    pending_sync_members: tuple[MemberId, ...] = ()
+    """Members of this generation that have not sent SyncGroup yet."""
     sync_deadline_ms: int = 0
-    """Means something only while somebody owes a sync."""
-    written_assignment: dict[MemberId, bytes] | None = None
-    """The leader's assignment while the log has written but not committed it."""
+    """Meaningful only while there are pending sync members."""
+    uncommitted_assignments: dict[MemberId, bytes] | None = None
+    """The leader's assignments while the log has written and not committed them."""
     subscribed_topics: tuple[str, ...] | None = ()
-    """Of the last completed join phase; None where a subscription could not be read, or while the first phase runs:
-    then any topic counts."""
-    offsets: Offsets = {}
-    pending_offsets: dict[int, PendingOffsets] = {}
-    """Written in transactions that have not ended yet, by producer id."""
-    stored: StoredGroup | None = None
-    appends: dict[int, Append] = {}
-    """By the number of the event that wrote them. Empty, unless Kafka's log is slow."""
-    number: int = 0
-    """Of the last event within this group."""
+    """Topics of the last completed join phase. None if a subscription could not be read, and during a group's first
+    join phase: then every topic counts as subscribed."""
+    committed_offsets: OffsetsByPartition = {}
+    pending_transactional_offsets: dict[int, PendingTransactionalOffsets] = {}
+    """Offsets of open transactions, by producer id."""
+    group_metadata: GroupMetadata | None = None
+    pending_appends: dict[int, PendingAppend] = {}
+    """Pending appends by the number of the event that wrote them; empty unless the emulated Kafka log is delayed."""
+    event_number: int = 0
+    """Number of the group's last event."""
     loaded_at_ms: int = 0
-    """When the present coordinator took the group over."""
+    """When the present coordinator loaded the group."""
 
     @property
     def exists(self) -> bool:
-        return self.state is not State.DEAD
+        return self.state is not GroupState.DEAD
 
     @property
-    def last_append(self) -> int | None:
-        """The record behind which answers wait, if any."""
-        if not self.appends:
+    def last_pending_append(self) -> int | None:
+        """The event number of the newest pending append that has not timed out: responses wait for it."""
+        appends = self.pending_appends
+        if not appends:
             return None
-        return next((number for number in reversed(self.appends) if not self.appends[number].is_late), None)
+        return next((number for number in reversed(appends) if not appends[number].has_timed_out), None)
 
     @property
-    def everybody_has_joined(self) -> bool:
-        return not self.reserved_ids and all(member.waiting is Waiting.JOIN for member in self.members.values())
+    def all_members_joined(self) -> bool:
+        """Every member has a held JoinGroup, and no member id is pending."""
+        joined = all(member.awaiting is AwaitedResponse.JOIN for member in self.members.values())
+        return joined and not self.pending_join_members
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long a join or sync phase may last: the longest that any member asked for, at least 0."""
-        return max([0, *(member.rebalance_timeout_ms for member in self.members.values())])
+        """Time limit of a join or sync phase: the longest rebalance timeout of the members, at least 0."""
+        return max([0, *(member.profile.rebalance_timeout_ms for member in self.members.values())])
 
-    def waiting(self, answer: Waiting) -> Iterator[Member]:
-        """The members whose answer of this kind is held back, in the order in which they came."""
-        return (member for member in self.members.values() if member.waiting is answer)
+    def members_awaiting(self, response: AwaitedResponse) -> Iterator[Member]:
+        """The members whose response of this kind is held, in the order in which they joined."""
+        return (member for member in self.members.values() if member.awaiting is response)
 
-    def committed(self, topic: str, partition: int) -> CommittedOffset | None:
-        return self.offsets.get(topic, {}).get(partition)
+    def committed_offset(self, topic: str, partition: int) -> CommittedOffset | None:
+        return self.committed_offsets.get(topic, {}).get(partition)
 
     def partitions_with_offsets(self, topic: str) -> tuple[int, ...]:
-        """Those of a topic with an offset that counts, or that an open transaction or Kafka's log holds back."""
-        held: list[Mapping[str, Mapping[int, object]]] = [self.offsets, *self.pending_offsets.values()]
-        held += [append.offsets for append in self.appends.values()]
-        return tuple(dict.fromkeys(number for offsets in held for number in offsets.get(topic, ())))
+        """Partitions of a topic with an offset that is committed, transactional, or not yet committed by the log."""
+        held: list[Mapping[str, Mapping[int, object]]] = [self.committed_offsets]
+        held += self.pending_transactional_offsets.values()
+        held += [append.offsets for append in self.pending_appends.values()]
+        return tuple(dict.fromkeys(index for offsets in held for index in offsets.get(topic, ())))
 
-    def is_unstable(self, topic: str, partition: int) -> bool:
-        """An open transaction has written an offset for this partition (KIP-447)."""
-        return any(partition in pending.get(topic, ()) for pending in self.pending_offsets.values())
+    def has_pending_transactional_offset(self, topic: str, partition: int) -> bool:
+        """Whether an open transaction has written an offset for this partition (KIP-447)."""
+        return any(partition in pending.get(topic, ()) for pending in self.pending_transactional_offsets.values())
+
+    def with_member(self, member: Member) -> "Group":
+        return msgspec.structs.replace(self, members=self.members | {member.member_id: member})
+
+    def with_pending_append(self, append: PendingAppend) -> "Group":
+        """The group while the record of its next event waits to be committed."""
+        return msgspec.structs.replace(self, pending_appends=self.pending_appends | {self.event_number + 1: append})
+
+
+def without(mapping: Mapping[Key, Value], key: Key | None) -> dict[Key, Value]:
+    """A copy of the mapping without one key."""
+    return {each: value for each, value in mapping.items() if each != key}

@@ -1,80 +1,87 @@
-"""What must hold of every group at every moment. One invariant, one function, one sentence: a failing run prints it."""
+"""Invariants of groups. One invariant is one function and one sentence: the first line of its docstring, which a
+failing run prints."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Final, TypeAlias, get_args
 
 from regroup.coordinator import events as e
-from regroup.coordinator.classic.protocol_vote import CONSUMER
-from regroup.coordinator.classic.transitions import MOVES
+from regroup.coordinator.classic.protocol_vote import CONSUMER_PROTOCOL_TYPE
+from regroup.coordinator.classic.transitions import TRANSITIONS
 from regroup.coordinator.events import CoordinatorLoaded, Event
-from regroup.coordinator.group import Group, State, Waiting
+from regroup.coordinator.group import AwaitedResponse, Group, GroupState
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, TopicPartition, decode_assignment
 
-OfGroup: TypeAlias = Callable[[Group], bool]
-OfStep: TypeAlias = Callable[[Group, Event, Group], bool]
+GroupInvariant: TypeAlias = Callable[[Group], bool]
+StepInvariant: TypeAlias = Callable[[Group, Event, Group], bool]
 
-COMMITS: Final = (e.OffsetsCommitted, e.OffsetsWritten, e.TransactionalOffsetsWritten)
-JOIN_PHASES: Final = (e.RebalanceStarted, e.JoinPhaseProlonged)
-NEW_GENERATIONS: Final = (e.GenerationStarted, e.GroupEmptied)
-GOODBYES: Final = (e.MemberLeft, e.MemberExpelled)
+COMMIT_EVENTS: Final = (e.OffsetsCommitted, e.OffsetsWritten, e.TransactionalOffsetsWritten)
+JOIN_PHASE_EVENTS: Final = (e.RebalanceStarted, e.JoinPhaseExtended)
+GENERATION_EVENTS: Final = (e.GenerationStarted, e.GroupEmptied)
+REMOVAL_EVENTS: Final = (e.MemberLeft, e.MemberRemoved)
 
 
 def a_generation_has_one_leader_and_it_is_a_member(group: Group) -> bool:
     """A group with members has one leader, and the leader is one of them."""
-    return group.leader in group.members if group.members else group.leader is None
+    return group.leader_id in group.members if group.members else group.leader_id is None
 
 
-def only_a_group_between_generations_waits_for_joins(group: Group) -> bool:
-    """A JoinGroup is held back only while the join phase runs, a SyncGroup only in the sync phase."""
-    waiting = [member.waiting for member in group.members.values()]
-    may_wait_for_joins = group.state is State.PREPARING or Waiting.JOIN not in waiting
-    may_wait_for_syncs = group.state is State.COMPLETING or Waiting.SYNC not in waiting
-    return may_wait_for_joins and may_wait_for_syncs
+def responses_are_held_only_during_their_phase(group: Group) -> bool:
+    """A JoinGroup is held only while the join phase runs, a SyncGroup only in the sync phase."""
+    held = {member.awaiting for member in group.members.values()}
+    joins_are_legal = group.state is GroupState.PREPARING_REBALANCE or AwaitedResponse.JOIN not in held
+    syncs_are_legal = group.state is GroupState.COMPLETING_REBALANCE or AwaitedResponse.SYNC not in held
+    return joins_are_legal and syncs_are_legal
 
 
-def a_join_phase_runs_exactly_while_the_group_prepares(group: Group) -> bool:
+def a_join_phase_runs_only_in_preparing_rebalance(group: Group) -> bool:
     """The join phase has a deadline as long as it runs, and none otherwise."""
-    return (group.join_phase is not None) == (group.state is State.PREPARING)
+    return (group.join_phase is not None) == (group.state is GroupState.PREPARING_REBALANCE)
 
 
 def an_empty_group_has_no_members(group: Group) -> bool:
-    """Nobody is in a group that is Empty or Dead, and somebody is in every generation.
+    """A group that is Empty or Dead has no members, and a generation has at least one.
 
-    While a group prepares, everybody may be gone already: the initial delay, or a reserved id, is still waited for.
+    In PreparingRebalance all members may be gone: the initial delay, or a pending member id, keeps the phase open.
     """
-    if group.state is State.PREPARING:
+    if group.state is GroupState.PREPARING_REBALANCE:
         return True
-    return bool(group.members) == (group.state in (State.COMPLETING, State.STABLE))
+    return bool(group.members) == (group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE))
 
 
-def a_reserved_id_is_no_member(group: Group) -> bool:
-    """An id that was given out and has not come back belongs to no member."""
-    return group.reserved_ids.keys().isdisjoint(group.members)
+def a_pending_member_id_is_no_member(group: Group) -> bool:
+    """A pending member id belongs to no member."""
+    return group.pending_join_members.keys().isdisjoint(group.members)
 
 
 def every_instance_id_names_its_member(group: Group) -> bool:
-    """Each static member is found under its instance id, and nobody else is."""
-    named = {member.instance_id: name for name, member in group.members.items() if member.instance_id is not None}
+    """Each instance id names its static member, and no other member has one."""
+    named = {
+        member.instance_id: member_id for member_id, member in group.members.items() if member.instance_id is not None
+    }
     return named == group.static_members
 
 
-def a_generation_works_with_a_protocol_that_all_support(group: Group) -> bool:
-    """Once a generation has begun, every member supports the assignor that was chosen."""
-    if group.state not in (State.COMPLETING, State.STABLE) or group.protocol_name is None:
-        return group.state not in (State.COMPLETING, State.STABLE)
-    return all(member.offers(group.protocol_name) for member in group.members.values())
+def every_member_supports_the_selected_protocol(group: Group) -> bool:
+    """Once a generation has started, every member supports the selected assignor."""
+    if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or group.protocol_name is None:
+        return group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+    return all(member.supports(group.protocol_name) for member in group.members.values())
 
 
 def a_stable_group_is_what_the_log_holds(group: Group) -> bool:
-    """The members of a Stable group, with their shares, are those that a failover would bring back.
+    """The members of a Stable group, with their assignments, are those that a failover restores.
 
-    Not while Kafka's log still holds something back: then it is behind.
+    This does not hold while the emulated Kafka log delays a record.
     """
-    if group.state is not State.STABLE or group.appends:
+    if group.state is not GroupState.STABLE or group.pending_appends:
         return True
-    stored = {} if group.stored is None else {member.member_id: member.assignment for member in group.stored.members}
-    return stored == {name: member.assignment for name, member in group.members.items()}
+    stored = (
+        {}
+        if group.group_metadata is None
+        else {member.member_id: member.assignment for member in group.group_metadata.members}
+    )
+    return stored == {member_id: member.assignment for member_id, member in group.members.items()}
 
 
 def one_owner_per_partition(group: Group) -> bool:
@@ -84,39 +91,42 @@ def one_owner_per_partition(group: Group) -> bool:
 
 
 def owned_partitions(group: Group) -> Iterator[TopicPartition]:
-    """The partitions in all shares. Shares are opaque bytes; this reads those of the consumer protocol."""
-    if group.protocol_type == CONSUMER:
+    """The partitions in all assignments. Assignments are opaque bytes; this decodes those of the consumer protocol."""
+    if group.protocol_type == CONSUMER_PROTOCOL_TYPE:
         for member in group.members.values():
             with suppress(MalformedConsumerProtocol):
                 yield from decode_assignment(member.assignment).partitions if member.assignment else ()
 
 
-def a_move_is_legal(before: Group, event: Event, after: Group) -> bool:
-    """Within a reign a group moves only as Kafka's table allows."""
-    moved = before.state is not after.state
-    return not moved or isinstance(event, CoordinatorLoaded) or after.state in MOVES[before.state]
+def a_transition_is_legal(before: Group, event: Event, after: Group) -> bool:
+    """Within a coordinator epoch a group changes its state only as Kafka's table allows."""
+    return (
+        before.state is after.state or isinstance(event, CoordinatorLoaded) or after.state in TRANSITIONS[before.state]
+    )
 
 
 def generations_grow(before: Group, event: Event, after: Group) -> bool:
-    """Within one life of a group and one reign its generation grows by one when a join phase ends, and stays else."""
+    """Within a coordinator epoch the generation grows by one when a join phase ends, and never otherwise."""
     if isinstance(event, CoordinatorLoaded) or not before.exists or not after.exists:
         return True
-    return after.generation - before.generation == isinstance(event, NEW_GENERATIONS)
+    return after.generation_id - before.generation_id == isinstance(event, GENERATION_EVENTS)
 
 
-def a_generation_has_joined(before: Group, event: Event, after: Group) -> bool:
-    """Everybody in a new generation has joined it; only static members may have stayed away."""
+def members_of_a_generation_have_joined(before: Group, event: Event, after: Group) -> bool:
+    """Every member of a new generation has joined it; only static members may be absent."""
     if not isinstance(event, e.GenerationStarted):
         return True
-    return all(each.waiting is Waiting.JOIN or each.instance_id is not None for each in before.members.values())
+    return all(
+        each.awaiting is AwaitedResponse.JOIN or each.instance_id is not None for each in before.members.values()
+    )
 
 
 def a_phase_lasts_as_long_as_its_members_allow(before: Group, event: Event, after: Group) -> bool:
     """A join or sync phase lasts for the longest rebalance timeout of its members, or for the initial delay."""
-    if isinstance(event, JOIN_PHASES):
+    if isinstance(event, JOIN_PHASE_EVENTS):
         lasts_ms = event.deadline_ms - event.at_ms
-        was_initial = before.join_phase is not None and before.join_phase.initial
-        is_initial = event.initial if isinstance(event, e.RebalanceStarted) else was_initial
+        was_initial = before.join_phase is not None and before.join_phase.is_initial
+        is_initial = event.is_initial if isinstance(event, e.RebalanceStarted) else was_initial
         may_be_delay = is_initial and lasts_ms == event.delay_ms
         return may_be_delay or (event.delay_ms == 0 and lasts_ms == before.rebalance_timeout_ms)
     if isinstance(event, e.GenerationStarted):
@@ -124,90 +134,94 @@ def a_phase_lasts_as_long_as_its_members_allow(before: Group, event: Event, afte
     return True
 
 
-def a_load_brings_back_what_was_stored(before: Group, event: Event, after: Group) -> bool:
-    """A coordinator that takes over knows what the log holds, members, shares, generation, offsets, and no more."""
+def a_load_restores_what_was_stored(before: Group, event: Event, after: Group) -> bool:
+    """A coordinator that loads a group knows what the log holds: members, assignments, generation, offsets."""
     if not isinstance(event, CoordinatorLoaded):
         return True
-    stored = before.stored
+    stored = before.group_metadata
     members = {} if stored is None else {member.member_id: member for member in stored.members}
     return (
         after.members == members
-        and after.offsets == before.offsets
-        and after.generation == (0 if stored is None else stored.generation)
-        and not after.reserved_ids
+        and after.committed_offsets == before.committed_offsets
+        and after.generation_id == (0 if stored is None else stored.generation_id)
+        and not after.pending_join_members
     )
 
 
 def a_commit_comes_from_a_member(before: Group, event: Event, after: Group) -> bool:
-    """A commit in a member's name is accepted from members only, unless nobody is in the group.
+    """A commit that names a member is accepted from members only, unless the group is Empty.
 
     A transactional commit need not name a member.
     """
-    if not isinstance(event, COMMITS):
+    if not isinstance(event, COMMIT_EVENTS):
         return True
-    return not event.member or event.member in before.members or before.state is State.EMPTY
+    return not event.member_id or event.member_id in before.members or before.state is GroupState.EMPTY
 
 
-def who_is_gone_is_no_member(before: Group, event: Event, after: Group) -> bool:
-    """Whoever left, was expelled or was replaced is no member any more."""
-    if isinstance(event, GOODBYES):
-        return event.member not in after.members
-    return not isinstance(event, e.StaticMemberReplaced) or event.replaces not in after.members
+def a_removed_member_is_no_member(before: Group, event: Event, after: Group) -> bool:
+    """A member that left, was removed or was replaced is no member any more."""
+    if isinstance(event, REMOVAL_EVENTS):
+        return event.member_id not in after.members
+    return not isinstance(event, e.StaticMemberReplaced) or event.replaced_member_id not in after.members
 
 
-def numbers_have_no_gap(before: Group, event: Event, after: Group) -> bool:
-    """Every event of a group has the number after that of the one before."""
-    return after.number == before.number + 1
+def event_numbers_have_no_gap(before: Group, event: Event, after: Group) -> bool:
+    """The number of every event of a group is one more than the number of the event before it."""
+    return after.event_number == before.event_number + 1
 
 
-OF_GROUPS: Final[tuple[OfGroup, ...]] = (
+GROUP_INVARIANTS: Final[tuple[GroupInvariant, ...]] = (
     a_generation_has_one_leader_and_it_is_a_member,
-    only_a_group_between_generations_waits_for_joins,
-    a_join_phase_runs_exactly_while_the_group_prepares,
+    responses_are_held_only_during_their_phase,
+    a_join_phase_runs_only_in_preparing_rebalance,
     an_empty_group_has_no_members,
-    a_reserved_id_is_no_member,
+    a_pending_member_id_is_no_member,
     every_instance_id_names_its_member,
-    a_generation_works_with_a_protocol_that_all_support,
+    every_member_supports_the_selected_protocol,
     a_stable_group_is_what_the_log_holds,
 )
-"""Hold whenever a command has been dealt with; between the events of one command a group may be on its way.
+"""Invariants that hold after every command, but not between the events of one command.
 
-None of them speaks of offsets, so none is broken by an event of `OFFSETS_ALONE`.
+None of them is about offsets, so an event of `OFFSET_EVENTS` breaks none of them.
 """
 
-OF_SOUND_ASSIGNORS: Final[tuple[OfGroup, ...]] = (one_owner_per_partition,)
-"""Hold where the leader's assignor is sound: the coordinator only keeps the books."""
+ASSIGNOR_INVARIANTS: Final[tuple[GroupInvariant, ...]] = (one_owner_per_partition,)
+"""Invariants that hold if the leader's assignor is correct: the coordinator does not check assignments."""
 
-OF_EVERY_STEP: Final[tuple[OfStep, ...]] = (a_move_is_legal, generations_grow, numbers_have_no_gap)
-"""Hold of every single event, with the group before and after it."""
+EVERY_STEP_INVARIANTS: Final[tuple[StepInvariant, ...]] = (
+    a_transition_is_legal,
+    generations_grow,
+    event_numbers_have_no_gap,
+)
+"""Invariants of every single event, given the group before and after it."""
 
-OF_SOME_STEPS: Final[dict[OfStep, tuple[type[Event], ...]]] = {
-    a_load_brings_back_what_was_stored: (CoordinatorLoaded,),
-    a_generation_has_joined: (e.GenerationStarted,),
-    a_phase_lasts_as_long_as_its_members_allow: (*JOIN_PHASES, e.GenerationStarted),
-    a_commit_comes_from_a_member: COMMITS,
-    who_is_gone_is_no_member: (*GOODBYES, e.StaticMemberReplaced),
+SOME_STEP_INVARIANTS: Final[dict[StepInvariant, tuple[type[Event], ...]]] = {
+    a_load_restores_what_was_stored: (CoordinatorLoaded,),
+    members_of_a_generation_have_joined: (e.GenerationStarted,),
+    a_phase_lasts_as_long_as_its_members_allow: (*JOIN_PHASE_EVENTS, e.GenerationStarted),
+    a_commit_comes_from_a_member: COMMIT_EVENTS,
+    a_removed_member_is_no_member: (*REMOVAL_EVENTS, e.StaticMemberReplaced),
 }
-"""The same, with the events of which each speaks."""
+"""Invariants of some events, with the types of those events."""
 
-OF_STEPS: Final[tuple[OfStep, ...]] = (*OF_EVERY_STEP, *OF_SOME_STEPS)
+STEP_INVARIANTS: Final[tuple[StepInvariant, ...]] = (*EVERY_STEP_INVARIANTS, *SOME_STEP_INVARIANTS)
 
-OF_EVENT: Final[dict[type[Event], tuple[OfStep, ...]]] = {
-    kind: (*OF_EVERY_STEP, *(each for each, kinds in OF_SOME_STEPS.items() if kind in kinds))
+INVARIANTS_BY_EVENT: Final[dict[type[Event], tuple[StepInvariant, ...]]] = {
+    kind: (*EVERY_STEP_INVARIANTS, *(each for each, kinds in SOME_STEP_INVARIANTS.items() if kind in kinds))
     for kind in get_args(e.AnyEvent)
 }
 
 
-def broken_by_group(group: Group, invariants: Iterable[OfGroup] = OF_GROUPS) -> list[str]:
-    """The sentences that do not hold of a group."""
-    return [sentence(each) for each in invariants if not each(group)]
+def violations_of_group(group: Group, invariants: Iterable[GroupInvariant] = GROUP_INVARIANTS) -> list[str]:
+    """The sentences of the invariants that a group breaks."""
+    return [invariant_sentence(each) for each in invariants if not each(group)]
 
 
-def broken_by_step(before: Group, event: Event, after: Group) -> list[str]:
-    """The sentences that do not hold of one event."""
-    return [sentence(each) for each in OF_EVENT[type(event)] if not each(before, event, after)]
+def violations_of_step(before: Group, event: Event, after: Group) -> list[str]:
+    """The sentences of the invariants that one event breaks."""
+    return [invariant_sentence(each) for each in INVARIANTS_BY_EVENT[type(event)] if not each(before, event, after)]
 
 
-def sentence(invariant: Callable[..., object]) -> str:
-    """What an invariant says."""
+def invariant_sentence(invariant: Callable[..., object]) -> str:
+    """The sentence of an invariant."""
     return (invariant.__doc__ or invariant.__name__).partition("\n")[0].strip()

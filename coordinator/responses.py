@@ -1,12 +1,16 @@
-"""The answers that a coordinator gives, as the wire's own messages. Which fields a version can carry is not decided
-here: the codec drops what is too new."""
+"""The coordinator's responses, as messages of the wire protocol.
 
-from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+The codec drops the fields that the request's version cannot carry.
+"""
 
-from regroup.coordinator.commands import CommitOffsets, CommitTransactionalOffsets, OffsetToCommit
-from regroup.coordinator.group import Group, Member, MemberId, State
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, Final, TypeAlias, TypeVar
+
+from regroup.coordinator import commands as c
+from regroup.coordinator.group import Group, GroupState, Member, MemberId
 from regroup.protocol.errors import ErrorCode
+from regroup.protocol.message import Structure
 from regroup.protocol.messages.describe import DeletableGroupResult, DescribedGroup, DescribedGroupMember
 from regroup.protocol.messages.group import (
     HeartbeatResponse,
@@ -23,6 +27,7 @@ from regroup.protocol.messages.offsets import (
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
+    OffsetFetchResponseGroup,
 )
 from regroup.protocol.messages.transactions import (
     EndTxnResponse,
@@ -31,34 +36,36 @@ from regroup.protocol.messages.transactions import (
     TxnOffsetCommitResponseTopic,
 )
 
+Partition = TypeVar("Partition")
+
 Codes: TypeAlias = Mapping[tuple[str, int], ErrorCode] | ErrorCode
-"""By topic and partition, where no code means NONE; or one for all of them."""
+"""Error codes by topic and partition, NONE where there is none; or one code for every partition."""
 
 
-def join_refused(code: ErrorCode, member: MemberId) -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=code, member_id=member, protocol_name=None)
+def join_error(code: ErrorCode, member_id: MemberId) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None)
 
 
-def joined(
-    group: Group, member: MemberId, *, leader: MemberId | None = None, skip_assignment: bool = False
+def join_response(
+    group: Group, member_id: MemberId, *, leader_id: MemberId | None = None, skip_assignment: bool = False
 ) -> JoinGroupResponse:
-    """The present generation as one member is told of it; only the leader learns who else is there.
+    """The present generation, as one member learns it; only the leader gets the list of members.
 
-    `leader` is named in place of the true one where a client must not take itself for it (KIP-345, KIP-814).
+    `leader_id` replaces the true leader where a client must not take itself for the leader (KIP-345, KIP-814).
     """
-    told = group.leader if leader is None else leader
+    named_leader = group.leader_id if leader_id is None else leader_id
     return JoinGroupResponse(
-        generation_id=group.generation,
+        generation_id=group.generation_id,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,
-        leader=told or "",
+        leader=named_leader or "",
         skip_assignment=skip_assignment,
-        member_id=member,
-        members=members_of(group) if told == member else [],
+        member_id=member_id,
+        members=members_for_leader(group) if named_leader == member_id else [],
     )
 
 
-def members_of(group: Group) -> list[JoinGroupResponseMember]:
+def members_for_leader(group: Group) -> list[JoinGroupResponseMember]:
     return [
         JoinGroupResponseMember(
             member_id=member.member_id,
@@ -69,63 +76,61 @@ def members_of(group: Group) -> list[JoinGroupResponseMember]:
     ]
 
 
-def sync_refused(code: ErrorCode) -> SyncGroupResponse:
+def sync_error(code: ErrorCode) -> SyncGroupResponse:
     return SyncGroupResponse(error_code=code)
 
 
-def share(group: Group, member: MemberId) -> SyncGroupResponse:
+def sync_response(group: Group, member_id: MemberId) -> SyncGroupResponse:
     return SyncGroupResponse(
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,
-        assignment=group.members[member].assignment,
+        assignment=group.members[member_id].assignment,
     )
 
 
-def beat(code: ErrorCode = ErrorCode.NONE) -> HeartbeatResponse:
+@cache
+def heartbeat_response(code: ErrorCode = ErrorCode.NONE) -> HeartbeatResponse:
+    """One immutable value for each code, because most requests are heartbeats."""
     return HeartbeatResponse(error_code=code)
 
 
-def left(code: ErrorCode, members: list[MemberResponse] | None = None) -> LeaveGroupResponse:
+def leave_response(code: ErrorCode, members: list[MemberResponse] | None = None) -> LeaveGroupResponse:
     return LeaveGroupResponse(error_code=code, members=members or [])
 
 
-def committed(command: CommitOffsets, codes: Codes) -> OffsetCommitResponse:
+def offset_commit_response(command: c.OffsetCommit, codes: Codes) -> OffsetCommitResponse:
+    by_topic = partitions_by_topic(OffsetCommitResponsePartition, command.offsets, codes)
     return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic,
-                partitions=[OffsetCommitResponsePartition(partition_index=n, error_code=code) for n, code in rows],
-            )
-            for topic, rows in by_topic(command.offsets, codes).items()
-        ]
+        topics=[OffsetCommitResponseTopic(name=topic, partitions=partitions) for topic, partitions in by_topic.items()]
     )
 
 
-def committed_in_transaction(command: CommitTransactionalOffsets, codes: Codes) -> TxnOffsetCommitResponse:
+def txn_offset_commit_response(command: c.TxnOffsetCommit, codes: Codes) -> TxnOffsetCommitResponse:
+    by_topic = partitions_by_topic(TxnOffsetCommitResponsePartition, command.offsets, codes)
     return TxnOffsetCommitResponse(
         topics=[
-            TxnOffsetCommitResponseTopic(
-                name=topic,
-                partitions=[TxnOffsetCommitResponsePartition(partition_index=n, error_code=code) for n, code in rows],
-            )
-            for topic, rows in by_topic(command.offsets, codes).items()
+            TxnOffsetCommitResponseTopic(name=topic, partitions=partitions) for topic, partitions in by_topic.items()
         ]
     )
 
 
-def by_topic(offsets: Iterable[OffsetToCommit], codes: Codes) -> dict[str, list[tuple[int, ErrorCode]]]:
-    topics: dict[str, list[tuple[int, ErrorCode]]] = {}
+def partitions_by_topic(
+    partition_type: Callable[..., Partition], offsets: Iterable[c.RequestedOffset], codes: Codes
+) -> dict[str, list[Partition]]:
+    topics: dict[str, list[Partition]] = {}
     for offset in offsets:
         code = codes if isinstance(codes, ErrorCode) else codes.get((offset.topic, offset.partition), ErrorCode.NONE)
-        topics.setdefault(offset.topic, []).append((offset.partition, code))
+        topics.setdefault(offset.topic, []).append(partition_type(partition_index=offset.partition, error_code=code))
     return topics
 
 
-def transaction_ended(code: ErrorCode = ErrorCode.NONE) -> EndTxnResponse:
+def end_transaction_response(code: ErrorCode = ErrorCode.NONE) -> EndTxnResponse:
     return EndTxnResponse(error_code=code)
 
 
-def offsets_deleted(code: ErrorCode, codes: dict[str, dict[int, ErrorCode]] | None = None) -> OffsetDeleteResponse:
+def offset_delete_response(
+    code: ErrorCode, codes: dict[str, dict[int, ErrorCode]] | None = None
+) -> OffsetDeleteResponse:
     return OffsetDeleteResponse(
         error_code=code,
         topics=[
@@ -141,21 +146,19 @@ def offsets_deleted(code: ErrorCode, codes: dict[str, dict[int, ErrorCode]] | No
     )
 
 
-def deleted(group_id: str, code: ErrorCode) -> DeletableGroupResult:
+def delete_group_response(group_id: str, code: ErrorCode) -> DeletableGroupResult:
     return DeletableGroupResult(group_id=group_id, error_code=code)
 
 
-def described(group: Group) -> DescribedGroup:
-    """Outside Stable neither the protocol nor any subscription is shown; shares are shown always (`describe.*`)."""
-    stable = group.state is State.STABLE
+def describe_group_response(group: Group) -> DescribedGroup:
+    """The protocol and the subscriptions are returned in Stable only, assignments in every state (`describe.*`)."""
+    protocol_name = group.protocol_name if group.state is GroupState.STABLE else None
     return DescribedGroup(
-        group_id=group.name,
+        group_id=group.group_id,
         group_state=group.state.value,
         protocol_type=group.protocol_type,
-        protocol_data=(group.protocol_name or "") if stable else "",
-        members=[
-            described_member(member, group.protocol_name if stable else None) for member in group.members.values()
-        ],
+        protocol_data=protocol_name or "",
+        members=[described_member(member, protocol_name) for member in group.members.values()],
     )
 
 
@@ -163,8 +166,51 @@ def described_member(member: Member, protocol_name: str | None) -> DescribedGrou
     return DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
+        client_id=member.profile.client_id,
+        client_host=member.profile.client_host,
         member_metadata=member.metadata(protocol_name),
         member_assignment=member.assignment,
     )
+
+
+def unavailable_response(command: c.Command, code: ErrorCode) -> Structure:
+    """The response to a request that no coordinator can handle now, with the code where this API carries it.
+
+    The group is on another broker, or it is being loaded (behaviours `recovery.*`).
+    """
+    return UNAVAILABLE_RESPONSES[type(command)](command, code)
+
+
+def failed_append_response(command: c.Command, code: ErrorCode) -> Structure:
+    """The response to a request whose record the emulated Kafka log lost.
+
+    Consumers before Kafka 2.0 do not understand COORDINATOR_NOT_AVAILABLE in an OffsetFetch response.
+    """
+    if isinstance(command, c.OffsetFetch) and code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+        code = ErrorCode.NOT_COORDINATOR
+    return unavailable_response(command, code)
+
+
+def unavailable_join_response(command: c.JoinGroup, code: ErrorCode) -> Structure:
+    """Only a coordinator that is not running returns the member id."""
+    return join_error(code, command.member_id if code is ErrorCode.COORDINATOR_NOT_AVAILABLE else "")
+
+
+def unavailable_heartbeat_response(command: c.Heartbeat, code: ErrorCode) -> Structure:
+    """Heartbeats succeed unchecked while the group is being loaded, so that members do not rejoin."""
+    return heartbeat_response(ErrorCode.NONE if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code)
+
+
+UNAVAILABLE_RESPONSES: Final[dict[type[c.Command], Callable[[Any, ErrorCode], Structure]]] = {
+    c.JoinGroup: unavailable_join_response,
+    c.SyncGroup: lambda command, code: sync_error(code),
+    c.Heartbeat: unavailable_heartbeat_response,
+    c.LeaveGroup: lambda command, code: leave_response(code),
+    c.OffsetCommit: offset_commit_response,
+    c.TxnOffsetCommit: txn_offset_commit_response,
+    c.EndTransaction: lambda command, code: end_transaction_response(code),
+    c.OffsetFetch: lambda command, code: OffsetFetchResponseGroup(group_id=command.group_id, error_code=code),
+    c.OffsetDelete: lambda command, code: offset_delete_response(code),
+    c.DescribeGroup: lambda command, code: DescribedGroup(group_id=command.group_id, error_code=code),
+    c.DeleteGroup: lambda command, code: delete_group_response(command.group_id, code),
+}

@@ -1,6 +1,8 @@
-"""Events as the store keeps them: a stable name, a version, JSON. Never a Python path, so that code may move.
+"""Events, causes and snapshots as the store keeps them: a stable type name, a version, and JSON.
 
-An event's shape may change: give it the next version here, and teach `read` to bring the older payload up to date.
+A type name is never a Python path, so code can move. Unknown fields are refused: a store that was written by a later
+version must not be folded to another group. To change the shape of an event, raise EVENT_VERSION and let
+`decode_event` read the older payload too.
 """
 
 from typing import Any, Final
@@ -9,130 +11,135 @@ import msgspec
 
 from regroup.coordinator import events as e
 from regroup.coordinator.group import Group
-from regroup.storage.errors import StoreError, StoreIsDamaged
+from regroup.storage.errors import StoreDamaged, StoreError
 from regroup.storage.records import NewRecord, Record, Snapshot
 
-NAMES: Final[dict[str, type[e.Event]]] = {
+EVENT_TYPES: Final[dict[str, type[e.Event]]] = {
     "group-created": e.GroupCreated,
-    "member-id-given": e.MemberIdGiven,
-    "member-id-forgotten": e.MemberIdForgotten,
+    "pending-member-added": e.PendingMemberAdded,
+    "pending-member-removed": e.PendingMemberRemoved,
     "member-joined": e.MemberJoined,
     "member-rejoined": e.MemberRejoined,
     "static-member-replaced": e.StaticMemberReplaced,
     "leader-elected": e.LeaderElected,
     "rebalance-started": e.RebalanceStarted,
-    "join-phase-prolonged": e.JoinPhaseProlonged,
+    "join-phase-extended": e.JoinPhaseExtended,
     "generation-started": e.GenerationStarted,
     "group-emptied": e.GroupEmptied,
     "member-synced": e.MemberSynced,
     "assignment-written": e.AssignmentWritten,
     "assignment-committed": e.AssignmentCommitted,
     "member-left": e.MemberLeft,
-    "member-expelled": e.MemberExpelled,
-    "group-stored": e.GroupStored,
+    "member-removed": e.MemberRemoved,
+    "group-metadata-written": e.GroupMetadataWritten,
     "offsets-committed": e.OffsetsCommitted,
     "offsets-written": e.OffsetsWritten,
     "append-committed": e.AppendCommitted,
-    "append-refused": e.AppendRefused,
-    "append-late": e.AppendLate,
+    "append-failed": e.AppendFailed,
+    "append-timed-out": e.AppendTimedOut,
     "transactional-offsets-written": e.TransactionalOffsetsWritten,
     "transaction-ended": e.TransactionEnded,
-    "offsets-forgotten": e.OffsetsForgotten,
+    "offsets-deleted": e.OffsetsDeleted,
     "group-deleted": e.GroupDeleted,
     "coordinator-loaded": e.CoordinatorLoaded,
 }
-VERSION: Final = 1
-"""Of every payload so far."""
-SNAPSHOT_VERSION: Final = 1
-"""Of `Group` as JSON; a snapshot of another version is ignored, and the history is folded instead."""
+EVENT_VERSION: Final = 2
+"""Version of every event payload."""
+SNAPSHOT_VERSION: Final = 2
+"""Version of `Group` as JSON. A snapshot of another version is ignored, and the group's history is folded instead."""
 
-ILLEGIBLE: Final = (LookupError, TypeError, ValueError, AttributeError)
-"""What goes wrong with records that somebody else has changed; nothing of ours raises these."""
+UNREADABLE_ERRORS: Final = (LookupError, TypeError, ValueError, AttributeError)
+"""What decoding and folding raise for records that were changed after they were written."""
 
-NAME_OF: Final = {kind: name for name, kind in NAMES.items()}
-DECODERS: Final = {name: msgspec.json.Decoder(kind) for name, kind in NAMES.items()}
+EVENT_TYPE_NAMES: Final = {event_type: name for name, event_type in EVENT_TYPES.items()}
+EVENT_DECODERS: Final = {name: msgspec.json.Decoder(event_type) for name, event_type in EVENT_TYPES.items()}
 ENCODER: Final = msgspec.json.Encoder()
 GROUP_DECODER: Final = msgspec.json.Decoder(Group)
 
 
 class UnknownEvent(StoreError):
-    """The store holds an event of a kind or version that this regroup does not know: a newer one wrote it."""
+    """The store holds an event of a type or version that this regroup does not know."""
 
 
-class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What led to an event: a request as it came in, or a deadline that passed."""
+class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What led to an event: a request, a deadline, or the broker itself."""
 
     api: str = ""
-    """Kafka's name of the request, `JoinGroup`; empty if it was no request."""
+    """Kafka's name of the request, `JoinGroup`; empty if there was no request."""
     connection: str = ""
     correlation_id: int | None = None
     client_id: str = ""
     deadline: str = ""
-    """Whose patience ran out, `session`; empty if it was a request."""
-    member: str = ""
-    since_ms: int | None = None
-    """When the member was last heard."""
-    occasion: str = ""
-    """What the broker did unasked, `load` or `serve --topic`; empty if it was a request or a deadline."""
+    """The kind of deadline that passed, `session`; empty if none did."""
+    member_id: str = ""
+    last_seen_ms: int | None = None
+    """When the member's timeout started, in epoch milliseconds."""
+    internal: str = ""
+    """What the broker did without a request or a deadline, `serve --topic`; empty otherwise."""
 
 
 CAUSE_DECODER: Final = msgspec.json.Decoder(Cause)
 
 
-def written(group: str, number: int, reign: int, event: e.Event, cause: bytes | None) -> NewRecord:
-    """The record of an event, the `number`-th of its group."""
-    return NewRecord(group, number, reign, event.at_ms, NAME_OF[type(event)], VERSION, ENCODER.encode(event), cause)
+def encode_event(
+    group_id: str, event_number: int, coordinator_epoch: int, event: e.Event, cause: bytes | None
+) -> NewRecord:
+    """The record of an event, the `event_number`-th of its group."""
+    type_name = EVENT_TYPE_NAMES[type(event)]
+    payload = ENCODER.encode(event)
+    return NewRecord(group_id, event_number, coordinator_epoch, event.at_ms, type_name, EVENT_VERSION, payload, cause)
 
 
-def written_cause(cause: Cause) -> bytes:
+def encode_cause(cause: Cause) -> bytes:
     return ENCODER.encode(cause)
 
 
-def read(record: Record) -> e.Event:
-    """The event that a record holds; raises UnknownEvent, StoreIsDamaged."""
-    decoder = DECODERS.get(record.type)
-    if decoder is None or record.version != VERSION:
+def decode_event(record: Record) -> e.Event:
+    """The event that a record holds; raises UnknownEvent, StoreDamaged."""
+    decoder = EVENT_DECODERS.get(record.type)
+    if decoder is None or record.version != EVENT_VERSION:
         raise UnknownEvent(
             f"Record {record.position} holds {record.type}/{record.version}, which this version of regroup does not "
             "know. Read this store with the version that wrote it, or a newer one."
         )
     try:
         return decoder.decode(record.payload)
-    except ILLEGIBLE as error:
+    except UNREADABLE_ERRORS as error:
         raise damaged(f"Record {record.position}", error) from error
 
 
-def read_cause(record: Record) -> Cause | None:
-    """What led to a record's event, if anybody knew; raises StoreIsDamaged."""
+def decode_cause(record: Record) -> Cause | None:
+    """What led to a record's event, None if it is unknown; raises StoreDamaged."""
     if record.cause is None:
         return None
     try:
         return CAUSE_DECODER.decode(record.cause)
-    except ILLEGIBLE as error:
+    except UNREADABLE_ERRORS as error:
         raise damaged(f"The cause of record {record.position}", error) from error
 
 
-def snapshot(group: Group, position: int, reign: int) -> Snapshot:
-    """A group's state, to begin a later fold from."""
-    return Snapshot(group.name, group.number, position, reign, SNAPSHOT_VERSION, ENCODER.encode(group))
+def encode_snapshot(group: Group, position: int, coordinator_epoch: int) -> Snapshot:
+    """The group's state at a position, so that a load need not fold its history."""
+    payload = ENCODER.encode(group)
+    return Snapshot(group.group_id, group.event_number, position, coordinator_epoch, SNAPSHOT_VERSION, payload)
 
 
-def read_snapshot(stored: Snapshot) -> Group:
-    """The group that a snapshot holds; raises StoreIsDamaged."""
+def decode_snapshot(snapshot: Snapshot) -> Group:
+    """The group that a snapshot holds; raises StoreDamaged."""
     try:
-        if not isinstance(stored.group, str):
-            raise TypeError("its group's name is no text")
-        return GROUP_DECODER.decode(stored.payload)
-    except ILLEGIBLE as error:
-        raise damaged(f"The snapshot of {stored.group!r} at position {stored.position}", error) from error
+        if not isinstance(snapshot.group, str):
+            raise TypeError(f"invalid group id: {snapshot.group!r}")
+        return GROUP_DECODER.decode(snapshot.payload)
+    except UNREADABLE_ERRORS as error:
+        raise damaged(f"The snapshot of {snapshot.group!r} at position {snapshot.position}", error) from error
 
 
-def damaged(what: str, error: Exception) -> StoreIsDamaged:
-    """What cannot be read, or does not fit what came before it, was changed after it was written."""
-    return StoreIsDamaged(f"{what} is damaged ({error}). Restore the store from a copy.")
+def damaged(what: str, error: Exception) -> StoreDamaged:
+    """The error for stored bytes that cannot be decoded, or do not fit the events before them."""
+    return StoreDamaged(f"{what} is damaged ({error}). Restore the store from a copy.")
 
 
-def as_json(group: Group) -> dict[str, Any]:
-    """A group as plain JSON values, for people and other programs."""
+def group_as_json(group: Group) -> dict[str, Any]:
+    """A group as plain JSON values, for the command line and other programs."""
     shown = msgspec.to_builtins(group, str_keys=True)
     return shown if isinstance(shown, dict) else {}

@@ -1,4 +1,4 @@
-"""The coordinator's settings, under the names that Kafka's `server.properties` gives them, and how any are read."""
+"""The coordinator's settings, named as in Kafka's `server.properties`, and the base class of all such settings."""
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
@@ -10,28 +10,28 @@ from msgspec import inspect
 
 MAX_INT: Final = 2**31 - 1
 MAX_LONG: Final = 2**63 - 1
-MOST_PARTITIONS: Final = 10_000
-"""Of a topic that is made: each of them costs memory here, though Kafka would take any number."""
+MAX_PARTITIONS: Final = 10_000
+"""Most partitions of a topic. Kafka has no such limit; here each partition takes memory."""
 
 Int: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=MAX_INT)]
-"""A number for which Kafka has no limits but those of its type."""
+"""Kafka limits the value only by its type."""
 PositiveInt: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=MAX_INT)]
 PositiveLong: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=MAX_LONG)]
-Partitions: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=MOST_PARTITIONS)]
+Partitions: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=MAX_PARTITIONS)]
 
 
 class UnknownSetting(ValueError):
-    """No setting has this name; the message names the nearest one."""
+    """No setting has this name; the message suggests the nearest one."""
 
 
 class InvalidSetting(ValueError):
-    """The value does not fit the setting; the message says what would."""
+    """The value does not fit the setting; the message says what does."""
 
 
 class NamedSettings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda field: field.replace("_", ".")):
-    """Settings that go by Kafka's names, outside, and by the same with `_` in place of `.` in here.
+    """Settings with Kafka's names; a field has the same name with `_` in place of `.`.
 
-    What a field may be stands in its type. InvalidSetting is raised for anything else, however it was made.
+    The type of a field gives its limits. Every way to construct settings raises InvalidSetting beyond them.
     """
 
     def __post_init__(self) -> None:
@@ -41,88 +41,87 @@ class NamedSettings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda fie
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Every setting by its Kafka name."""
+        """The Kafka name of every setting."""
         return tuple(fields_of(cls))
 
     @classmethod
     def from_texts(cls, texts: Mapping[str, str]) -> Self:
-        """Read settings as they are typed; raises UnknownSetting or InvalidSetting, naming the setting."""
+        """Read settings from texts by Kafka name; raises UnknownSetting or InvalidSetting, naming the setting."""
         known = fields_of(cls)
         for name in texts:
             if name not in known:
-                raise UnknownSetting(unknown_setting(name, known))
-        return cls(**{known[name].name: parsed(name, text, known[name].type) for name, text in texts.items()})
+                raise UnknownSetting(unknown_setting_message(name, known))
+        return cls(**{known[name].name: parse_value(name, text, known[name].type) for name, text in texts.items()})
 
     def by_name(self) -> dict[str, int]:
-        """Every setting and its value, by Kafka name."""
+        """The value of every setting, by Kafka name."""
         return {name: getattr(self, field.name) for name, field in fields_of(type(self)).items()}
 
 
-class Settings(NamedSettings, frozen=True, kw_only=True):
-    """What Kafka lets an operator decide about classic groups. Times are milliseconds unless the name says otherwise.
+class CoordinatorSettings(NamedSettings, frozen=True, kw_only=True):
+    """Kafka's settings of classic groups.
 
-    Settings.from_texts({"group.initial.rebalance.delay.ms": "0"})
+    CoordinatorSettings.from_texts({"group.initial.rebalance.delay.ms": "0"})
     """
 
     group_min_session_timeout_ms: Int = 6_000
-    """The smallest session timeout that a member may ask for; this value itself is accepted."""
+    """The shortest session timeout that JoinGroup may request, inclusive."""
     group_max_session_timeout_ms: Int = 1_800_000
-    """The largest one; this value itself is accepted."""
+    """The longest session timeout that JoinGroup may request, inclusive."""
     group_initial_rebalance_delay_ms: Int = 3_000
     """How long the first rebalance of an Empty group waits for more members (KIP-134)."""
     group_max_size: PositiveInt = MAX_INT
     """The most members of one group (KIP-389)."""
     offset_metadata_max_bytes: Int = 4_096
-    """The longest note beside an offset, counted in UTF-16 units in spite of the name."""
+    """The longest metadata of a committed offset, counted in UTF-16 units in spite of the name."""
     offsets_retention_minutes: PositiveInt = 10_080
-    """How long offsets outlive their group, or their commit in a group without members (KIP-211)."""
+    """How long offsets are kept after their group became Empty; in a simple group after their commit (KIP-211)."""
     offsets_retention_check_interval_ms: PositiveLong = 600_000
-    """How often the coordinator looks for offsets and groups to forget."""
+    """Interval of the check for expired offsets and groups."""
     offsets_topic_num_partitions: Partitions = 50
-    """Partitions of `__consumer_offsets`: a group's id decides in which of them it lives."""
+    """Partitions of `__consumer_offsets`: the hash of a group's id selects one, whose leader coordinates the group."""
     offsets_commit_timeout_ms: PositiveInt = 5_000
-    """How long a write to the emulated log may wait to be committed."""
+    """How long a record of the emulated Kafka log may wait to be committed."""
 
 
 @cache
-def fields_of(kind: type[NamedSettings]) -> Mapping[str, inspect.Field]:
-    """The settings by their Kafka names, each with what it may be."""
-    shape = inspect.type_info(kind)
-    assert isinstance(shape, inspect.StructType), "settings are a struct"
-    return {field.encode_name: field for field in shape.fields}
+def fields_of(settings_type: type[NamedSettings]) -> Mapping[str, inspect.Field]:
+    """The fields of settings, with their types, by Kafka name."""
+    struct = inspect.type_info(settings_type)
+    assert isinstance(struct, inspect.StructType), "settings are a struct"
+    return {field.encode_name: field for field in struct.fields}
 
 
-def unknown_setting(name: str, known: Collection[str]) -> str:
-    """What to tell somebody who named a setting that does not exist."""
+def unknown_setting_message(name: str, known: Collection[str]) -> str:
     nearest = get_close_matches(name, known, n=1)
     hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(sorted(known))}"
-    return f"There is no setting {name}: {hint}"
+    return f"unknown setting {name}: {hint}"
 
 
-def parsed(name: str, text: str, kind: inspect.Type) -> int | bool:
-    """A value as typed, for a field of this type. Its limits are looked at when the settings are made."""
-    return parse_truth(name, text) if isinstance(kind, inspect.BoolType) else parse_whole_number(name, text)
+def parse_value(name: str, text: str, field_type: inspect.Type) -> int | bool:
+    """The value that a text gives a field of this type; its limits are checked later."""
+    return parse_boolean(name, text) if isinstance(field_type, inspect.BoolType) else parse_integer(name, text)
 
 
-def parse_truth(name: str, text: str) -> bool:
-    """`true` or `false`, in any case. InvalidSetting."""
+def parse_boolean(name: str, text: str) -> bool:
+    """Parse `true` or `false`, in upper or lower case; raises InvalidSetting."""
     word = text.strip().lower()
     if word not in ("true", "false"):
         raise InvalidSetting(f"{name} is either true or false, not {text!r}")
     return word == "true"
 
 
-def parse_whole_number(name: str, text: str) -> int:
-    """A whole number, however large. InvalidSetting."""
+def parse_integer(name: str, text: str) -> int:
+    """Parse a whole number of any size; raises InvalidSetting."""
     try:
         return int(text)
     except ValueError:
         raise InvalidSetting(f"{name} takes a whole number, not {text!r}") from None
 
 
-def check_limits(name: str, value: int, least: int | None, most: int | None) -> None:
-    """Both limits are allowed values themselves. InvalidSetting."""
-    if least is not None and value < least:
-        raise InvalidSetting(f"{name} must be at least {least}, not {value}")
-    if most is not None and value > most:
-        raise InvalidSetting(f"{name} must be at most {most}, not {value}")
+def check_limits(name: str, value: int, minimum: int | None, maximum: int | None) -> None:
+    """Raise InvalidSetting unless the value is within the limits, both inclusive."""
+    if minimum is not None and value < minimum:
+        raise InvalidSetting(f"{name} must be at least {minimum}, not {value}")
+    if maximum is not None and value > maximum:
+        raise InvalidSetting(f"{name} must be at most {maximum}, not {value}")

@@ -1,134 +1,145 @@
-"""Folding a whole history and checking every invariant on the way: what `regroup verify` and the lab do."""
+"""Folding a whole history and checking every invariant on the way: `regroup verify` and the lab use it."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from regroup.coordinator.events import OFFSETS_ALONE, CoordinatorLoaded
+from regroup.coordinator.events import OFFSET_EVENTS, CoordinatorLoaded
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
-from regroup.coordinator.invariants import broken_by_group, broken_by_step, sentence
-from regroup.coordinator.serialization import ILLEGIBLE, NAME_OF, SNAPSHOT_VERSION, read, read_cause, read_snapshot
+from regroup.coordinator.invariants import invariant_sentence, violations_of_group, violations_of_step
+from regroup.coordinator.serialization import (
+    EVENT_TYPE_NAMES,
+    SNAPSHOT_VERSION,
+    UNREADABLE_ERRORS,
+    decode_cause,
+    decode_event,
+    decode_snapshot,
+)
 from regroup.storage.errors import StoreError
 from regroup.storage.records import Record, Snapshot
 
 CLUSTER = "(cluster)"
-"""Stands in a `Fault` where groups have their name."""
-LOADED = NAME_OF[CoordinatorLoaded]
+"""Takes the place of the group id in a violation of the cluster's own events."""
+LOADED = EVENT_TYPE_NAMES[CoordinatorLoaded]
 
 
-class Fault(NamedTuple):
-    """Something that does not hold, and the position of the event after which it does not."""
+class Violation(NamedTuple):
+    """A broken invariant, and the position of the event that broke it."""
 
     position: int
     group: str
     sentence: str
 
 
-def a_reign_begins_with_a_load(before: Group, last: Record, record: Record) -> bool:
-    """A new reign begins with the load of the group, and an older one writes nothing any more."""
-    if record.reign == last.reign:
+def a_coordinator_epoch_begins_with_a_load(before: Group, last: Record, record: Record) -> bool:
+    """A coordinator epoch begins with the load of the group, and an older epoch writes nothing any more."""
+    if record.coordinator_epoch == last.coordinator_epoch:
         return True
-    return record.reign > last.reign and (record.type == LOADED or not before.exists)
+    return record.coordinator_epoch > last.coordinator_epoch and (record.type == LOADED or not before.exists)
 
 
-class Verifier:
-    """Give it a store's records in order; `faults_of` says what each one breaks.
+class GroupsVerifier:
+    """Takes a store's records in order; `violations_of` returns what each one breaks.
 
-    What must hold of a group is checked when the command that moved it is over: between the events of one command a
-    group may be on its way.
+    The invariants of a group are checked when the command that changed it is complete, not between its events.
     """
 
     def __init__(self) -> None:
         self.groups: dict[str, Group] = {}
         self._last: dict[str, Record] = {}
-        self._moved: dict[str, int] = {}
-        """Groups that are not checked yet, and where they moved last."""
-        self._uncut: dict[str, None] = {}
-        """Groups that have changed since the last cut."""
+        self._unchecked: dict[str, int] = {}
+        """Groups whose invariants are not checked yet, with the position of their last event."""
+        self._changed: dict[str, None] = {}
+        """Groups that have changed since the last snapshots."""
 
     def begin_from(self, snapshots: Iterable[Snapshot]) -> None:
-        """Where earlier records have been trimmed away, the fold begins here."""
+        """Begin the fold at the snapshots, where earlier records have been trimmed."""
         for each in snapshots:
             if each.group is not None:
-                self.groups[each.group] = read_snapshot(each)
-                self._moved[each.group] = each.position
+                self.groups[each.group] = decode_snapshot(each)
+                self._unchecked[each.group] = each.position
 
-    def faults_of(self, record: Record) -> Iterator[Fault]:
-        """What this record breaks, or shows to have been broken by the command before it."""
+    def violations_of(self, record: Record) -> Iterator[Violation]:
+        """What this record breaks, and what the command before it has broken."""
         if record.group is None:
             return
-        yield from illegible(record)
-        before = self.groups.get(record.group) or Group(name=record.group)
+        yield from unreadable_parts(record)
+        before = self.groups.get(record.group) or Group(group_id=record.group)
         last = self._last.get(record.group)
         if last and (last.cause, last.at_ms) != (record.cause, record.at_ms):
-            yield from self._faults_at_rest(record.group)
+            yield from self._violations_of_group(record.group)
         try:
-            event = read(record)
+            event = decode_event(record)
             after = evolve(before, event)
-        except (StoreError, *ILLEGIBLE) as error:
-            yield Fault(record.position, record.group, f"The event cannot be folded: {error}")
+        except (StoreError, *UNREADABLE_ERRORS) as error:
+            yield Violation(record.position, record.group, f"The event cannot be folded: {error}")
             return
-        if last and not a_reign_begins_with_a_load(before, last, record):
-            yield Fault(record.position, record.group, sentence(a_reign_begins_with_a_load))
+        if last and not a_coordinator_epoch_begins_with_a_load(before, last, record):
+            yield Violation(record.position, record.group, invariant_sentence(a_coordinator_epoch_begins_with_a_load))
         self.groups[record.group] = after
         self._last[record.group] = record
-        self._uncut[record.group] = None
-        if not isinstance(event, OFFSETS_ALONE):
-            self._moved[record.group] = record.position
-        for broken in broken_by_step(before, event, after):
-            yield Fault(record.position, record.group, broken)
-        if record.number != after.number:
-            yield Fault(record.position, record.group, f"The event is number {record.number}, not {after.number}.")
+        self._changed[record.group] = None
+        if not isinstance(event, OFFSET_EVENTS):
+            self._unchecked[record.group] = record.position
+        for broken in violations_of_step(before, event, after):
+            yield Violation(record.position, record.group, broken)
+        if record.event_number != after.event_number:
+            sentence = f"The event has number {record.event_number}; expected {after.event_number}."
+            yield Violation(record.position, record.group, sentence)
 
-    def faults_at_the_end(self) -> Iterator[Fault]:
-        """What the last commands broke."""
-        for name in list(self._moved):
-            yield from self._faults_at_rest(name)
+    def violations_at_end(self) -> Iterator[Violation]:
+        """What the last command of each group has broken."""
+        for group_id in list(self._unchecked):
+            yield from self._violations_of_group(group_id)
 
-    def _faults_at_rest(self, name: str) -> Iterator[Fault]:
-        """Of a group that has only got other offsets, everything holds that held before."""
-        position = self._moved.pop(name, None)
+    def _violations_of_group(self, group_id: str) -> Iterator[Violation]:
+        """A group that only got other offsets since its last check breaks nothing new."""
+        position = self._unchecked.pop(group_id, None)
         if position is not None:
-            for broken in broken_by_group(self.groups[name]):
-                yield Fault(position, name, broken)
+            for broken in violations_of_group(self.groups[group_id]):
+                yield Violation(position, group_id, broken)
 
-    def faults_at_cut(self, cut: int, snapshots: Iterable[Snapshot]) -> Iterator[Fault]:
-        """Whether these, the newest of each group up to the cut, are what its records so far add up to.
+    def violations_at_snapshot(self, position: int, snapshots: Iterable[Snapshot]) -> Iterator[Violation]:
+        """Compare the newest snapshot of each group up to `position` with the fold of its records so far.
 
-        Whoever begins to read there knows nothing else, so none may be missing, late, early or about nobody.
+        A load that begins here knows nothing else: no snapshot may be missing, stale, early or of another group.
         """
-        changed, self._uncut = self._uncut, {}
-        there = {each.group: each for each in snapshots if each.group is not None}
-        for name, snapshot in there.items():
-            yield from self._faults_of_snapshot(snapshot, is_new=name in changed)
-        for name in [name for name in self.groups if name not in there]:
-            yield Fault(cut, name, f"The snapshots up to position {cut} leave this group out.")
+        changed, self._changed = self._changed, {}
+        present = {each.group: each for each in snapshots if each.group is not None}
+        for group_id, snapshot in present.items():
+            yield from self._violations_of_snapshot(snapshot, is_new=group_id in changed)
+        for group_id in self.groups:
+            if group_id not in present:
+                yield Violation(position, group_id, f"The snapshots up to position {position} leave this group out.")
 
-    def _faults_of_snapshot(self, snapshot: Snapshot, *, is_new: bool) -> Iterator[Fault]:
-        name = str(snapshot.group)
-        group, last = self.groups.get(name), self._last.get(name)
-        number = group.number if group else 0
+    def _violations_of_snapshot(self, snapshot: Snapshot, *, is_new: bool) -> Iterator[Violation]:
         if snapshot.version != SNAPSHOT_VERSION:
             return
-        if snapshot.number != number or (last and snapshot.position != last.position):
-            at = f"event {snapshot.number} at position {snapshot.position}"
-            yield Fault(last.position if last else 0, name, f"A snapshot is of {at}; here is event {number}.")
+        group_id = str(snapshot.group)
+        group, last = self.groups.get(group_id), self._last.get(group_id)
+        event_number = group.event_number if group else 0
+        if snapshot.event_number != event_number or (last and snapshot.position != last.position):
+            sentence = (
+                f"A snapshot is of event {snapshot.event_number} at position {snapshot.position}; "
+                f"the group's last event here is {event_number}."
+            )
+            yield Violation(last.position if last else 0, group_id, sentence)
         elif is_new:
             try:
-                differs = read_snapshot(snapshot) != group
+                differs = decode_snapshot(snapshot) != group
             except StoreError as error:
-                yield Fault(snapshot.position, name, str(error))
+                yield Violation(snapshot.position, group_id, str(error))
             else:
                 if differs:
-                    yield Fault(snapshot.position, name, "The snapshot taken here is not what the events add up to.")
+                    yield Violation(snapshot.position, group_id, "The snapshot differs from the fold of the events.")
 
 
-def illegible(record: Record) -> Iterator[Fault]:
-    """What stands beside an event, and is not folded: when it happened, and what led to it."""
-    whose = CLUSTER if record.group is None else record.group
+def unreadable_parts(record: Record) -> Iterator[Violation]:
+    """Violations of what stands beside an event and is not folded: its time and its cause."""
+    group = CLUSTER if record.group is None else record.group
     if not isinstance(record.at_ms, int):
-        yield Fault(record.position, whose, f"The time of the event is {record.at_ms!r}, and no number.")
+        yield Violation(record.position, group, f"The time of the event is not a number: {record.at_ms!r}.")
     try:
-        read_cause(record)
+        decode_cause(record)
     except StoreError as error:
-        yield Fault(record.position, whose, str(error))
+        yield Violation(record.position, group, str(error))

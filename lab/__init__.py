@@ -1,1 +1,1 @@
-"""Chaos in virtual time, from one seed."""
+"""Simulations of consumer groups in virtual time: faults drawn from one seed, checked by invariants."""

@@ -1,93 +1,103 @@
-"""Ways to misbehave, each a small value. Several on one member compose.
+"""Faults that a simulated member can have, as values and as text. Several faults of one member compose.
 
-    pause:20s               falls silent for 20 seconds, as in a long garbage collection, then goes on as if nothing was
-    crash                   falls silent for ever
-    leave                   leaves politely
-    zombie                  falls silent for twice its session timeout, and then goes on reading and committing with
-                            its old generation, as if it still belonged to the group
-    restart:5s              dies without a word and comes back 5 s later; a static member with its instance id
-    restart-as-stranger:5s  the same, but without the instance id
-    slow-join:5s            is not back in poll() for 5 s when a rebalance asks for it
+    pause:20s               stops for 20 s, as in a long garbage collection, then goes on where it stopped
+    crash                   stops for good; its connections stay open
+    leave                   closes its consumer, which leaves the group
+    zombie                  stops for twice its session timeout, then reads and commits with its old generation
+    restart:5s              its process is killed and starts again after 5 s; a static member keeps its instance id
+    restart-as-stranger:5s  the same without the instance id
+    slow-join:5s            is outside poll() for 5 s when a rebalance asks it to join
     slow-sync:5s            sends SyncGroup 5 s late
     never-sync              never sends SyncGroup
-    assignor-fails          its assignor raises when it leads
-    assignor-forgets        when it leads, one member gets no entry in the assignment
-    assignor-doubles        when it leads, one partition goes to two members
+    assignor-fails          its assignor raises an error when it is the leader
+    assignor-forgets        when it is the leader, one member gets no assignment
+    assignor-doubles        when it is the leader, one partition is assigned to two members
 
-Behind `@` stands when it begins: `crash@30s` after the start, `pause:20s@after-elected` as soon as the member leads,
-`leave@after-assigned+5s`. What happens once begins 10 s after the start, what lasts begins at the start, unless told
-otherwise.
+The trigger follows `@`: `crash@30s` after the start, `pause:20s@after-elected` as soon as the member is the leader,
+`leave@after-assigned+5s`. Without a trigger a lasting fault begins at the start, any other one after 10 s.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
 
 from msgspec.structs import replace
 
-from regroup.assignors.interface import Assignments, Assignor, AssignorError, Cluster, LastAssignment, Member
-from regroup.members.consumer.effects import Change, JoinedGroup, PartitionsAssigned, PartitionsLost, PartitionsRevoked
+from regroup.assignors.interface import (
+    Assignments,
+    Assignor,
+    AssignorError,
+    AssignorMember,
+    ClusterMetadata,
+    LastAssignment,
+)
+from regroup.members.consumer.effects import (
+    ConsumerChange,
+    JoinedGroup,
+    PartitionsAssigned,
+    PartitionsLost,
+    PartitionsRevoked,
+)
+from regroup.members.durations import format_duration, parse_duration_ms
 from regroup.protocol.consumer.subscription import Assignment, decode_assignment, encode_assignment
 from regroup.protocol.message import Message
 from regroup.protocol.messages.group import SyncGroupRequest, SyncGroupRequestAssignment
 
 
-class Moment(Enum):
-    """What a member can be waiting for before it misbehaves."""
+class MemberMilestone(Enum):
+    """A point in a member's life that can trigger a fault."""
 
     STARTED = "started"
     JOINED = "joined"
     ELECTED = "elected"
-    """It leads, and SyncGroup is not sent yet."""
+    """The member is the leader, and has not sent SyncGroup yet."""
     ASSIGNED = "assigned"
     REVOKED = "revoked"
     LOST = "lost"
 
 
-def moments_in(change: Change) -> tuple[Moment, ...]:
-    """The moments that a change of the consumer is."""
+def milestones_in(change: ConsumerChange) -> tuple[MemberMilestone, ...]:
+    """The milestones that a member reaches with this change."""
     match change:
         case JoinedGroup(is_leader=True):
-            return (Moment.JOINED, Moment.ELECTED)
+            return (MemberMilestone.JOINED, MemberMilestone.ELECTED)
         case JoinedGroup():
-            return (Moment.JOINED,)
+            return (MemberMilestone.JOINED,)
         case PartitionsAssigned():
-            return (Moment.ASSIGNED,)
+            return (MemberMilestone.ASSIGNED,)
         case PartitionsRevoked():
-            return (Moment.REVOKED,)
+            return (MemberMilestone.REVOKED,)
         case PartitionsLost():
-            return (Moment.LOST,)
+            return (MemberMilestone.LOST,)
         case _:
             return ()
 
 
 @dataclass(frozen=True, slots=True)
-class When:
-    """So long after the first time that this happens."""
+class FaultTrigger:
+    """The start of a fault: `delay_ms` after the member first reaches the milestone."""
 
-    moment: Moment = Moment.STARTED
-    after_ms: int = 0
+    milestone: MemberMilestone = MemberMilestone.STARTED
+    delay_ms: int = 0
 
     def __str__(self) -> str:
-        after = duration_text(self.after_ms)
-        if self.moment is Moment.STARTED:
-            return after
-        return f"after-{self.moment.value}" + (f"+{after}" if self.after_ms else "")
+        delay = format_duration(self.delay_ms)
+        if self.milestone is MemberMilestone.STARTED:
+            return delay
+        return f"after-{self.milestone.value}" + (f"+{delay}" if self.delay_ms else "")
 
 
-class Kind(Enum):
-    """What a member does: its word in text, whether it lasts or happens once, and whether it takes a time."""
+class MemberFaultKind(Enum):
+    """A kind of fault: its name in text, whether it lasts or happens once, and whether it takes a duration."""
 
-    lasts: bool
-    takes_time: bool
+    is_lasting: bool
+    takes_duration: bool
 
-    def __new__(cls, word: str, lasts: bool = False, takes_time: bool = False) -> "Kind":
+    def __new__(cls, name: str, is_lasting: bool = False, takes_duration: bool = False) -> "MemberFaultKind":
         kind = object.__new__(cls)
-        kind._value_ = word
-        kind.lasts = lasts
-        kind.takes_time = takes_time
+        kind._value_ = name
+        kind.is_lasting = is_lasting
+        kind.takes_duration = takes_duration
         return kind
 
     CRASH = "crash"
@@ -105,78 +115,59 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Habit:
-    """One way to misbehave. `milliseconds` for the kinds that take time; `when` None is the usual moment of its kind.
+class MemberFault:
+    """One fault of a member. `duration_ms` is for the kinds that take a duration; `trigger` None is the kind's default.
 
-    Raises ValueError if a time is missing, or given where none belongs.
+    Raises ValueError for a duration that is missing, zero, or given to a kind that takes none.
     """
 
-    kind: Kind
-    milliseconds: int | None = None
-    when: When | None = None
+    kind: MemberFaultKind
+    duration_ms: int | None = None
+    trigger: FaultTrigger | None = None
 
     def __post_init__(self) -> None:
-        if self.kind.takes_time and (self.milliseconds is None or self.milliseconds <= 0):
-            raise ValueError(f"{self.kind.value} needs a time above 0, for example {self.kind.value}:20s")
-        if not self.kind.takes_time and self.milliseconds is not None:
-            raise ValueError(f"{self.kind.value} takes no time; when it begins stands behind @")
+        name = self.kind.value
+        if self.kind.takes_duration and (self.duration_ms is None or self.duration_ms <= 0):
+            raise ValueError(f"{name} needs a duration above 0, for example {name}:20s")
+        if not self.kind.takes_duration and self.duration_ms is not None:
+            raise ValueError(f"{name} takes no duration; its trigger follows @, for example {name}@20s")
 
     @property
-    def begins(self) -> When:
-        """When it begins."""
-        return self.when or (When() if self.kind.lasts else When(after_ms=10_000))
+    def effective_trigger(self) -> FaultTrigger:
+        """The trigger, or the default of the kind."""
+        return self.trigger or FaultTrigger(delay_ms=0 if self.kind.is_lasting else 10_000)
 
     def __str__(self) -> str:
-        time = "" if self.milliseconds is None else f":{duration_text(self.milliseconds)}"
-        return f"{self.kind.value}{time}" + ("" if self.when is None else f"@{self.when}")
+        duration = "" if self.duration_ms is None else f":{format_duration(self.duration_ms)}"
+        return f"{self.kind.value}{duration}" + ("" if self.trigger is None else f"@{self.trigger}")
 
 
-# -- text
-
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
-_UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
-
-
-def parse_duration_ms(text: str) -> int:
-    """`500ms`, `20s`, `1.5m`, `1h`. ValueError for anything else."""
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r} is no duration; write for example 500ms, 20s or 5m")
-    return round(float(match[1]) * _UNIT_MS[match[2]])
+def parse_fault(text: str) -> MemberFault:
+    """A fault as in the table above. The ValueError for any other text says what is wrong and what is possible."""
+    what, at, trigger = text.partition("@")
+    name, colon, duration = what.partition(":")
+    kinds = {kind.value: kind for kind in MemberFaultKind}
+    if name not in kinds:
+        raise ValueError(f"unknown fault {name!r}; use one of: {', '.join(kinds)}")
+    duration_ms = parse_duration_ms(duration) if colon else None
+    return MemberFault(kinds[name], duration_ms, _parse_trigger(trigger) if at else None)
 
 
-def duration_text(milliseconds: int) -> str:
-    """The shortest way to write a duration."""
-    unit = next((unit for unit in ("h", "m", "s") if milliseconds and milliseconds % _UNIT_MS[unit] == 0), "ms")
-    return f"{milliseconds // _UNIT_MS[unit]}{unit}"
-
-
-def parse_habit(text: str) -> Habit:
-    """A habit as in the table above. ValueError says what is wrong and what is possible."""
-    what, at, when = text.partition("@")
-    word, colon, time = what.partition(":")
-    kinds = {kind.value: kind for kind in Kind}
-    if word not in kinds:
-        raise ValueError(f"there is no habit {word!r}; known are {', '.join(kinds)}")
-    milliseconds = parse_duration_ms(time) if colon else None
-    return Habit(kinds[word], milliseconds, _parse_when(when) if at else None)
-
-
-def _parse_when(text: str) -> When:
+def _parse_trigger(text: str) -> FaultTrigger:
     if not text.startswith("after-"):
-        return When(after_ms=parse_duration_ms(text))
-    name, plus, after = text.removeprefix("after-").partition("+")
-    moments = {moment.value: moment for moment in Moment}
-    if name not in moments:
-        raise ValueError(f"after-{name} never happens; known are {', '.join(f'after-{known}' for known in moments)}")
-    return When(moments[name], parse_duration_ms(after) if plus else 0)
+        return FaultTrigger(delay_ms=parse_duration_ms(text))
+    name, plus, delay = text.partition("+")
+    milestones = {f"after-{milestone.value}": milestone for milestone in MemberMilestone}
+    if name not in milestones:
+        raise ValueError(f"unknown trigger {name!r}; use a duration or one of: {', '.join(milestones)}")
+    return FaultTrigger(milestones[name], parse_duration_ms(delay) if plus else 0)
 
 
-# -- a leader whose assignor is no good
+# -- faults of a leader's assignor
 
 
 class FailingAssignor(Assignor):
-    """Passes for the assignor it was made from until it has to deal while `fails()`."""
+    """Does what another assignor does, but raises AssignorError in `assign` while `fails()` is true."""
 
     def __init__(self, real: Assignor, fails: Callable[[], bool]) -> None:
         self._real = real
@@ -190,34 +181,39 @@ class FailingAssignor(Assignor):
     def on_assignment(self, assignment: Assignment, generation: int) -> LastAssignment:
         return self._real.on_assignment(assignment, generation)
 
-    def assign(self, cluster: Cluster, members: Mapping[str, Member]) -> Assignments:
+    def assign(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
         if self._fails():
-            raise AssignorError("it was told to fail")
+            raise AssignorError(f"the fault {MemberFaultKind.ASSIGNOR_FAILS.value} has begun")
         return self._real.assign(cluster, members)
 
 
-def forgetting(message: Message) -> Message:
-    """The leader's SyncGroup without an entry for its last member."""
+def drop_last_assignment(message: Message) -> Message:
+    """The leader's SyncGroup without the assignment of its last member; any other request as it is."""
     if not isinstance(message, SyncGroupRequest) or not message.assignments:
         return message
     return replace(message, assignments=message.assignments[:-1])
 
 
-def doubling(message: Message) -> Message:
-    """The leader's SyncGroup with one partition of one member given to another member as well."""
+def assign_one_partition_twice(message: Message) -> Message:
+    """The leader's SyncGroup with one member's first partition assigned to another member as well.
+
+    Any other request, and a SyncGroup without a second member, stays as it is.
+    """
     if not isinstance(message, SyncGroupRequest):
         return message
-    shares = [(each.member_id, decode_assignment(each.assignment)) for each in message.assignments]
-    donor = next((number for number, (_, share) in enumerate(shares) if share.partitions), None)
-    if donor is None or len(shares) < 2:
+    assignments = [(each.member_id, decode_assignment(each.assignment)) for each in message.assignments]
+    owner = next((place for place, (_, assignment) in enumerate(assignments) if assignment.partitions), None)
+    if owner is None or len(assignments) < 2:
         return message
-    double = shares[donor][1].partitions[0]
-    lucky = (donor + 1) % len(shares)
-    member_id, share = shares[lucky]
-    shares[lucky] = member_id, Assignment(share.version, (*share.partitions, double), share.user_data)
+    partition = assignments[owner][1].partitions[0]
+    other = (owner + 1) % len(assignments)
+    member_id, assignment = assignments[other]
+    doubled = Assignment(assignment.version, (*assignment.partitions, partition), assignment.user_data)
+    assignments[other] = member_id, doubled
     return replace(
         message,
         assignments=[
-            SyncGroupRequestAssignment(member_id=name, assignment=encode_assignment(given)) for name, given in shares
+            SyncGroupRequestAssignment(member_id=each, assignment=encode_assignment(assigned))
+            for each, assigned in assignments
         ],
     )

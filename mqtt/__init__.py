@@ -1,1 +1,1 @@
-"""What server, members and the command line share of MQTT: connection, addresses, topic names."""
+"""MQTT as the server, the members and the command line use it: connection, broker address, topic names."""

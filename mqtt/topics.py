@@ -1,28 +1,32 @@
-"""The names of all MQTT topics of one cluster, for any group id.
+"""The names of the MQTT topics of one cluster, for any group id.
 
-regroup/{cluster}/coordinator                              is it there? (retained, with a last will)
-regroup/{cluster}/events                                   what concerns no group: topics, producers
-regroup/{cluster}/groups/{group}/events|state|deaths       the feed
-regroup/{cluster}/groups/{group}/again                     asks for events again
-regroup/{cluster}/members/{name}/presence|control|answers  a member from afar, and its remote control
+regroup/{cluster}/coordinator                              presence of the server (retained, with a last will)
+regroup/{cluster}/events                                   events of the cluster: topics, producers
+regroup/{cluster}/replay                                   requests to publish events of the cluster again
+regroup/{cluster}/groups/{group}/events                    the feed: events of a group
+regroup/{cluster}/groups/{group}/state                     its state (retained)
+regroup/{cluster}/groups/{group}/connection-losses         lost connections of its remote clients
+regroup/{cluster}/groups/{group}/replay                    requests to publish its events again
+regroup/{cluster}/members/{name}/presence|control|answers  a remote client: presence, control topic, its responses
 regroup/{cluster}/members/{name}/{incarnation}/requests|responses
 """
 
 import hashlib
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from contextlib import suppress
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-LONGEST_PLAIN: Final = 20_000
-"""Bytes of a level that is percent-encoded. MQTT allows 65,535 for a whole topic."""
-LONGEST_BASE64: Final = 60_000
-"""A group id of Kafka's classic protocol has at most 32,767 bytes, which is 43,692 in base 64."""
+_MAX_PERCENT_ENCODED_BYTES: Final = 20_000
+"""Limit for one level. MQTT allows 65,535 bytes for a whole topic."""
+_MAX_BASE64_BYTES: Final = 60_000
+"""Limit for one level. A group id of Kafka's classic protocol has at most 32,767 bytes, which is 43,692 in base 64."""
 _EMPTY: Final = "%"
 _BASE64: Final = "%~"
 _DIGEST: Final = "%!"
 
-# What MQTT forbids or brokers hang up for: wildcards, the separator, control characters, non-characters.
+# What MQTT forbids or brokers disconnect for: wildcards, the separator, control characters, non-characters.
 _FORBIDDEN: Final = re.compile(
     "[%+#/\x00-\x1f\x7f-\x9f\ufdd0-\ufdef"
     + "".join(map(chr, range(0xFFFE, 0x110000, 0x10000)))
@@ -32,39 +36,35 @@ _FORBIDDEN: Final = re.compile(
 
 
 def encode_level(text: str) -> str:
-    """Any text as one level of a topic: as it is where that is possible, percent-encoded where MQTT forbids it.
+    """Any text as one level of a topic; characters that MQTT forbids are percent-encoded.
 
-    `decode_level` gives it back, unless it is longer than any group id of Kafka's classic protocol can be: then a
-    digest stands for it, and only the payload names the group.
+    A text longer than any group id of Kafka's classic protocol is replaced by a digest, which `decode_level` refuses;
+    the payload then has the group's id.
     """
     level = _FORBIDDEN.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), text) or _EMPTY
-    if len(level.encode()) <= LONGEST_PLAIN:
+    if len(level.encode()) <= _MAX_PERCENT_ENCODED_BYTES:
         return level
     level = _BASE64 + urlsafe_b64encode(text.encode()).decode()
-    return level if len(level) <= LONGEST_BASE64 else _DIGEST + hashlib.sha256(text.encode()).hexdigest()
+    return level if len(level) <= _MAX_BASE64_BYTES else _DIGEST + hashlib.sha256(text.encode()).hexdigest()
 
 
 def decode_level(level: str) -> str:
-    """The text that a level stands for. ValueError if it stands for none."""
-    try:
-        text = _decoded(level)
-    except ValueError:
-        text = None
+    """The text that `encode_level` made this level from. Raises ValueError if there is none."""
+    text: str | None = None
+    with suppress(ValueError):
+        if level == _EMPTY:
+            text = ""
+        elif level.startswith(_BASE64):
+            text = urlsafe_b64decode(level.removeprefix(_BASE64)).decode()
+        else:
+            text = unquote_to_bytes(level).decode()
     if text is None or encode_level(text) != level:
-        raise ValueError(f"no group has the topic level {level[:80]!r}")
+        raise ValueError(f"invalid topic level: {level[:80]!r}")
     return text
 
 
-def _decoded(level: str) -> str:
-    if level == _EMPTY:
-        return ""
-    if level.startswith(_BASE64):
-        return urlsafe_b64decode(level.removeprefix(_BASE64)).decode()
-    return unquote_to_bytes(level).decode()
-
-
-class Topics:
-    """Of one cluster. `+` in place of a name makes a subscription to all of them."""
+class MqttTopics:
+    """The topics of one cluster. `+` as a name makes a subscription to all of them."""
 
     def __init__(self, cluster: str) -> None:
         self.root = f"regroup/{encode_level(cluster)}"
@@ -72,18 +72,18 @@ class Topics:
         self.all_groups = f"{self.root}/groups/+"
 
     def group(self, group_id: str | None, kind: str) -> str:
-        """`kind` is events, state, deaths or again; what concerns no group has events and again."""
+        """The topic of a group, `kind` events, state, connection-losses or replay; of the cluster, events or replay."""
         return f"{self.root}/{kind}" if group_id is None else f"{self.root}/groups/{encode_level(group_id)}/{kind}"
 
     def member(self, name: str, kind: str) -> str:
-        """`kind` is presence, control or answers."""
+        """The topic of a remote client; `kind` is presence, control or answers."""
         return f"{self.root}/members/{encode_level(name)}/{kind}"
 
     def connection(self, name: str, incarnation: str, kind: str) -> str:
-        """`kind` is requests or responses."""
+        """The topic of one connection of a remote client; `kind` is requests or responses."""
         return f"{self.root}/members/{encode_level(name)}/{encode_level(incarnation)}/{kind}"
 
     def levels(self, topic: str) -> tuple[str, ...]:
-        """What stands behind the cluster, still encoded; empty if the topic is not of this cluster."""
+        """The levels after the cluster's, still encoded; empty for a topic of another cluster."""
         prefix = f"{self.root}/"
         return tuple(topic[len(prefix) :].split("/")) if topic.startswith(prefix) else ()

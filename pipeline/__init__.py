@@ -1,1 +1,1 @@
-"""From the histories of many runs to tables, and from tables to answers, on Spark."""
+"""Data pipeline on Spark: event stores and campaigns of simulations in, Parquet tables and a report out."""

@@ -1,6 +1,6 @@
-"""The table of APIs: key, name, request, response, and the versions that can be read and written.
+"""The table of APIs: key, name, request, response, and the versions that can be encoded and decoded.
 
-What a broker advertises is its own choice within `versions`.
+A broker may advertise fewer versions.
 """
 
 from typing import Final, NamedTuple
@@ -16,10 +16,6 @@ from regroup.protocol.messages.cluster import (
     FindCoordinatorResponse,
     MetadataRequest,
     MetadataResponse,
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
 )
 from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from regroup.protocol.messages.describe import (
@@ -60,6 +56,12 @@ from regroup.protocol.messages.records import (
     ProduceRequest,
     ProduceResponse,
 )
+from regroup.protocol.messages.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from regroup.protocol.messages.topics import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -73,8 +75,6 @@ from regroup.protocol.messages.topics import (
     DeleteTopicsResponse,
     DescribeConfigsRequest,
     DescribeConfigsResponse,
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
@@ -89,13 +89,11 @@ from regroup.protocol.messages.transactions import (
     InitProducerIdResponse,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
 )
 
 
 class Api(NamedTuple):
-    """One row of the table."""
+    """One API: its request and its response."""
 
     request: type[Message]
     response: type[Message]
@@ -106,7 +104,7 @@ class Api(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Kafka's name for the pair, as in `JoinGroup`."""
+        """Kafka's name of the API, such as `JoinGroup`."""
         return self.request.__name__.removesuffix("Request")
 
     @property
@@ -115,11 +113,11 @@ class Api(NamedTuple):
 
     @property
     def flexible(self) -> Versions:
-        """The versions with compact lengths and tagged fields, also in the request's header."""
+        """The versions with compact lengths and tagged fields, in the body and in the request's header."""
         return self.request.flexible
 
     def response_header_is_flexible(self, version: int) -> bool:
-        """ApiVersions always answers with the oldest header: the client does not know yet what the broker can read."""
+        """False for ApiVersions, whose client does not know the broker's versions yet and expects the oldest header."""
         return version in self.request.flexible and self.request is not ApiVersionsRequest
 
 
@@ -149,7 +147,6 @@ APIS: Final[dict[int, Api]] = {
         (AddPartitionsToTxnRequest, AddPartitionsToTxnResponse),
         (AddOffsetsToTxnRequest, AddOffsetsToTxnResponse),
         (EndTxnRequest, EndTxnResponse),
-        (WriteTxnMarkersRequest, WriteTxnMarkersResponse),
         (TxnOffsetCommitRequest, TxnOffsetCommitResponse),
         (DescribeConfigsRequest, DescribeConfigsResponse),
         (AlterConfigsRequest, AlterConfigsResponse),
@@ -161,6 +158,5 @@ APIS: Final[dict[int, Api]] = {
         (DescribeClusterRequest, DescribeClusterResponse),
         (ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse),
         (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
-        (DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
     )
 }

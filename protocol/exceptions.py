@@ -1,14 +1,14 @@
-"""What can go wrong between bytes and messages.
+"""Exceptions for bytes and messages that do not fit together.
 
     ProtocolError
-    ├── Malformed               bytes that are not what they claim to be
-    │   └── MalformedFrame      a frame length that is negative or larger than agreed
+    ├── Malformed               bytes that cannot be decoded
+    │   └── MalformedFrame      a frame length that is negative or above the limit
     ├── Unencodable             a message that the chosen version cannot carry
-    └── Unsupported             a request that cannot be read, though its header can
-        ├── UnsupportedApi          … because nobody here knows the API key
-        └── UnsupportedVersion      … because the API is known and the version is not
+    └── Unsupported             a request whose header is readable, and whose body is not
+        ├── UnsupportedApi          … because the API key is unknown
+        └── UnsupportedVersion      … because the API is known, and the version is not
 
-All of them are about bytes. What a broker answers to a member is an `ErrorCode`, and no exception.
+An error response of a broker is an `ErrorCode`, not an exception.
 """
 
 from regroup.protocol.header import RequestHeader
@@ -19,19 +19,19 @@ class ProtocolError(Exception):
 
 
 class Malformed(ProtocolError):
-    """The bytes are truncated, too long, or lie about a length; the text names message, field and offset."""
+    """The bytes are truncated, too long, or contain an impossible length; the text names message, field and offset."""
 
 
 class MalformedFrame(Malformed):
-    """The length in front of a frame is negative or above the agreed limit: the stream cannot be read any further."""
+    """The length of a frame is negative or above the limit; the rest of the stream cannot be read."""
 
 
 class Unencodable(ProtocolError):
-    """The message holds a value that this version cannot carry, or that its type cannot hold."""
+    """The message holds a value that this version, or the type of the field, cannot carry."""
 
 
 class Unsupported(ProtocolError):
-    """The header was read, the body cannot be. `header` says who asked for what."""
+    """A request whose body cannot be decoded; `header` is its header."""
 
     def __init__(self, text: str, header: RequestHeader) -> None:
         super().__init__(text)
@@ -39,8 +39,8 @@ class Unsupported(ProtocolError):
 
 
 class UnsupportedApi(Unsupported):
-    """No API with this key is known here. A broker closes the connection."""
+    """The API key is unknown. A broker closes the connection."""
 
 
 class UnsupportedVersion(Unsupported):
-    """The API is known, the version is not. A broker closes the connection, or answers ApiVersions with code 35."""
+    """The version of a known API is unknown. A broker closes the connection, or answers ApiVersions with code 35."""

@@ -1,17 +1,18 @@
-"""The words in which messages are written down: Kafka's types, and the marks that say when a field exists.
+"""The types and marks with which messages are declared.
 
     rebalance_timeout_ms: Annotated[Int32, since(1), ignorable] = -1
 
-A type alias is the builtin type that holds the value, annotated with its form on the wire. A mark narrows a field:
-`since`, `until`, `between` and `only` give the versions that carry it, `nullable` the versions in which it may be
-null (without it `X | None` may always be), `tagged` puts it among the tagged fields (KIP-482), and `ignorable` lets
-it be dropped silently where the version lacks it.
+A type is the Python type that holds the value, annotated with its encoding. Marks refine a field, with the meaning that
+they have in Kafka's message definitions: `since`, `until`, `between` and `only` give the versions that carry it,
+`nullable` the versions in which it may be null (without this mark `X | None` always may), `tagged` makes it a tagged
+field (KIP-482), and `ignorable` lets a version without the field drop its value.
 """
 
 from dataclasses import dataclass
 from typing import Annotated, Final, NamedTuple, TypeAlias
 
 NEWEST: Final = 32767
+"""The last version of a range without an end."""
 
 
 class Versions(NamedTuple):
@@ -22,7 +23,7 @@ class Versions(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Versions":
-        """Kafka's notation: `3`, `0-9`, `6+`; `none` is an empty range."""
+        """Read Kafka's notation: `3`, `0-9`, `6+`; `none` is an empty range."""
         if text == "none":
             return cls(NEWEST, -1)
         if text.endswith("+"):
@@ -40,62 +41,61 @@ class Versions(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
-    """A value of fixed width; `code` is its letter in the language of `struct`."""
+class FixedWidth:
+    """A value of fixed width; `code` is its format character in Python's `struct` module."""
 
     code: str
 
 
 @dataclass(frozen=True, slots=True)
-class Sized:
-    """A length, then that many bytes; `length_code` is the length's letter before flexible versions."""
+class LengthPrefixed:
+    """A length, then as many bytes; `length_code` is the format character of the length before flexible versions."""
 
     length_code: str
     is_text: bool = False
 
 
-Int8: TypeAlias = Annotated[int, Fixed("b")]
-Int16: TypeAlias = Annotated[int, Fixed("h")]
-Int32: TypeAlias = Annotated[int, Fixed("i")]
-Int64: TypeAlias = Annotated[int, Fixed("q")]
-Float64: TypeAlias = Annotated[float, Fixed("d")]
-Bool: TypeAlias = Annotated[bool, Fixed("?")]
-Uuid: TypeAlias = Annotated[bytes, Fixed("16s")]
-"""Sixteen bytes; `NO_UUID` stands for none."""
-Text: TypeAlias = Annotated[str, Sized("h", is_text=True)]
-Bytes: TypeAlias = Annotated[bytes, Sized("i")]
-Records: TypeAlias = Annotated[bytes, Sized("i")]
-"""Record batches or an old message set, kept as they came; see `regroup.protocol.record_batch`."""
+Int8: TypeAlias = Annotated[int, FixedWidth("b")]
+Int16: TypeAlias = Annotated[int, FixedWidth("h")]
+Int32: TypeAlias = Annotated[int, FixedWidth("i")]
+Int64: TypeAlias = Annotated[int, FixedWidth("q")]
+Bool: TypeAlias = Annotated[bool, FixedWidth("?")]
+Uuid: TypeAlias = Annotated[bytes, FixedWidth("16s")]
+"""Sixteen bytes; `NO_UUID` means none."""
+Text: TypeAlias = Annotated[str, LengthPrefixed("h", is_text=True)]
+Bytes: TypeAlias = Annotated[bytes, LengthPrefixed("i")]
+Records: TypeAlias = Annotated[bytes, LengthPrefixed("i")]
+"""Record batches or an old message set, not decoded; see `regroup.protocol.record_batch`."""
 
 NO_UUID: Final = bytes(16)
 UNKNOWN_OPERATIONS: Final = -(2**31)
-"""The bit field `authorized_operations` when nobody asked for it."""
+"""The bit field `authorized_operations` of a response whose request did not ask for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """The versions whose bytes hold the field."""
+    """The mark for the versions that carry a field."""
 
     versions: Versions
 
 
 @dataclass(frozen=True, slots=True)
 class Nullable:
-    """The versions in which the field may be null."""
+    """The mark for the versions in which a field may be null."""
 
     versions: Versions
 
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """The number of the field among the tagged fields; it is written only when it is not at its default."""
+    """The mark for a tagged field, with its tag. A tagged field is written only if it differs from its default."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ignorable:
-    """A value in this field is dropped, and no error, where the version lacks the field."""
+    """The mark for a field whose value is dropped, without an error, by versions that do not carry it."""
 
 
 def since(first: int) -> Carried:

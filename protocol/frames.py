@@ -1,55 +1,54 @@
-"""Frames and envelopes: from a stream of bytes to requests and responses, and back.
+"""Frames, and messages with their headers: from a byte stream to requests and responses, and back.
 
-Both sides of a connection use the same functions: a broker calls `decode_request` and `encode_response`, a client
-`encode_request` and `decode_response`.
+A broker uses `decode_request` and `encode_response`, a client `encode_request` and `decode_response`.
 """
 
 import struct
 from collections.abc import Iterator
 
 from regroup.protocol.apis import APIS, Api
-from regroup.protocol.codec.codec import codec, refuse_rest
+from regroup.protocol.codec.codec import codec, refuse_trailing_bytes
 from regroup.protocol.codec.decoder import skip_tagged_fields
 from regroup.protocol.exceptions import Malformed, MalformedFrame, Unencodable, UnsupportedApi, UnsupportedVersion
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 
 DEFAULT_MAX_FRAME_BYTES = 100 * 1024 * 1024
-"""Kafka's `socket.request.max.bytes`."""
+"""Kafka's default of `socket.request.max.bytes`."""
 
-MOST_ENTRIES = 100_000
-"""All arrays of one request together may have so many entries. Kafka has no such limit: there a request that names ten
-million topics keeps one thread of many busy, here it would keep everybody waiting for minutes."""
+MAX_ARRAY_ENTRIES = 100_000
+"""Limit for the entries of all arrays of one request together. Kafka has no such limit: there a request with ten
+million topics occupies one of many threads, here it would block every connection for minutes."""
 
 _LENGTH = struct.Struct(">i")
 _REQUEST_START = struct.Struct(">hhih")
-_NO_LENGTH_YET = bytes(4)
+_LENGTH_PLACEHOLDER = bytes(4)
 
 
 class FrameReader:
-    """Cuts a stream into frames. It holds what is incomplete and never meets a socket.
+    """Splits a byte stream into frames, and holds what is incomplete.
 
     for frame in reader.feed(chunk): ...       # frames without their length
     """
 
     def __init__(self, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
         self._max_frame_bytes = max_frame_bytes
-        self._held = bytearray()
+        self._buffer = bytearray()
 
     @property
-    def held_bytes(self) -> int:
-        """How much has arrived that is not yet a frame; 0 at a clean end of the stream."""
-        return len(self._held)
+    def buffered_bytes(self) -> int:
+        """Number of received bytes that are not a complete frame yet; 0 at a clean end of the stream."""
+        return len(self._buffer)
 
     def feed(self, chunk: bytes | bytearray | memoryview) -> Iterator[bytes]:
-        """Every frame that is complete now. MalformedFrame: the stream is lost, close it.
+        """Yield every frame that is complete now. After MalformedFrame the stream cannot be read any further.
 
-        The chunk is taken in at the call, so it may be reused while the frames are being read.
+        The chunk is copied by the call, so it may be reused while the frames are being read.
         """
-        if self._held or not isinstance(chunk, bytes):
-            self._held += chunk
-            return self._complete_frames(self._held)
-        return self._complete_frames(chunk)  # mostly it ends where a frame ends, and nothing has to be held
+        if self._buffer or not isinstance(chunk, bytes):
+            self._buffer += chunk
+            return self._complete_frames(self._buffer)
+        return self._complete_frames(chunk)  # mostly it ends where a frame ends, and nothing need be held
 
     def _complete_frames(self, stream: bytes | bytearray) -> Iterator[bytes]:
         position, end = 0, len(stream)
@@ -67,21 +66,21 @@ class FrameReader:
                 position = stop
                 yield stream[frame] if isinstance(stream, bytes) else bytes(memoryview(stream)[frame])
         finally:
-            if stream is self._held:
-                del self._held[:position]
+            if stream is self._buffer:
+                del self._buffer[:position]
             elif position < end:
-                self._held += stream[position:]
+                self._buffer += stream[position:]
 
 
 def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     """The header and the offset of the body.
 
-    Raises UnsupportedApi or UnsupportedVersion, both with the header, and Malformed.
+    Raises UnsupportedApi or UnsupportedVersion, both with the header, or Malformed.
     """
     try:
         key, version, correlation_id, length = _REQUEST_START.unpack_from(frame)
     except struct.error:
-        raise Malformed(f"a request of {len(frame)} bytes has no room for its header") from None
+        raise Malformed(f"a request of {len(frame)} bytes is too short for a header") from None
     position = 10 + max(length, 0)
     if length < -1 or position > len(frame):
         raise Malformed(f"request header, field client_id, offset 8: length {length} is impossible")
@@ -90,8 +89,7 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     except UnicodeDecodeError as error:
         raise Malformed(f"request header, field client_id, offset 10: {error}") from None
     header = RequestHeader(key, version, correlation_id, client_id)
-    api = _api_of(header)
-    if version in api.flexible:
+    if version in _api_of(header).flexible:
         position = _skip_header_tags(frame, position, "request")
     return header, position
 
@@ -99,7 +97,7 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
 def _api_of(header: RequestHeader) -> Api:
     api = APIS.get(header.api_key)
     if api is None:
-        raise UnsupportedApi(f"no API has the key {header.api_key}", header)
+        raise UnsupportedApi(f"unknown API key: {header.api_key}", header)
     if header.api_version not in api.versions:
         raise UnsupportedVersion(f"{api.name} has versions {api.versions}, not {header.api_version}", header)
     return api
@@ -113,26 +111,26 @@ def _skip_header_tags(frame: bytes, position: int, kind: str) -> int:
 
 
 def decode_request(frame: bytes) -> tuple[RequestHeader, Message]:
-    """Header and body of one frame. UnsupportedApi, UnsupportedVersion or Malformed.
+    """Header and body of one frame. Raises UnsupportedApi, UnsupportedVersion or Malformed.
 
-    Bytes behind the body are left alone, as Kafka does: librdkafka sends three too many when it asks for the metadata
-    of all topics in a flexible version (https://github.com/confluentinc/librdkafka/issues/5049).
+    Bytes after the body are ignored, as Kafka does: librdkafka sends three too many when it asks for the metadata of
+    all topics in a flexible version (https://github.com/confluentinc/librdkafka/issues/5049).
     """
     header, position = decode_request_header(frame)
-    message, _ = codec(APIS[header.api_key].request, header.api_version).decode(frame, position, MOST_ENTRIES)
+    message, _ = codec(APIS[header.api_key].request, header.api_version).decode(frame, position, MAX_ARRAY_ENTRIES)
     return header, message
 
 
 def encode_request(header: RequestHeader, message: Message) -> bytes:
-    """One frame with its length in front, ready to be sent."""
+    """One frame with its length, ready to be sent. Raises Unencodable, UnsupportedApi or UnsupportedVersion."""
     api = _api_of(header)
     if type(message) is not api.request:
-        raise Unencodable(f"API {api.key} asks with {api.request.__name__}, not with {type(message).__name__}")
+        raise Unencodable(f"API {api.key} has the request {api.request.__name__}, not {type(message).__name__}")
     client_id = header.client_id.encode() if header.client_id is not None else b""
     length = len(client_id) if header.client_id is not None else -1
     if length > 32767:
         raise Unencodable(f"a client id of {length} bytes is longer than 32767")
-    out = bytearray(_NO_LENGTH_YET)
+    out = bytearray(_LENGTH_PLACEHOLDER)
     out += _REQUEST_START.pack(header.api_key, header.api_version, header.correlation_id, length)
     out += client_id
     if header.api_version in api.flexible:
@@ -142,11 +140,11 @@ def encode_request(header: RequestHeader, message: Message) -> bytes:
 
 
 def encode_response(api_key: int, api_version: int, correlation_id: int, message: Message) -> bytes:
-    """One frame with its length in front, ready to be sent."""
+    """One frame with its length, ready to be sent. Raises Unencodable, UnsupportedApi or UnsupportedVersion."""
     api = _api_of(RequestHeader(api_key, api_version, correlation_id, None))
     if type(message) is not api.response:
-        raise Unencodable(f"API {api.key} answers with {api.response.__name__}, not with {type(message).__name__}")
-    out = bytearray(_NO_LENGTH_YET)
+        raise Unencodable(f"API {api.key} has the response {api.response.__name__}, not {type(message).__name__}")
+    out = bytearray(_LENGTH_PLACEHOLDER)
     out += _LENGTH.pack(correlation_id)
     if api.response_header_is_flexible(api_version):
         out.append(0)
@@ -160,14 +158,14 @@ def _framed(out: bytearray) -> bytes:
 
 
 def decode_response(api_key: int, api_version: int, frame: bytes) -> tuple[int, Message]:
-    """Correlation id and body. The caller must know what it asked for: a response does not say."""
+    """Correlation id and body of one frame; API key and version are those of the request. Raises Malformed."""
     if len(frame) < 4:
-        raise Malformed(f"a response of {len(frame)} bytes has no room for its correlation id")
+        raise Malformed(f"a response of {len(frame)} bytes is too short for a correlation id")
     (correlation_id,) = _LENGTH.unpack_from(frame)
     api = _api_of(RequestHeader(api_key, api_version, correlation_id, None))
     position = 4
     if api.response_header_is_flexible(api_version):
         position = _skip_header_tags(frame, position, "response")
     message, position = codec(api.response, api_version).decode(frame, position)
-    refuse_rest(frame, position, f"{api.response.__name__} v{api_version}")
+    refuse_trailing_bytes(frame, position, f"{api.response.__name__} v{api_version}")
     return correlation_id, message

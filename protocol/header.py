@@ -1,10 +1,10 @@
-"""The header that stands before the body of every request."""
+"""The header of requests."""
 
 from typing import NamedTuple
 
 
 class RequestHeader(NamedTuple):
-    """What stands before the body of every request."""
+    """The fields before the body of every request."""
 
     api_key: int
     api_version: int

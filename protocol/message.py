@@ -1,7 +1,7 @@
-"""What a message is: a class with one line for each field, in the order of the wire.
+"""Messages as classes: one annotated attribute for each field, in the order of the wire format.
 
-The class is the only description. `fields_of` reads it back for the compiler; msgspec makes construction, equality
-and JSON out of the same lines.
+The class is the only description of a message. `fields_of` reads it for the codec; msgspec derives construction,
+equality and JSON from the same attributes.
 """
 
 from collections.abc import Iterator
@@ -12,17 +12,17 @@ from typing import Annotated, Any, ClassVar, TypeAlias, Union, dataclass_transfo
 
 import msgspec
 
-from regroup.protocol.fields import Carried, Fixed, Ignorable, Nullable, Sized, Tagged, Versions
+from regroup.protocol.fields import Carried, FixedWidth, Ignorable, LengthPrefixed, Nullable, Tagged, Versions
 
-ALWAYS = Versions(0)
-NEVER = Versions.parse("none")
+_ALL_VERSIONS = Versions(0)
+_NO_VERSION = Versions.parse("none")
 
 
-class MessageClass(msgspec.StructMeta):
-    """Takes `api_key`, `versions` and `flexible` in the first line of a class."""
+class MessageMeta(msgspec.StructMeta):
+    """The metaclass of messages; `api_key`, `versions` and `flexible` are arguments of the class statement."""
 
-    # Messages hold plain values and never one another in a ring, so the cycle collector need not look at them.
-    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **_: Any) -> "MessageClass":
+    # Messages never refer to each other in a cycle, so the cycle collector need not track them.
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **_: Any) -> "MessageMeta":
         return super().__new__(mcs, name, bases, namespace, frozen=True, kw_only=True, gc=False)
 
     def __init__(
@@ -43,12 +43,12 @@ class MessageClass(msgspec.StructMeta):
 
 
 @dataclass_transform(kw_only_default=True)
-class Structure(msgspec.Struct, metaclass=MessageClass):
-    """Fields that stand together inside a message. Immutable; made with keywords; equal by value."""
+class Structure(msgspec.Struct, metaclass=MessageMeta):
+    """A group of fields inside a message. Immutable, made with keyword arguments, compared by value."""
 
 
 class Message(Structure):
-    """The body of one request or response. `versions` can be read and written; those in `flexible` are compact."""
+    """The body of a request or response. `flexible` are the versions with compact lengths and tagged fields."""
 
     api_key: ClassVar[int]
     versions: ClassVar[Versions]
@@ -57,15 +57,17 @@ class Message(Structure):
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
+    """An array of elements of one type."""
+
     element: "WireType"
 
 
-WireType: TypeAlias = Fixed | Sized | ListOf | type[Structure]
+WireType: TypeAlias = FixedWidth | LengthPrefixed | ListOf | type[Structure]
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """One line of a message, understood."""
+class MessageField:
+    """One field of a message: `carried` and `nullable` are versions, `tag` is None for a field that is not tagged."""
 
     name: str
     type: WireType
@@ -75,14 +77,10 @@ class Field:
     tag: int | None
     ignorable: bool
 
-    @property
-    def has_default(self) -> bool:
-        return self.default is not msgspec.NODEFAULT
-
 
 @cache
-def fields_of(structure: type[Structure]) -> tuple[Field, ...]:
-    """The fields in the order of the wire. TypeError for a line that makes no sense."""
+def fields_of(structure: type[Structure]) -> tuple[MessageField, ...]:
+    """The fields in the order of the wire format. Raises TypeError for a field that cannot be encoded."""
     hints = get_type_hints(structure, include_extras=True)
     return tuple(
         _read_field(f"{structure.__name__}.{info.name}", hints[info.name], info)
@@ -90,43 +88,43 @@ def fields_of(structure: type[Structure]) -> tuple[Field, ...]:
     )
 
 
-def _read_field(path: str, hint: Any, info: msgspec.structs.FieldInfo) -> Field:
-    wire_type, may_be_null, marks = _understand(path, hint)
-    carried = next((mark.versions for mark in marks if isinstance(mark, Carried)), ALWAYS)
+def _read_field(path: str, hint: Any, info: msgspec.structs.FieldInfo) -> MessageField:
+    wire_type, may_be_null, marks = _read_hint(path, hint)
+    carried = next((mark.versions for mark in marks if isinstance(mark, Carried)), _ALL_VERSIONS)
     default = info.default if info.default_factory is msgspec.NODEFAULT else info.default_factory()
-    if carried != ALWAYS and default is msgspec.NODEFAULT:
+    if carried != _ALL_VERSIONS and default is msgspec.NODEFAULT:
         raise TypeError(f"{path} is missing in some versions, so it needs a default")
-    return Field(
+    return MessageField(
         name=info.name,
         type=wire_type,
         default=default,
         carried=carried,
-        nullable=next((mark.versions for mark in marks if isinstance(mark, Nullable)), ALWAYS)
+        nullable=next((mark.versions for mark in marks if isinstance(mark, Nullable)), _ALL_VERSIONS)
         if may_be_null
-        else NEVER,
+        else _NO_VERSION,
         tag=next((mark.number for mark in marks if isinstance(mark, Tagged)), None),
         ignorable=any(isinstance(mark, Ignorable) for mark in marks),
     )
 
 
-def _understand(path: str, hint: Any) -> tuple[WireType, bool, list[object]]:
-    """The wire type, whether `None` is allowed, and every mark."""
+def _read_hint(path: str, hint: Any) -> tuple[WireType, bool, list[object]]:
+    """The wire type of a type hint, whether it allows `None`, and its marks."""
     layers = list(_layers(hint))
     marks = [mark for _, layer_marks in layers for mark in layer_marks]
     may_be_null = any(NoneType in get_args(layer) for layer, _ in layers)
     core = layers[-1][0]
-    leaf = next((mark for mark in marks if isinstance(mark, Fixed | Sized)), None)
-    if leaf is not None:
-        return leaf, may_be_null, marks
+    encoding = next((mark for mark in marks if isinstance(mark, FixedWidth | LengthPrefixed)), None)
+    if encoding is not None:
+        return encoding, may_be_null, marks
     if get_origin(core) is list:
-        return ListOf(_understand(path, get_args(core)[0])[0]), may_be_null, marks
+        return ListOf(_read_hint(path, get_args(core)[0])[0]), may_be_null, marks
     if isinstance(core, type) and issubclass(core, Structure):
         return core, may_be_null, marks
-    raise TypeError(f"{path}: {hint} has no form on the wire; use the types of regroup.protocol.fields")
+    raise TypeError(f"{path}: {hint} has no encoding; use the types of regroup.protocol.fields")
 
 
 def _layers(hint: Any) -> Iterator[tuple[Any, tuple[object, ...]]]:
-    """From the outside in: `Annotated[X | None, mark]` is unwrapped to `X | None`, then `X`."""
+    """The layers of a type hint with their marks, from the outside in: `Annotated[X | None, mark]`, `X | None`, `X`."""
     marks: tuple[object, ...] = ()
     if get_origin(hint) is Annotated:
         hint, *rest = get_args(hint)

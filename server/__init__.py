@@ -1,1 +1,1 @@
-"""The broker around the coordinator: TCP, topics, a small partition log."""
+"""The brokers around the group coordinator: connections, APIs, topics, partition logs, transactions, MQTT."""

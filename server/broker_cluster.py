@@ -1,155 +1,187 @@
-"""A whole emulator: store, journal, topics, coordinators and brokers, brought up in order and taken down in order.
+"""A complete emulator: store, journal, topics, coordinators and brokers, started and stopped together.
 
-emulator = Emulator(partial(open_store, "groups.db"), clock=clock, new_uuid=uuid4, brokers=3)
-await emulator.start()
-host, port = emulator.address             # of the first broker; `addresses` has all of them
-await emulator.stop_broker(1)             # another broker loads its groups
-await emulator.start_broker(1)
-await emulator.close()
+async with await BrokerCluster.start() as cluster:         # in memory, on a free port
+    host, port = cluster.address                           # of the first broker; `addresses` has all of them
+    await cluster.stop_broker(1)                           # another broker loads its groups
+    await cluster.start_broker(1)
+
+options = ClusterOptions(brokers=3, port=9092)
+cluster = await BrokerCluster.start(partial(open_store, "groups.db"), options)
+await cluster.close()
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import TypeAlias
-from uuid import UUID
+from typing import Self, TypeAlias
+from uuid import UUID, uuid4
 
 import structlog
 
+from regroup.coordinator.group import Group
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
-from regroup.coordinator.settings import InvalidSetting, Settings
+from regroup.coordinator.settings import CoordinatorSettings, InvalidSetting
 from regroup.server.apis.group_offsets import GroupOffsetApis
 from regroup.server.apis.groups import GroupApis
 from regroup.server.apis.transactional_offsets import TransactionalOffsetApis
-from regroup.server.broker import Broker, Listen
+from regroup.server.broker import Broker, ListenFunction
 from regroup.server.clock import Clock
-from regroup.server.cluster.causes import START
-from regroup.server.cluster.group_router import GroupShares
-from regroup.server.cluster.state import Cluster, load
-from regroup.server.cluster.topics import name_is_illegal
+from regroup.server.cluster.events import BROKER_START
+from regroup.server.cluster.group_router import GroupRouter
+from regroup.server.cluster.image import topic_name_error
+from regroup.server.cluster.state import ClusterState, StoredClusterState, load_cluster_state
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
 from regroup.server.releases import Release
-from regroup.server.settings import BrokerSettings, shown
+from regroup.server.settings import BrokerSettings, describe_settings
 from regroup.storage.errors import StoreError
 from regroup.storage.journal import Journal
+from regroup.storage.memory import MemoryStore
 from regroup.storage.store import EventStore
 
-OpenStore: TypeAlias = Callable[[], Awaitable[EventStore]]
+StoreFactory: TypeAlias = Callable[[], Awaitable[EventStore]]
+"""Opens the store: at the start, and again after it has failed."""
 
-SNAPSHOT_RECORDS = 50_000
-"""So many records after the last snapshot the next one is due, if nobody says otherwise."""
-SNAPSHOT_LOOK_S = 5.0
-"""How often that is looked at."""
-REOPEN_PAUSE_S = 0.5
-"""Before a store that has failed is opened again; after each try that fails it is twice as long."""
-LONGEST_REOPEN_PAUSE_S = 5.0
+DEFAULT_SNAPSHOT_INTERVAL_RECORDS = 50_000
+"""Records between two snapshots."""
+SNAPSHOT_CHECK_INTERVAL_S = 5.0
+"""Interval between checks whether the next snapshot is due."""
+INITIAL_REOPEN_DELAY_S = 0.5
+"""Delay before a failed store is opened again; it doubles with every failed attempt."""
+MAX_REOPEN_DELAY_S = 5.0
 
 
-class Emulator:
-    """Brokers in one process, with one store. Broker n listens on `port` + n; if that is 0, each takes a free port.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """The settings of a broker cluster, and where its brokers listen.
 
-    `advertise` is the address that clients are told, for containers and tunnels; its port, too, is that of broker 0.
-    `release` limits what is served to the APIs of an older Apache Kafka.
-    `listen` and `make_coordinator` put the brokers on another network, and let somebody watch the coordinators.
-    A store that fails while serving (a full disk, say) is opened again until it works; in the meantime groups are
-    loading, as after a crash of Kafka's own coordinator, and nothing that was acknowledged is lost.
+    Broker n listens on `port` + n, or on a free port if `port` is 0. `advertise` is the address that clients get for
+    broker 0, for containers and tunnels. `release` limits the APIs to those of an older Apache Kafka.
     """
+
+    settings: CoordinatorSettings = field(default_factory=CoordinatorSettings)
+    broker_settings: BrokerSettings = field(default_factory=BrokerSettings)
+    brokers: int = 1
+    host: str = "127.0.0.1"
+    port: int = 0
+    advertise: tuple[str, int] | None = None
+    release: Release | None = None
+    snapshot_interval_records: int = DEFAULT_SNAPSHOT_INTERVAL_RECORDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterEnvironment:
+    """The clock, ids and network of a broker cluster. The default is the machine's; a simulation has its own.
+
+    `coordinator_factory` is called as GroupCoordinator is, once for each broker.
+    """
+
+    clock: Clock = field(default_factory=Clock)
+    new_uuid: Callable[[], UUID] = uuid4
+    listen: ListenFunction | None = None
+    coordinator_factory: Callable[..., GroupCoordinator] = GroupCoordinator
+
+
+class BrokerCluster:
+    """Brokers in one process, over one store; to be made with `start`.
+
+    A store that fails while the brokers run (a full disk, for example) is opened again until it works. Meanwhile the
+    groups are being loaded, as after a crash of Kafka's coordinator; no acknowledged request is lost.
+    """
+
+    @classmethod
+    async def start(
+        cls,
+        open_store: StoreFactory | None = None,
+        options: ClusterOptions | None = None,
+        environment: ClusterEnvironment | None = None,
+    ) -> Self:
+        """Load the store, or an empty one in memory, and listen.
+
+        Raises StoreError, or OSError if a port is in use.
+        """
+        open_store = open_store or MemoryStore().open
+        options = options or ClusterOptions()
+        environment = environment or ClusterEnvironment()
+        store = await open_store()
+        try:
+            async for record in store.read(after=max(store.last_position - 1, store.trimmed_through)):
+                environment.clock.advance_to(record.at_ms)
+            stored = await load_cluster_state(store, environment.new_uuid)
+            coordinator_epoch = await store.next_coordinator_epoch()
+            cluster = cls(open_store, options, environment, store, stored, coordinator_epoch)
+            await cluster._start()
+        except BaseException:
+            await store.close()
+            raise
+        return cluster
 
     def __init__(
         self,
-        open_store: OpenStore,
-        *,
-        clock: Clock,
-        new_uuid: Callable[[], UUID],
-        settings: Settings | None = None,
-        broker_settings: BrokerSettings | None = None,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        advertise: tuple[str, int] | None = None,
-        brokers: int = 1,
-        release: Release | None = None,
-        listen: Listen | None = None,
-        make_coordinator: Callable[..., GroupCoordinator] = GroupCoordinator,
-        snapshot_records: int = SNAPSHOT_RECORDS,
+        open_store: StoreFactory,
+        options: ClusterOptions,
+        environment: ClusterEnvironment,
+        store: EventStore,
+        stored: StoredClusterState,
+        coordinator_epoch: int,
     ) -> None:
-        self._open_store = open_store
-        self._clock, self._new_uuid = clock, new_uuid
-        self.settings = settings or Settings()
-        self.broker_settings = broker_settings or BrokerSettings()
-        self._listen = (host, port, advertise)
-        self._node_ids = range(brokers)
-        self._release = release
-        self._listen_with, self._make_coordinator = listen, make_coordinator
-        self._snapshot_records = snapshot_records
-        self._moving = asyncio.Lock()
-        self._log = structlog.get_logger("emulator")
-        self._mending: asyncio.Task[None] | None = None
-        self._is_closing = False
-        self._is_whole = False
-        """What is in memory is what the store holds, or will hold: not between a failure and the load that mends it."""
-        self._looking: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Load what the store holds, then listen. Raises StoreError, or OSError if the port is taken."""
-        self.store = await self._open_store()
-        try:
-            await self._assemble()
-        except BaseException:
-            await self.store.close()
-            raise
-
-    async def _assemble(self) -> None:
-        async for record in self.store.read(after=max(self.store.last_position - 1, self.store.trimmed_through)):
-            self._clock.not_before(record.at_ms)
-        stored = await load(self.store, self._new_uuid)
-        reign = await self.store.next_reign()
-        self.journal = Journal(self.store)
-        self.cluster = Cluster(
+        self.options = options
+        self.store = store
+        self.journal = Journal(store)
+        self.state = ClusterState(
             stored,
             self.journal,
-            reign=reign,
-            settings=self.broker_settings,
-            now_ms=self._clock,
-            new_uuid=self._new_uuid,
-            offsets_topic_partitions=self.settings.offsets_topic_num_partitions,
-            node_ids=self._node_ids,
+            coordinator_epoch=coordinator_epoch,
+            settings=options.broker_settings,
+            now_ms=environment.clock,
+            new_uuid=environment.new_uuid,
+            offsets_topic_partitions=options.settings.offsets_topic_num_partitions,
+            node_ids=range(options.brokers),
         )
-        self.shares = GroupShares(
-            self.cluster,
-            lambda owns: self._make_coordinator(self.journal, settings=self.settings, now=self._clock, owns=owns),
+        self.router = GroupRouter(
+            self.state,
+            lambda owns: environment.coordinator_factory(
+                self.journal, settings=options.settings, now=environment.clock, owns=owns
+            ),
         )
-        self.transactions = TransactionCoordinator(self.cluster, self.shares)
-        self.journal.on_failure(self._mend)
-        await self.shares.start()
-        self.transactions.start()
-        self.brokers = [self._make_broker(node_id) for node_id in self._node_ids]
-        await self._listen_everywhere()
-        self._cut = 0
-        self._is_whole = True
-        self._looking = asyncio.create_task(self._look_for_snapshots(), name="snapshots")
+        self.transactions = TransactionCoordinator(self.state, self.router)
+        self.brokers = [self._new_broker(node_id, environment.listen) for node_id in range(options.brokers)]
+        self._open_store = open_store
+        self._moving = asyncio.Lock()
+        self._log = structlog.get_logger("broker-cluster")
+        self._last_snapshot_position = 0
+        self._is_consistent = True
+        """Memory and store agree. They do not from a failure of the store until its next load."""
+        self._is_closing = False
+        self._reopen_task: asyncio.Task[None] | None = None
+        self._snapshot_task: asyncio.Task[None] | None = None
+        self.journal.on_failure(self._on_store_failure)
 
-    def _make_broker(self, node_id: int) -> Broker:
-        host, port, advertise = self._listen
+    def _new_broker(self, node_id: int, listen: ListenFunction | None) -> Broker:
+        options = self.options
+        advertise = (options.advertise[0], options.advertise[1] + node_id) if options.advertise else None
         broker = Broker(
-            self.cluster,
+            self.state,
             self.transactions,
             node_id=node_id,
-            host=host,
-            port=port + node_id if port else 0,
-            advertise=(advertise[0], advertise[1] + node_id) if advertise else None,
-            release=self._release,
-            other_settings=partial(shown, self.settings),
-            listen=self._listen_with,
+            host=options.host,
+            port=options.port + node_id if options.port else 0,
+            advertise=advertise,
+            release=options.release,
+            other_settings=partial(describe_settings, options.settings),
+            listen=listen,
         )
-        groups = self.shares.at(node_id)
-        broker.serve(GroupApis(self.cluster, groups).handlers())
-        broker.serve(GroupOffsetApis(self.cluster, groups).handlers())
-        broker.serve(TransactionalOffsetApis(self.cluster, groups, self.transactions).handlers())
+        groups = self.router.groups_of_broker(node_id)
+        broker.add_handlers(GroupApis(self.state, groups).handlers())
+        broker.add_handlers(GroupOffsetApis(self.state, groups).handlers())
+        broker.add_handlers(TransactionalOffsetApis(self.state, groups, self.transactions).handlers())
         return broker
 
-    async def _listen_everywhere(self) -> None:
+    async def _start(self) -> None:
+        await self.router.start()
+        self.transactions.start()
         try:
             for broker in self.brokers:
                 await broker.start()
@@ -157,138 +189,158 @@ class Emulator:
             for broker in self.brokers:
                 await broker.close()
             raise
+        self._snapshot_task = asyncio.create_task(self._take_snapshots(), name="snapshots")
 
-    @property
-    def broker(self) -> Broker:
-        """The first one."""
-        return self.brokers[0]
+    async def __aenter__(self) -> Self:
+        return self
 
-    @property
-    def addresses(self) -> list[tuple[str, int]]:
-        """Host and port of each broker, also of one that is stopped."""
-        return [broker.address for broker in self.brokers]
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """Host and port on which the first broker listens."""
-        return self.broker.address
-
-    async def stop_broker(self, node_id: int) -> None:
-        """As if this broker had been shut down: the next one leads its partitions, and loads its groups.
-
-        A broker that is stopped already stays so. Raises StoreError if the store takes nothing.
-        """
-        async with self._moving:
-            if node_id in self.cluster.nodes:
-                reign = await self.store.next_reign()
-                del self.cluster.nodes[node_id]
-                moved = self._let_go(reign)
-                await self.brokers[node_id].close()
-                await self._take_over(moved)
-                self._log.info("broker-stopped", broker=node_id)
-
-    async def start_broker(self, node_id: int) -> None:
-        """It listens where it did, leads its own partitions again, and loads its groups.
-
-        A broker that runs already goes on. Raises StoreError, or OSError if the port is taken by now.
-        """
-        async with self._moving:
-            if node_id not in self.cluster.nodes:
-                reign = await self.store.next_reign()
-                await self.brokers[node_id].start()
-                await self._take_over(self._let_go(reign))
-                self._log.info("broker-started", broker=node_id)
-
-    def _let_go(self, reign: int) -> list[int]:
-        """Whatever has another leader now is led in a new epoch, and coordinated by nobody for the moment."""
-        moved = self.shares.let_go()
-        for share in moved:
-            self.cluster.lead_anew(share, reign - 1)
-        return moved
-
-    async def _take_over(self, moved: list[int]) -> None:
-        await self.journal.durable(self.journal.last_position)
-        await self.shares.take_over(moved)
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
 
     async def close(self) -> None:
-        """Stop taking requests, make durable what was accepted, leave a snapshot, and close the store."""
+        """Stop taking requests, make accepted events durable, save a snapshot, and close the store."""
         self._is_closing = True
-        for task in (self._looking, self._mending):
+        for task in (self._snapshot_task, self._reopen_task):
             if task:
                 task.cancel()
         self.transactions.stop()
-        self.shares.stop()
+        self.router.stop()
         for broker in self.brokers:
             await broker.close()
         try:
-            if self._is_whole:
-                self.cluster.close()
+            if self._is_consistent:
+                self.state.close()
                 await self.take_snapshot()
             await self.journal.close()
         finally:
             await self.store.close()
 
+    # Brokers and groups
+
+    @property
+    def broker(self) -> Broker:
+        """The first broker."""
+        return self.brokers[0]
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Host and port of each broker, stopped ones included."""
+        return [broker.address for broker in self.brokers]
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port of the first broker."""
+        return self.broker.address
+
+    def coordinator_of(self, group_id: str) -> GroupCoordinator:
+        """The coordinator of a group, whichever broker it belongs to."""
+        return self.router.coordinator_of(group_id)
+
+    def groups(self) -> Iterator[Group]:
+        """Every group that exists, on all brokers."""
+        for coordinator in self.router.coordinators:
+            yield from coordinator.groups()
+
     async def ensure_topic(self, name: str, partitions: int) -> None:
-        """Make a topic if it is missing. Raises InvalidSetting if no topic may have this name."""
-        if name in self.cluster.topics.by_name:
+        """Create a topic if it does not exist. Raises InvalidSetting if the name is invalid."""
+        if name in self.state.topics:
             return
-        if fault := name_is_illegal(name, self.cluster.topics.by_name):
-            raise InvalidSetting(fault)
-        self.cluster.create_topic(name, partitions, cause=START)
-        await self.journal.durable(self.journal.last_position)
+        if name_error := topic_name_error(name, self.state.topics):
+            raise InvalidSetting(name_error)
+        self.state.create_topic(name, partitions, cause=BROKER_START)
+        await self.journal.wait_until_durable(self.journal.last_position)
+
+    async def stop_broker(self, node_id: int) -> None:
+        """Stop a broker: the next one leads its partitions and loads its groups. A stopped broker stays as it is.
+
+        Raises StoreError if the store has failed.
+        """
+        async with self._moving:
+            if node_id in self.state.nodes:
+                coordinator_epoch = await self.store.next_coordinator_epoch()
+                del self.state.nodes[node_id]
+                moved = self._stop_moved_shards(coordinator_epoch)
+                await self.brokers[node_id].close()
+                await self._start_shards(moved)
+                self._log.info("broker-stopped", broker=node_id)
+
+    async def start_broker(self, node_id: int) -> None:
+        """Start a stopped broker on its address: it leads its partitions again and loads its groups.
+
+        Raises StoreError if the store has failed, or OSError if the port is in use by now.
+        """
+        async with self._moving:
+            if node_id not in self.state.nodes:
+                coordinator_epoch = await self.store.next_coordinator_epoch()
+                await self.brokers[node_id].start()
+                await self._start_shards(self._stop_moved_shards(coordinator_epoch))
+                self._log.info("broker-started", broker=node_id)
+
+    def _stop_moved_shards(self, coordinator_epoch: int) -> list[int]:
+        """Stop the coordinators of shards with a new leader, and begin that leader's epoch."""
+        moved = self.router.stop_moved_shards()
+        for shard in moved:
+            self.state.bump_leader_epoch(shard, coordinator_epoch - 1)
+        return moved
+
+    async def _start_shards(self, shards: list[int]) -> None:
+        await self.journal.wait_until_durable(self.journal.last_position)
+        await self.router.start_shards(shards)
+
+    # Snapshots
 
     async def take_snapshot(self) -> None:
-        """Make the next start quick: it reads this, and only what came after."""
-        cut = self.journal.last_position
-        topics = self.cluster.take_snapshot()
-        snapshots = self.shares.take_snapshots() + ([topics] if topics else [])
+        """Save the state of topics and groups, so that the next load folds only the events after it."""
+        position = self.journal.last_position
+        cluster_snapshot = self.state.take_snapshot()
+        snapshots = self.router.take_snapshots() + ([cluster_snapshot] if cluster_snapshot else [])
         try:
-            await self.journal.durable(cut)
-            await self.store.save_snapshots(cut, snapshots)
-            self.shares.snapshots_are_saved(snapshots)
-            self._cut = cut
+            await self.journal.wait_until_durable(position)
+            await self.store.save_snapshots(position, snapshots)
+            self.router.mark_saved(snapshots)
+            self._last_snapshot_position = position
         except StoreError as error:
             self._log.warning("snapshot-failed", error=str(error))
 
-    async def _look_for_snapshots(self) -> None:
+    async def _take_snapshots(self) -> None:
         while True:
-            await asyncio.sleep(SNAPSHOT_LOOK_S)
-            if self._is_whole and self.journal.last_position - self._cut >= self._snapshot_records:
+            await asyncio.sleep(SNAPSHOT_CHECK_INTERVAL_S)
+            new_records = self.journal.last_position - self._last_snapshot_position
+            if self._is_consistent and new_records >= self.options.snapshot_interval_records:
                 await self.take_snapshot()
 
-    def _mend(self, error: StoreError) -> None:
-        """Once is enough: if the store fails again while it is being mended, the same task tries again.
+    # A store that fails
 
-        A store that fails while it is being closed stays closed.
-        """
-        self._is_whole = False
-        if not self._is_closing and (self._mending is None or self._mending.done()):
-            self._mending = asyncio.get_running_loop().create_task(self._reopen(), name="reopen the store")
+    def _on_store_failure(self, error: StoreError) -> None:
+        """Start the task that reopens the store, unless it runs already or the cluster is being closed."""
+        self._is_consistent = False
+        if not self._is_closing and (self._reopen_task is None or self._reopen_task.done()):
+            self._reopen_task = asyncio.get_running_loop().create_task(self._reopen(), name="reopen the store")
 
     async def _reopen(self) -> None:
         with suppress(StoreError):
             await self.store.close()
-        pause_s = REOPEN_PAUSE_S
-        for tries in count(1):
-            await asyncio.sleep(pause_s)
+        delay_s = INITIAL_REOPEN_DELAY_S
+        for attempt in count(1):
+            await asyncio.sleep(delay_s)
             try:
                 self.store = await self._open_store()
-                stored = await load(self.store, self._new_uuid)
-                reign = await self.store.next_reign()
+                stored = await load_cluster_state(self.store, self.state.new_uuid)
+                coordinator_epoch = await self.store.next_coordinator_epoch()
                 self.journal.reopen(self.store)
-                self.cluster.reload(stored, reign)
-                await self.shares.start()
+                self.state.reload(stored, coordinator_epoch)
+                await self.router.start()
                 self.transactions.start()
                 if self.journal.failure:
                     raise self.journal.failure
             except StoreError as error:
-                pause_s = min(2 * pause_s, LONGEST_REOPEN_PAUSE_S)
-                if tries.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …: the disk may stay full for days
-                    self._log.warning("store-still-fails", tries=tries, error=str(error))
-                self.journal.give_up(error)
+                delay_s = min(2 * delay_s, MAX_REOPEN_DELAY_S)
+                if attempt.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …: a disk may stay full for days
+                    self._log.warning("store-still-fails", tries=attempt, error=str(error))
+                self.journal.fail(error)
                 with suppress(StoreError):
                     await self.store.close()
             else:
-                self._is_whole = True
+                self._is_consistent = True
                 self._log.info("store-reopened", position=self.store.last_position)
                 return

@@ -1,22 +1,25 @@
-"""The time, as a number that somebody hands over."""
+"""The clock of a broker cluster."""
 
+import time
 from collections.abc import Callable
 
 
 class Clock:
-    """Epoch milliseconds: those at the start plus what a monotonic clock says has passed since.
+    """Epoch milliseconds that never go backwards: a start time, plus what a monotonic clock has counted since.
 
-    So nothing here goes backwards when somebody sets the machine's clock, nor behind what is already written down.
+    Without arguments it is the machine's clock; a change of the machine's time does not affect it.
     """
 
-    def __init__(self, *, started_at_ms: int, monotonic_s: Callable[[], float]) -> None:
+    def __init__(self, *, started_at_ms: int | None = None, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._monotonic_s = monotonic_s
+        if started_at_ms is None:
+            started_at_ms = time.time_ns() // 1_000_000
         self._zero_ms = started_at_ms - monotonic_s() * 1000
 
     def __call__(self) -> int:
-        """Now."""
+        """The current time."""
         return int(self._zero_ms + self._monotonic_s() * 1000)
 
-    def not_before(self, at_ms: int) -> None:
-        """Go on from this moment if it lies ahead: history is written in order of time."""
+    def advance_to(self, at_ms: int) -> None:
+        """Continue from this time if it is later: new records must not be older than stored ones."""
         self._zero_ms += max(0, at_ms - self())

@@ -1,97 +1,94 @@
-"""What can go wrong with a store. Every message says what to do.
+"""Errors of a store. Every message says what to do.
 
 StoreError
-  ├─ NotAStore            the file belongs to somebody else, or there is none
-  ├─ StoreIsNewer         written by a newer version of this program
-  ├─ StoreIsDamaged       ours, but its contents are broken
-  ├─ StoreIsLocked        another process writes to it
-  ├─ StoreIsReadOnly      it was opened for reading, or the disk forbids writing
-  ├─ StoreIsFull          no room on the disk
-  ├─ StoreFailed          any other failure of the disk or of SQLite
-  ├─ ReignIsOver          a newer coordinator has written to this group
-  ├─ NumberIsTaken        the number does not follow the group's last one
-  ├─ PositionTrimmed      records were asked for that have been forgotten
-  └─ SnapshotMissing      records were to be forgotten that no snapshot covers
+  ├─ NotAStore                 the file is something else, or there is none
+  ├─ UnsupportedStoreVersion   written by another version of this program
+  ├─ StoreDamaged              a store whose contents are broken
+  ├─ StoreLocked               another process writes to it
+  ├─ StoreReadOnly             opened for reading, or on a disk that cannot be written
+  ├─ StoreFull                 no space left on the disk
+  ├─ StoreFailed               any other failure of the disk or of SQLite
+  ├─ CoordinatorFenced         a newer coordinator has written to this group
+  ├─ EventNumberConflict       an event number that does not follow the group's last one
+  ├─ PositionTrimmed           a read of records that have been trimmed
+  └─ SnapshotMissing           a trim of records that no snapshot covers
 
 After any of them the store holds exactly what it held before.
 """
 
 
 class StoreError(Exception):
-    """Something is wrong with the store, or with what was asked of it."""
+    """A store, or what it was asked to do, is faulty."""
 
 
 class NotAStore(StoreError):
-    """The file is not one of ours; it was left untouched."""
+    """The file is not a store, or does not exist; it was left unchanged."""
 
 
-class StoreIsNewer(StoreError):
-    """The file was written by a newer version of this program; it was left untouched."""
+class UnsupportedStoreVersion(StoreError):
+    """The file was written by another version of this program; it was left unchanged."""
 
 
-class StoreIsDamaged(StoreError):
-    """The file is ours, but its contents are broken."""
+class StoreDamaged(StoreError):
+    """The file is a store, but its contents are broken."""
 
 
-class StoreIsLocked(StoreError):
+class StoreLocked(StoreError):
     """Another process has the store open for writing."""
 
 
-class StoreIsReadOnly(StoreError):
-    """The store was opened for reading only, or the disk forbids writing."""
+class StoreReadOnly(StoreError):
+    """The store was opened for reading only, or its disk cannot be written."""
 
 
-class StoreIsFull(StoreError):
-    """The disk has no room for more; nothing of the refused batch was stored."""
+class StoreFull(StoreError):
+    """The disk has no space left; nothing of the batch was stored."""
 
 
 class StoreFailed(StoreError):
-    """The disk, or SQLite itself, failed."""
+    """The disk or SQLite failed."""
 
 
-class ReignIsOver(StoreError):
-    """A record of an older reign than its group's last: another coordinator rules the group now."""
+class CoordinatorFenced(StoreError):
+    """A record has an older coordinator epoch than its group's last record: the writer has been replaced."""
 
-    def __init__(self, group: str | None, reign: int, current: int) -> None:
+    def __init__(self, group: str | None, coordinator_epoch: int, current_epoch: int) -> None:
         super().__init__(
-            f"{whose(group)} is ruled by reign {current}; a record of reign {reign} came too late. "
-            "Unload the group here: another coordinator has taken it over."
+            f"{_named(group)}: fenced. Coordinator epoch {current_epoch} is current, the record has epoch "
+            f"{coordinator_epoch}. Unload the group here: another coordinator has taken it over."
         )
-        self.group, self.reign, self.current = group, reign, current
 
 
-class NumberIsTaken(StoreError):
-    """A record whose number is not its group's last number plus one."""
+class EventNumberConflict(StoreError):
+    """A record's event number is not its group's last one plus one."""
 
-    def __init__(self, group: str | None, number: int, expected: int) -> None:
+    def __init__(self, group: str | None, event_number: int, expected_number: int) -> None:
         super().__init__(
-            f"{whose(group)} continues with record number {expected}, not {number}. "
-            "Somebody else wrote in between: load the group again and decide anew."
+            f"{_named(group)}: the next event number is {expected_number}, not {event_number}. "
+            "Another writer has appended in between: load the group again and repeat the command."
         )
-        self.group, self.number, self.expected = group, number, expected
 
 
 class PositionTrimmed(StoreError):
-    """Records were asked for that have been forgotten."""
+    """A read begins before the first record that is left."""
 
     def __init__(self, after: int, trimmed_through: int) -> None:
         super().__init__(
             f"Records up to position {trimmed_through} have been trimmed, so reading cannot begin after {after}. "
             f"Load the snapshots and read on after their cut, or read after {trimmed_through}."
         )
-        self.after, self.trimmed_through = after, trimmed_through
+        self.trimmed_through = trimmed_through
 
 
 class SnapshotMissing(StoreError):
-    """Records were to be forgotten that no snapshot covers."""
+    """Records cannot be trimmed because no snapshot covers them."""
 
     def __init__(self, before: int, cut: int) -> None:
         super().__init__(
             f"Snapshots cover the store up to position {cut}, so records before {before} cannot be trimmed. "
             f"Save snapshots with a cut of at least {before - 1} first."
         )
-        self.before, self.cut = before, cut
 
 
-def whose(group: str | None) -> str:
-    return "The cluster's history" if group is None else f"Group {group!r}"
+def _named(group: str | None) -> str:
+    return "The cluster" if group is None else f"Group {group!r}"

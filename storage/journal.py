@@ -1,104 +1,145 @@
-"""One history for everybody in a process: what to append, and whom to tell once it is durable."""
+"""The journal: appends records in group commits, and calls back when they are durable.
+
+Group commit: one task writes. What is appended while a commit runs is committed together in the next one, so that many
+groups share one disk synchronization.
+"""
 
 import asyncio
 import heapq
+from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TypeAlias
 
-from regroup.storage.commit_queue import CommitQueue
 from regroup.storage.errors import StoreError
 from regroup.storage.records import NewRecord
 from regroup.storage.store import EventStore
 
-Waiter: TypeAlias = tuple[int, int, Callable[[], None], Callable[[], None]]
-"""A position, its turn among those for the same position, and whom to call: done, or lost. Every answer is one, and a
-class with names would cost half as much again."""
+MAX_BATCH_RECORDS = 4096
+"""Records in one commit. Larger commits are not faster, and make every response in them wait longer."""
+
+CHECKPOINT_INTERVAL_RECORDS = 20_000
+"""Records after which the journal asks for a checkpoint, as soon as none is pending."""
+
+_Callbacks: TypeAlias = tuple[int, int, Callable[[], None], Callable[[], None]]
+"""Position, sequence number among equal positions, on_durable, on_lost. A tuple, because one is made for every response
+and a class with field names costs half as much again."""
 
 
 class Journal:
-    """Appends records, and calls back when the disk has them: no answer leaves before what it rests on is durable.
+    """Appends records to a store, and calls back once they are durable; a response waits for the events it rests on.
 
-    If the store fails, whoever waits hears that it is lost, `on_failure` listeners are told once, and `reopen` begins
-    again.
-    Must be made inside a running event loop.
+    After a failed append everything that was not durable is lost: failure listeners are called, then `on_lost` of
+    every waiting callback, and nothing is accepted until `reopen`.
+    Must be created inside a running event loop.
     """
 
-    def __init__(self, store: EventStore) -> None:
+    def __init__(self, store: EventStore, *, max_batch_records: int = MAX_BATCH_RECORDS) -> None:
+        self._max_batch_records = max_batch_records
+        self._work = asyncio.Event()
+        self._is_closing = False
+        self._callbacks: list[_Callbacks] = []
+        self._sequence = count()
+        self._failure_listeners: list[Callable[[StoreError], None]] = []
+        self._start(store)
+
+    def _start(self, store: EventStore) -> None:
         self.store = store
-        self._waiting: list[Waiter] = []
-        self._turn = count()
-        self._listeners: list[Callable[[StoreError], None]] = []
-        self._queue = CommitQueue(store, on_durable=self._tell, on_failure=self._fail)
-
-    @property
-    def durable_position(self) -> int:
-        """Everything up to here is on disk."""
-        return self._queue.durable_position
-
-    @property
-    def last_position(self) -> int:
-        """Of the last record that was handed in."""
-        return self._queue.last_position
-
-    @property
-    def failure(self) -> StoreError | None:
-        """Why nothing can be appended at present, if so."""
-        return self._queue.failure
+        self.failure: StoreError | None = None
+        """The error that stopped the journal; None while it accepts records."""
+        self.durable_position = self._checkpoint_position = store.last_position
+        """Everything up to `durable_position` is on disk."""
+        self.last_position = store.last_position
+        """Position of the last record that was appended, durable or not."""
+        self._pending: deque[NewRecord] = deque()
+        self._writer = asyncio.create_task(self._write(), name="journal")
 
     def append(self, records: Sequence[NewRecord]) -> int:
-        """Queue records; returns the position of the last. Raises the StoreError that stopped it, if one did."""
-        return self._queue.enqueue(records)
+        """Add records to the next commit; returns the position of the last. Raises the journal's failure, if any."""
+        if self.failure is not None:
+            raise self.failure
+        if self._is_closing:
+            raise RuntimeError("the journal is closed: make a new one to append")
+        self._pending.extend(records)
+        self.last_position += len(records)
+        self._work.set()
+        return self.last_position
 
-    def when_durable(self, position: int, done: Callable[[], None], lost: Callable[[], None]) -> None:
-        """Call `done` once everything up to this position is on disk (at once if it is), or `lost` if it never will."""
+    def when_durable(self, position: int, on_durable: Callable[[], None], on_lost: Callable[[], None]) -> None:
+        """Call `on_durable` once everything up to this position is on disk, or `on_lost` if it never will be.
+
+        The call is made at once if that is known already.
+        """
         if position <= self.durable_position:
-            done()
+            on_durable()
         elif self.failure is not None:
-            lost()
+            on_lost()
         else:
-            heapq.heappush(self._waiting, (position, next(self._turn), done, lost))
+            heapq.heappush(self._callbacks, (position, next(self._sequence), on_durable, on_lost))
 
-    async def durable(self, position: int) -> None:
+    async def wait_until_durable(self, position: int) -> None:
         """Wait until everything up to this position is on disk; raises the StoreError if it never will be."""
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def done() -> None:
-            if not waiting.done():
-                waiting.set_result(None)
+        def on_durable() -> None:
+            if not durable.done():
+                durable.set_result(None)
 
-        def lost() -> None:
-            if not waiting.done():
-                waiting.set_exception(self.failure or RuntimeError("The journal has failed."))
+        def on_lost() -> None:
+            if not durable.done():
+                durable.set_exception(self.failure or RuntimeError("the journal has failed"))
 
-        self.when_durable(position, done, lost)
-        await waiting
+        self.when_durable(position, on_durable, on_lost)
+        await durable
 
     def on_failure(self, listener: Callable[[StoreError], None]) -> None:
-        """Be told when the store fails; what was not durable is lost then."""
-        self._listeners.append(listener)
+        """Call `listener` whenever the store fails; records that were not durable are lost by then."""
+        self._failure_listeners.append(listener)
+
+    def fail(self, error: StoreError) -> None:
+        """Stop as if an append had failed with this error; for errors met elsewhere. No effect after a failure."""
+        if self.failure is None:
+            self._writer.cancel()
+            self._stop(error)
 
     def reopen(self, store: EventStore) -> None:
-        """Go on after a failure, behind the last record of the reopened store."""
-        self.store = store
-        self._queue.restart(store)
-
-    def give_up(self, error: StoreError) -> None:
-        """Fail as if an append had failed: the store has let somebody down who read it, or wrote past the journal."""
-        self._queue.give_up(error)
+        """Accept records again after a failure; they follow the last record of the reopened store."""
+        if self.failure is None:
+            raise RuntimeError("the journal has not failed, so it cannot be reopened")
+        self._start(store)
 
     async def close(self) -> None:
-        """Make everything durable that was handed in, and stop. The store stays open."""
-        await self._queue.close()
+        """Commit pending records, if the journal has not failed, and stop. The store stays open."""
+        self._is_closing = True
+        self._work.set()
+        await asyncio.wait([self._writer])
+        if not self._writer.cancelled():
+            self._writer.result()
 
-    def _tell(self, position: int) -> None:
-        while self._waiting and self._waiting[0][0] <= position:
-            _, _, done, _ = heapq.heappop(self._waiting)
-            done()
+    async def _write(self) -> None:
+        try:
+            while not (self._is_closing and not self._pending):
+                await self._work.wait()
+                self._work.clear()
+                while self._pending:
+                    batch = [self._pending.popleft() for _ in range(min(self._max_batch_records, len(self._pending)))]
+                    self.durable_position = await self.store.append(batch)
+                    while self._callbacks and self._callbacks[0][0] <= self.durable_position:
+                        heapq.heappop(self._callbacks)[2]()
+                    # An implementation that never suspends would otherwise block all other tasks.
+                    await asyncio.sleep(0)
+                if self.durable_position - self._checkpoint_position >= CHECKPOINT_INTERVAL_RECORDS:
+                    self._checkpoint_position = self.durable_position
+                    await self.store.checkpoint()
+        except StoreError as error:
+            self._stop(error)
 
-    def _fail(self, error: StoreError) -> None:
-        waiting, self._waiting = self._waiting, []
-        for listener in self._listeners:
+    def _stop(self, error: StoreError) -> None:
+        self.failure = error
+        self._pending.clear()
+        self.last_position = self.durable_position
+        callbacks, self._callbacks = self._callbacks, []
+        for listener in self._failure_listeners:
             listener(error)
-        for _, _, _, lost in sorted(waiting):
-            lost()
+        for _, _, _, on_lost in sorted(callbacks):
+            on_lost()

@@ -1,52 +1,52 @@
-"""What goes into the store and what comes back. The store never looks inside a payload."""
+"""The records and snapshots of a store, which never reads their payloads."""
 
 import msgspec
 
 
 class NewRecord(msgspec.Struct, frozen=True):
-    """A fact that is not stored yet."""
+    """An event that is not stored yet."""
 
     group: str | None
-    """The group it is about; None for what concerns the whole cluster, such as a topic."""
-    number: int
+    """The id of the event's group; None for an event of the cluster, such as the creation of a topic."""
+    event_number: int
     """1, 2, 3 … within the group, without a gap."""
-    reign: int
-    """Whose rule wrote it: each coordinator that takes over gets a larger reign from `EventStore.next_reign`."""
+    coordinator_epoch: int
+    """The epoch of the coordinator that wrote the event, from `EventStore.next_coordinator_epoch`."""
     at_ms: int
-    """Epoch milliseconds."""
+    """Time of the event, in milliseconds since 1970 (UTC)."""
     type: str
     """A stable name such as `member-joined`, never a Python path."""
     version: int
-    """Of the payload's shape."""
+    """Version of the payload's format."""
     payload: bytes
     """JSON text in UTF-8."""
     cause: bytes | None
-    """JSON text in UTF-8: the request or the deadline that led to this fact."""
+    """The request or deadline that led to the event, as JSON text in UTF-8; None if it is unknown."""
 
 
 class Record(NewRecord, frozen=True):
-    """A stored fact."""
+    """A stored event."""
 
     position: int
     """1, 2, 3 … over the whole store, without a gap, in the order of commits."""
 
 
 class Head(msgspec.Struct, frozen=True):
-    """Where a group's history ends: number, reign and position of its last record."""
+    """The end of a group's history: event number, coordinator epoch and position of its last record."""
 
-    number: int
-    reign: int
+    event_number: int
+    coordinator_epoch: int
     position: int
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A group's state after its record `number`, so that a load need not read its whole history."""
+    """A group's state after its record `event_number`; a load reads it instead of the records before."""
 
     group: str | None
-    number: int
+    event_number: int
     position: int
-    """Of the group's last record in this state; at most the cut that the snapshot is saved with."""
-    reign: int
+    """Position of the record `event_number`; at most the cut that the snapshot is saved with."""
+    coordinator_epoch: int
     version: int
-    """Of the payload's shape."""
+    """Version of the payload's format."""
     payload: bytes

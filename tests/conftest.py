@@ -1,38 +1,53 @@
-"""What holds for every test."""
+"""Settings, options and fixtures of all tests."""
 
 import os
 import signal
 from collections.abc import Iterator
+from zlib import crc32
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
-# A property is judged by what happens, never by how long it takes: the machine may be busy.
+# No property fails because an example took long: the machine may be busy.
 settings.register_profile("hunting", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# Whoever runs the tests sees the same examples; new ones are looked for with `--hypothesis-profile=hunting`.
+# Property tests repeat the same examples; `--hypothesis-profile=hunting` draws new ones.
 settings.register_profile("repeatable", settings.get_profile("hunting"), derandomize=True)
 settings.load_profile("repeatable")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", metavar="N/OF", help="run only part N of OF equal parts, numbered from 0")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Select the tests of one part, so that a rotation over the parts runs every test."""
+    if not (part := config.getoption("--part")):
+        return
+    number, parts = map(int, part.split("/"))
+    selected = [item for item in items if crc32(item.nodeid.encode()) % parts == number % parts]
+    config.hook.pytest_deselected(items=[item for item in items if item not in selected])
+    items[:] = selected
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Half as many processes again as there are cores: many a test waits, for a session's end or somebody's client."""
+    """Half as many processes again as there are cores, because many tests wait: for a session timeout, or a client."""
     cores = os.cpu_count() or 1
     return cores + (cores + 1) // 2
 
 
 @pytest.fixture(autouse=True)
-def nobody_inherits_a_log() -> Iterator[None]:
-    """Whoever sets up the log, as `regroup serve` does, sets it up for himself."""
+def reset_structlog() -> Iterator[None]:
+    """Restore the configuration of structlog, which `regroup serve` changes for the whole process."""
     before = structlog.get_config()
     yield
     structlog.configure(**before)
 
 
 @pytest.fixture
-def heeds_ctrl_c() -> Iterator[None]:
-    """A shell that starts the tests in the background makes them, and all that they start, deaf to SIGINT."""
+def default_sigint() -> Iterator[None]:
+    """Handle SIGINT, which a shell lets its background processes, and all their children, ignore."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -59,7 +59,7 @@ def installed(wheel: Path) -> Path:
 
 
 def dependencies(home: Path) -> dict[str, str]:
-    """Behind the environment's own packages, and without the editable install's way back to the checkout."""
+    """The packages of this environment as PYTHONPATH, without the editable install, which leads to the checkout."""
     borrowed = home / "borrowed"
     borrowed.mkdir(exist_ok=True)
     for each in Path(get_path("purelib")).iterdir():
@@ -79,17 +79,19 @@ def test_the_wheel_holds_the_rooms_below_regroup_and_nothing_else(wheel: Path) -
     assert tops == {"regroup", f"kafka_regroup-{metadata['Version']}.dist-info"}
     assert "regroup/__init__.py" not in names
     rooms = {path.parent.name for path in ROOT.glob("*/py.typed")}
-    assert {name.split("/")[1] for name in names if name.startswith("regroup/")} == rooms
+    assert {name.split("/")[1] for name in names if name.startswith("regroup/")} == rooms | {"__main__.py"}
     assert {name.split("/")[1] for name in names if name.endswith("/py.typed")} == rooms
+    assert not [name for name in names if name.endswith(".pyc")]
     assert (metadata["Name"], metadata["Requires-Python"]) == ("kafka-regroup", ">=3.11")
 
 
-def test_what_is_installed_runs_and_imports_outside_the_checkout(installed: Path) -> None:
+def test_the_installed_wheel_runs_and_imports_outside_the_checkout(installed: Path) -> None:
     environment = dependencies(installed)
-    version = run(installed / "bin" / "regroup", "--version", cwd=installed, **environment)
-    assert version.startswith("regroup 0.")
-    said = run(installed / "bin" / "python", "-W", "error", "-c", IMPORT_EVERYTHING, cwd=installed, **environment)
-    imported = dict(line.split(" ", 1) for line in said.splitlines())
+    python = installed / "bin" / "python"
+    for command in ([installed / "bin" / "regroup"], [python, "-m", "regroup"]):
+        assert run(*command, "--version", cwd=installed, **environment).startswith("regroup 0.")
+    output = run(python, "-W", "error", "-c", IMPORT_EVERYTHING, cwd=installed, **environment)
+    imported = dict(line.split(" ", 1) for line in output.splitlines())
     (packages,) = installed.glob("lib/python*/site-packages")
     sources = {
         "regroup." + ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
@@ -100,4 +102,4 @@ def test_what_is_installed_runs_and_imports_outside_the_checkout(installed: Path
     assert imported.keys() == sources
     assert all(Path(file).is_relative_to(packages) for file in imported.values())
     for top in ("protocol", "storage", "server", "cli", "tests"):
-        assert not (packages / top).exists(), f"{top} belongs to others"
+        assert not (packages / top).exists(), f"{top} would shadow a package of the user"

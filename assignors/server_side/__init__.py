@@ -1,1 +1,1 @@
-"""Server-side assignors (KIP-848): `range` and `uniform`."""
+"""The coordinator's assignors for groups of the consumer protocol (KIP-848): `range` and `uniform`."""

@@ -1,4 +1,4 @@
-"""What a server-side assignor is (KIP-848): the coordinator deals out, and knows the assignment that was before."""
+"""The interface of a server-side assignor (KIP-848), which the coordinator runs with the last assignment as input."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -8,13 +8,13 @@ from regroup.assignors.interface import AssignorError
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.java_order import utf16_order
 
-Targets = dict[str, dict[str, set[int]]]
-"""For each member the partition numbers of each topic."""
+TargetAssignments = dict[str, dict[str, set[int]]]
+"""The partition numbers of each topic, for each member."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerMember:
-    """A member as the coordinator sees it; `current` is its target assignment until now, in the order it is kept."""
+    """A member as the coordinator sees it; `current` is its last target assignment, in stored order."""
 
     topics: tuple[str, ...]
     current: tuple[TopicPartition, ...] = ()
@@ -23,50 +23,49 @@ class ServerMember:
 
 @dataclass(frozen=True, slots=True)
 class ServerGroup:
-    """What is to be dealt out among whom.
+    """The input of a server-side assignor.
 
-    Order counts: that of the members, and that of the first member's topics where all subscribe alike (Kafka walks
-    hash maps there). `topic_ids` break ties between topics where subscriptions differ; each has 16 bytes.
-    `homogeneous` is what the coordinator has noted about the subscriptions; None lets them be compared.
+    The order of members counts, and that of the first member's topics where all subscriptions are equal (Kafka iterates
+    hash maps there). `topic_ids` decide between topics where subscriptions differ; each has 16 bytes.
     """
 
     partitions_per_topic: Mapping[str, int]
     members: Mapping[str, ServerMember]
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
     homogeneous: bool | None = None
+    """Whether all subscriptions are equal, as recorded by the coordinator; None if they are to be compared."""
 
-    def size(self, topic: str, member: str) -> int:
-        """How many partitions the topic has; raises `AssignorError` for a topic that does not exist."""
-        try:
-            return self.partitions_per_topic[topic]
-        except KeyError:
+    def partition_count(self, topic: str, member: str) -> int:
+        """The number of partitions of a topic. Raises `AssignorError` for a topic that does not exist."""
+        if topic not in self.partitions_per_topic:
             reason = f"member {member} is subscribed to topic {topic}, which does not exist"
-            raise AssignorError(reason, member=member, topic=topic) from None
+            raise AssignorError(reason, member=member, topic=topic)
+        return self.partitions_per_topic[topic]
 
-    def id_order(self, topic: str) -> tuple[int, int]:
+    def topic_id_order(self, topic: str) -> tuple[int, int]:
         """The sort key of the topic's id: two signed halves, as Java compares its Uuids."""
         topic_id = self.topic_ids.get(topic, b"")
         return int.from_bytes(topic_id[:8], signed=True), int.from_bytes(topic_id[8:], signed=True)
 
-    def all_subscribe_alike(self) -> bool:
-        """Whether Kafka calls this group homogeneous."""
-        if self.homogeneous is not None:
-            return self.homogeneous
-        return len({frozenset(member.topics) for member in self.members.values()}) <= 1
+    def is_homogeneous(self) -> bool:
+        """Whether all members are subscribed to the same topics."""
+        if self.homogeneous is None:
+            return len({frozenset(member.topics) for member in self.members.values()}) <= 1
+        return self.homogeneous
 
 
 class ServerAssignor(ABC):
-    """Deals out the partitions of a group that uses the newer protocol."""
+    """Computes the target assignment of a group."""
 
     name: str
 
     @abstractmethod
-    def assign(self, group: ServerGroup) -> Targets:
-        """The new target of every member; raises `AssignorError`."""
+    def assign(self, group: ServerGroup) -> TargetAssignments:
+        """The new target assignment of every member. Raises `AssignorError`."""
 
 
-def in_order(targets: Targets) -> dict[str, list[TopicPartition]]:
-    """Targets as lists, sorted by topic and number."""
+def sorted_targets(targets: TargetAssignments) -> dict[str, list[TopicPartition]]:
+    """Target assignments as lists, sorted by topic and partition number."""
     return {
         name: [
             TopicPartition(topic, number)

@@ -1,47 +1,42 @@
-"""The coordinator's own `range`: runs of neighbours, the same numbers of every topic where sizes allow it."""
+"""The coordinator's `range`: consecutive partitions, with the same numbers in all topics where sizes allow it."""
 
 from itertools import pairwise
 
-from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup, Targets
+from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup, TargetAssignments
 from regroup.protocol.java_order import utf16_order
 
 
 class ServerRangeAssignor(ServerAssignor):
-    """Each topic is cut into as many runs as it has subscribers; the first ones are longer by one if need be.
+    """Divides each topic into one range for each subscriber; the first ranges are longer by one if necessary.
 
-    Members take their runs in order, those with an instance id first. It does not look at what was before.
+    Members get their ranges in order, static members first. The last assignment has no influence.
     """
 
     name = "range"
 
-    def assign(self, group: ServerGroup) -> Targets:
-        """The members' runs; raises `AssignorError` for a topic that does not exist."""
-        order = sorted(group.members, key=lambda name: _rank(group, name))
-        runs = {topic: _runs(size, subscribers) for topic, (size, subscribers) in _topics(group, order).items()}
-        targets: Targets = {}
+    def assign(self, group: ServerGroup) -> TargetAssignments:
+        """The ranges of every member. Raises `AssignorError` for a topic that does not exist."""
+        order = sorted(group.members, key=lambda name: _sort_key(group, name))
+        sizes: dict[str, tuple[int, int]] = {}
         for name in order:
-            own = {topic: set(runs[topic].pop()) for topic in dict.fromkeys(group.members[name].topics)}
-            targets[name] = {topic: run for topic, run in own.items() if run}
+            for topic in dict.fromkeys(group.members[name].topics):
+                count, subscribers = sizes.get(topic) or (group.partition_count(topic, name), 0)
+                sizes[topic] = count, subscribers + 1
+        ranges = {topic: _ranges(count, subscribers) for topic, (count, subscribers) in sizes.items()}
+        targets: TargetAssignments = {}
+        for name in order:
+            own = {topic: set(ranges[topic].pop()) for topic in dict.fromkeys(group.members[name].topics)}
+            targets[name] = {topic: numbers for topic, numbers in own.items() if numbers}
         return {name: targets[name] for name in group.members}
 
 
-def _rank(group: ServerGroup, name: str) -> tuple[bool, bytes]:
-    instance = group.members[name].instance_id
-    return instance is None, utf16_order(name if instance is None else instance)
+def _sort_key(group: ServerGroup, name: str) -> tuple[bool, bytes]:
+    instance_id = group.members[name].instance_id
+    return instance_id is None, utf16_order(name if instance_id is None else instance_id)
 
 
-def _topics(group: ServerGroup, order: list[str]) -> dict[str, tuple[int, int]]:
-    """The size and the number of subscribers of every topic."""
-    found: dict[str, tuple[int, int]] = {}
-    for name in order:
-        for topic in dict.fromkeys(group.members[name].topics):
-            size, subscribers = found.get(topic) or (group.size(topic, name), 0)
-            found[topic] = size, subscribers + 1
-    return found
-
-
-def _runs(size: int, subscribers: int) -> list[range]:
-    """The runs, the first one last."""
-    quota, longer = divmod(size, subscribers)
-    ends = [quota * count + min(count, longer) for count in range(subscribers + 1)]
+def _ranges(count: int, subscribers: int) -> list[range]:
+    """The ranges of a topic, the first one last."""
+    quota, longer = divmod(count, subscribers)
+    ends = [quota * index + min(index, longer) for index in range(subscribers + 1)]
     return [range(start, end) for start, end in pairwise(ends)][::-1]

@@ -1,63 +1,63 @@
-"""The coordinator's `uniform`, the default: as even as possible, and then as much as possible where it was.
+"""The coordinator's `uniform`, the default: as balanced as possible, and then with as few movements as possible.
 
-Where all subscribe alike, quotas suffice (below). Where subscriptions differ, see `server_uniform_unequal`.
+Where all subscriptions are equal it assigns by quotas (below), otherwise see `uniform_heterogeneous`.
 """
 
 from collections import deque
 
 from regroup.assignors.interface import AssignorError
-from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup, ServerMember, Targets
-from regroup.assignors.server_side.uniform_heterogeneous import UnequalDeal
+from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup, ServerMember, TargetAssignments
+from regroup.assignors.server_side.uniform_heterogeneous import UniformHeterogeneousBuilder
 from regroup.protocol.consumer.primitives import by_topic
 from regroup.protocol.consumer.subscription import TopicPartition, topic_partitions
 
 
 class UniformAssignor(ServerAssignor):
-    """Chooses the way by the subscriptions."""
+    """Assigns by quotas or by a search, depending on the subscriptions."""
 
     name = "uniform"
 
-    def assign(self, group: ServerGroup) -> Targets:
-        """The new targets; raises `AssignorError` for a topic that does not exist."""
+    def assign(self, group: ServerGroup) -> TargetAssignments:
+        """The target assignments. Raises `AssignorError` for a topic that does not exist."""
         if not any(member.topics for member in group.members.values()):
             return {name: {} for name in group.members}
-        if group.all_subscribe_alike():
-            return _deal_by_quota(group)
-        return UnequalDeal(group).deal()
+        return _assign_by_quotas(group) if group.is_homogeneous() else UniformHeterogeneousBuilder(group).build()
 
 
-def _deal_by_quota(group: ServerGroup) -> Targets:
-    """With p partitions and n members the first p % n members may have p // n + 1, the others p // n.
+def _assign_by_quotas(group: ServerGroup) -> TargetAssignments:
+    """Assign p partitions to n members: p // n + 1 to each of the first p % n members, p // n to the others.
 
-    A member keeps what it has up to that. What nobody has, and then what had to be given up, fills the others.
+    A member keeps what it has up to its quota. Unassigned partitions, and then revoked ones, fill the others.
     """
     first, topics = next((name, member.topics) for name, member in group.members.items())
-    sizes = {topic: group.size(topic, first) for topic in topics}
-    taken = {each for member in group.members.values() for each in member.current}
-    free = deque(each for topic in sizes for each in topic_partitions(topic, range(sizes[topic])) if each not in taken)
-    quota, larger = divmod(sum(sizes.values()), len(group.members))
-    kept: dict[str, list[TopicPartition]] = {}
-    room: dict[str, int] = {}
-    for place, (name, member) in enumerate(group.members.items()):
-        kept[name], given_up, room[name] = _keep(member, quota + (place < larger), sizes)
-        free.extend(given_up)
+    sizes = {topic: group.partition_count(topic, first) for topic in topics}
+    assigned = {each for member in group.members.values() for each in member.current}
+    unassigned = deque(
+        each for topic in sizes for each in topic_partitions(topic, range(sizes[topic])) if each not in assigned
+    )
+    quota, larger_quotas = divmod(sum(sizes.values()), len(group.members))
+    targets: dict[str, list[TopicPartition]] = {}
+    capacity: dict[str, int] = {}
+    for index, (name, member) in enumerate(group.members.items()):
+        targets[name], revoked, capacity[name] = _keep(member, quota + (index < larger_quotas), sizes)
+        unassigned.extend(revoked)
     for name in group.members:
-        kept[name] += [free.popleft() for _ in range(min(room[name], len(free)))]
-    if free:
-        topic, number = free[0]
-        raise AssignorError(f"partition {number} of topic {topic} is left over, nobody has room for it", topic=topic)
-    return {name: {topic: set(numbers) for topic, numbers in by_topic(kept[name]).items()} for name in kept}
+        targets[name] += [unassigned.popleft() for _ in range(min(capacity[name], len(unassigned)))]
+    if unassigned:
+        topic, number = unassigned[0]
+        raise AssignorError(f"partition {number} of topic {topic} is left, and all quotas are full", topic=topic)
+    return {name: {topic: set(numbers) for topic, numbers in by_topic(targets[name]).items()} for name in targets}
 
 
 def _keep(
     member: ServerMember, quota: int, sizes: dict[str, int]
 ) -> tuple[list[TopicPartition], list[TopicPartition], int]:
-    """What the member keeps, what it gives up, and for how many it has room."""
+    """The partitions that a member keeps, those that it must revoke, and how many more it may get."""
     kept: list[TopicPartition] = []
-    given_up: list[TopicPartition] = []
+    revoked: list[TopicPartition] = []
     for topic, numbers in by_topic(member.current).items():
         if topic in sizes:
             kept += topic_partitions(topic, numbers[:quota])
-            given_up += topic_partitions(topic, numbers[quota:])
+            revoked += topic_partitions(topic, numbers[quota:])
             quota -= min(quota, len(numbers))
-    return kept, given_up, quota
+    return kept, revoked, quota

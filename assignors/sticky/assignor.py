@@ -1,7 +1,7 @@
-"""`sticky` and `cooperative-sticky`: as even as possible, and then as much as possible where it was.
+"""`sticky` and `cooperative-sticky`: as balanced as possible, and then with as few movements as possible.
 
-Kafka deals in one of two ways. Where all members subscribe alike it counts quotas (`sticky_equal`), otherwise it
-searches (`sticky_general`). Until Kafka 2.5.1 and 2.6 it always searched; `sticky_before_2_6` is that one.
+Where all members have the same subscription Kafka assigns by quotas (`constrained`), otherwise by a search
+(`general`). Before Kafka 2.5.1 and 2.6 it always searched; `before_2_6` has that assignor.
 """
 
 from abc import abstractmethod
@@ -10,136 +10,131 @@ from collections.abc import Mapping, Sequence
 from regroup.assignors.interface import (
     Assignments,
     Assignor,
-    Cluster,
+    AssignorMember,
+    ClusterMetadata,
     LastAssignment,
-    Member,
     RebalanceProtocol,
     known_topics,
     subscribed_topics,
 )
-from regroup.assignors.sticky import general
-from regroup.assignors.sticky.constrained import EqualDeal
-from regroup.assignors.sticky.general import Start
+from regroup.assignors.sticky.constrained import ConstrainedAssignmentBuilder
+from regroup.assignors.sticky.general import GeneralStart, assign_general
 from regroup.assignors.sticky.previous_ownership import (
-    Claims,
-    Memory,
-    Racks,
-    former_owners,
-    racks_that_matter,
-    reconcile,
-    still_free,
+    MemberData,
+    PreviousOwnership,
+    RackInfo,
+    previous_owners,
+    rack_info,
+    resolve_claims,
+    unassigned_partitions,
 )
-from regroup.assignors.sticky.working_state import Group
+from regroup.assignors.sticky.working_state import StickyMembers
 from regroup.protocol.consumer.sticky_user_data import (
     StickyUserData,
     StickyUserDataReader,
     decode_cooperative_sticky_user_data,
     encode_cooperative_sticky_user_data,
     encode_sticky_user_data,
-    in_sticky_order,
+    java_sticky_order,
 )
 from regroup.protocol.consumer.subscription import NO_GENERATION, TopicPartition
 from regroup.protocol.java_order import utf16_order
 
 
-class AbstractSticky(Assignor):
-    """What both have in common; they differ in how a member tells what it had."""
+class AbstractStickyAssignor(Assignor):
+    """The common part of both assignors; they differ in where a member's previous partitions are found."""
 
     @abstractmethod
-    def memories(self, members: Mapping[str, Member]) -> dict[str, Memory]:
-        """What each member says it had."""
+    def member_data(self, members: Mapping[str, AssignorMember]) -> dict[str, MemberData]:
+        """The previous partitions and generation of each member, as it claims them."""
 
-    def assign(self, cluster: Cluster, members: Mapping[str, Member]) -> Assignments:
-        """Deal out all partitions; raises `AssignorError` where Kafka's class throws."""
-        return self._deal(cluster, members)[0] if members else {}
+    def assign(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
+        """Assign all partitions. Raises `AssignorError` where Kafka's class throws an exception."""
+        return self._assign(cluster, members)[0] if members else {}
 
-    def _deal(
-        self, cluster: Cluster, members: Mapping[str, Member]
+    def _assign(
+        self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]
     ) -> tuple[Assignments, Mapping[TopicPartition, str] | None]:
-        """The assignments, and who got partitions that another member still holds; None if that was not noted."""
+        """The assignments, and the new owner of each partition that another member still owns; None if not recorded."""
         topics = sorted(known_topics(cluster, subscribed_topics(members)), key=utf16_order)
-        memories = self.memories(members)
-        claims = reconcile(memories, members, dict.fromkeys(topics))
-        racks = racks_that_matter(cluster, members, topics)
-        if all_subscribe_alike(members):
-            equal_deal = EqualDeal(cluster, topics, claims, racks)
-            equal_deal.deal()
-            return equal_deal.assignments, equal_deal.changed_hands
-        group = Group(cluster, members, topics)
-        start = _keep_what_can_be_kept(group, members, claims, racks, memories)
-        held = general.deal(group, start, racks)
-        return {name: held[group.rank_of[name]] for name in members}, None
+        member_data = self.member_data(members)
+        previous = resolve_claims(member_data, members, dict.fromkeys(topics))
+        racks = rack_info(cluster, members, topics)
+        if all_subscriptions_equal(members):
+            builder = ConstrainedAssignmentBuilder(cluster, topics, previous, racks)
+            builder.build()
+            return builder.assignments, builder.transferring_ownership
+        sticky_members = StickyMembers(cluster, members, topics)
+        start = _general_start(sticky_members, members, previous, racks, member_data)
+        assigned = assign_general(sticky_members, start, racks)
+        return {name: assigned[sticky_members.rank_of[name]] for name in members}, None
 
 
-class StickyAssignor(AbstractSticky):
-    """Members give everything up before they join, and tell in their user data what they had."""
+class StickyAssignor(AbstractStickyAssignor):
+    """Members revoke all partitions before they join, and put the previous ones into their user data."""
 
     name = "sticky"
 
-    def memories(self, members: Mapping[str, Member]) -> dict[str, Memory]:
-        """From the user data; `owned_partitions` are ignored, since an eager member owns nothing while it joins."""
-        return memories_in_user_data(members)
+    def member_data(self, members: Mapping[str, AssignorMember]) -> dict[str, MemberData]:
+        """The user data; `owned_partitions` are ignored, since an eager member owns nothing while it joins."""
+        reader = StickyUserDataReader()
+        nothing = MemberData((), None)
+        found: dict[str, MemberData] = {}
+        for name, member in members.items():
+            if member.user_data:
+                data = reader.read(member.user_data)
+                found[name] = MemberData(data.partitions, data.generation)
+            else:
+                found[name] = nothing
+        return found
 
     def subscription_user_data(self, topics: Sequence[str], last: LastAssignment | None) -> bytes | None:
-        """The last assignment and its generation; nothing for a member that never had any."""
+        """The last assignment and its generation; None for a member that never had one."""
         if last is None:
             return None
-        return encode_sticky_user_data(StickyUserData(in_sticky_order(last.partitions), last.generation))
+        return encode_sticky_user_data(StickyUserData(java_sticky_order(last.partitions), last.generation))
 
 
-class CooperativeStickyAssignor(AbstractSticky):
-    """Members keep what they have while they join; what is to move is first taken away, and given out a round later."""
+class CooperativeStickyAssignor(AbstractStickyAssignor):
+    """Members keep their partitions while they join; a partition that moves is revoked first, and assigned in the next
+    rebalance.
+    """
 
     name = "cooperative-sticky"
     supported_protocols = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
 
-    def memories(self, members: Mapping[str, Member]) -> dict[str, Memory]:
-        """The owned partitions, with the Subscription's generation or, from members before v2, the user data's."""
-        # Most members of a group say the same.
-        in_user_data = {member.user_data: _generation_in(member.user_data) for member in members.values()}
+    def member_data(self, members: Mapping[str, AssignorMember]) -> dict[str, MemberData]:
+        """The owned partitions, with the Subscription's generation, or the user data's in Subscriptions before v2."""
+        # Most members of a group have the same user data.
+        generations = {
+            data: None if data is None else decode_cooperative_sticky_user_data(data)
+            for data in {member.user_data: None for member in members.values()}
+        }
         return {
-            name: Memory(
+            name: MemberData(
                 member.owned_partitions,
-                in_user_data[member.user_data] if member.generation_id == NO_GENERATION else member.generation_id,
+                generations[member.user_data] if member.generation_id == NO_GENERATION else member.generation_id,
             )
             for name, member in members.items()
         }
 
     def subscription_user_data(self, topics: Sequence[str], last: LastAssignment | None) -> bytes | None:
-        """The generation of the last assignment, -1 for a member that never had any."""
+        """The generation of the last assignment, -1 for a member that never had one."""
         return encode_cooperative_sticky_user_data(NO_GENERATION if last is None else last.generation)
 
-    def assign(self, cluster: Cluster, members: Mapping[str, Member]) -> Assignments:
-        """Deal out all partitions but those that somebody else must first give up."""
+    def assign(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
+        """Assign all partitions but those that another member must revoke first."""
         if not members:
             return {}
-        assignments, changed_hands = self._deal(cluster, members)
-        if changed_hands is None:
-            changed_hands = _changed_hands(assignments, members)
-        for name in dict.fromkeys(changed_hands.values()):
-            assignments[name] = [each for each in assignments[name] if changed_hands.get(each) != name]
+        assignments, transferring = self._assign(cluster, members)
+        if transferring is None:
+            transferring = _transferring_ownership(assignments, members)
+        for name in dict.fromkeys(transferring.values()):
+            assignments[name] = [each for each in assignments[name] if transferring.get(each) != name]
         return assignments
 
 
-def _generation_in(user_data: bytes | None) -> int | None:
-    return None if user_data is None else decode_cooperative_sticky_user_data(user_data)
-
-
-def memories_in_user_data(members: Mapping[str, Member]) -> dict[str, Memory]:
-    """What the members of a `sticky` group had, by their user data."""
-    reader = StickyUserDataReader()
-    nothing = Memory((), None)
-    memories: dict[str, Memory] = {}
-    for name, member in members.items():
-        if member.user_data:
-            data = reader.read(member.user_data)
-            memories[name] = Memory(data.partitions, data.generation)
-        else:
-            memories[name] = nothing
-    return memories
-
-
-def all_subscribe_alike(members: Mapping[str, Member]) -> bool:
+def all_subscriptions_equal(members: Mapping[str, AssignorMember]) -> bool:
     """Whether every member has the topics of the first. Empty subscriptions before the first other one do not count."""
     first: set[str] = set()
     last: tuple[str, ...] = ()
@@ -152,31 +147,37 @@ def all_subscribe_alike(members: Mapping[str, Member]) -> bool:
     return True
 
 
-def _keep_what_can_be_kept(
-    group: Group, members: Mapping[str, Member], claims: Claims, racks: Racks, memories: Mapping[str, Memory]
-) -> Start:
-    held: list[list[TopicPartition]] = [[] for _ in group.names]
+def _general_start(
+    sticky_members: StickyMembers,
+    members: Mapping[str, AssignorMember],
+    previous: PreviousOwnership,
+    racks: RackInfo,
+    member_data: Mapping[str, MemberData],
+) -> GeneralStart:
+    """Let every member keep the previous partitions of its topics, except those in other racks."""
+    cluster, rank_of = sticky_members.cluster, sticky_members.rank_of
+    assigned: list[list[TopicPartition]] = [[] for _ in sticky_members.names]
     for name in members:
-        rank = group.rank_of[name]
-        may_have = frozenset(group.topics_of[rank])
-        held[rank] = [each for each in claims.owned[name] if each[0] in may_have]
+        rank = rank_of[name]
+        topics = frozenset(sticky_members.topics_of[rank])
+        assigned[rank] = [each for each in previous.owned[name] if each[0] in topics]
         if racks.of_member:
-            held[rank] = [each for each in held[rank] if not racks.mismatch(name, each)]
-    revoked = any(len(held[group.rank_of[name]]) < len(owned) for name, owned in claims.owned.items())
-    order = group.topics_in_order()
-    kept = [each for partitions in held for each in partitions]
-    former = former_owners(memories)
-    return Start(
-        held,
-        order=[each for topic in order for each in group.cluster.partitions(topic)],
-        free=still_free(kept, order, group.cluster),
-        former={partition: group.rank_of[name] for partition, name in former.items()},
-        revoked=revoked,
+            assigned[rank] = [each for each in assigned[rank] if not racks.is_mismatch(name, each)]
+    topics_in_order = sticky_members.topics_by_subscribers()
+    kept = [each for partitions in assigned for each in partitions]
+    return GeneralStart(
+        assigned,
+        sorted_partitions=[each for topic in topics_in_order for each in cluster.partitions(topic)],
+        unassigned=unassigned_partitions(kept, topics_in_order, cluster),
+        previous_owner={partition: rank_of[name] for partition, name in previous_owners(member_data).items()},
+        is_revocation_required=any(len(assigned[rank_of[name]]) < len(owned) for name, owned in previous.owned.items()),
     )
 
 
-def _changed_hands(assignments: Assignments, members: Mapping[str, Member]) -> dict[TopicPartition, str]:
-    """Which partitions were added to a member and taken from another."""
+def _transferring_ownership(
+    assignments: Assignments, members: Mapping[str, AssignorMember]
+) -> dict[TopicPartition, str]:
+    """The new owner of each partition that was added to a member and taken from another."""
     added: dict[TopicPartition, str] = {}
     taken: set[TopicPartition] = set()
     for name, partitions in assignments.items():

@@ -1,161 +1,220 @@
-"""The last step of the general sticky deal: partitions move, one by one, to members that have fewer."""
+"""The last step of the general assignment: partitions move, one by one, to members with fewer."""
 
 from regroup.assignors.interface import AssignorError
-from regroup.assignors.min_heap import LeastLoaded
-from regroup.assignors.sticky.movements import Movements
-from regroup.assignors.sticky.working_state import Holdings
+from regroup.assignors.sticky.working_state import CurrentAssignment, LeastLoadedHeap
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.java_order import java_partition_hash
+
+ConsumerPair = tuple[int, int]
+"""The ranks of the members between which a partition moved: from, to."""
+_MIN_BUCKETS = 16
 
 
-class EveningOut:
-    """Moves partitions of topics that several members share, and looks only at members that could gain or lose any.
+class JavaPartitionSet:
+    """Partitions in a simulated Java HashSet, whose first element depends on the largest size it ever had.
 
-    Kafka asks before every single partition whether all is balanced, which takes a look at everything. Here that is
-    asked only where a partition is about to move, and even then the move itself mostly is the proof that it is not.
+    The number of buckets doubles when the set is more than three quarters full, and never shrinks.
     """
 
-    def __init__(self, holdings: Holdings, former: dict[TopicPartition, int], slack: int) -> None:
-        self.holdings = holdings
-        self.group = holdings.group
-        self.counts = holdings.counts
-        self.former = former
-        self.slack = slack
-        self.movements = Movements()
-        self.shared = {topic for topic, ranks in self.group.subscribers.items() if len(ranks) >= 2}
-        self.fixed = frozenset(rank for rank in self.group.walk if self._has_all_and_shares_nothing(rank))
-        self.taking_part = [rank for rank in self.group.walk if rank not in self.fixed]
-        self._circle: tuple[int, ...] | None = None
-        self._queue = LeastLoaded((), self.counts)
-        self._balanced: bool | None = None
+    def __init__(self) -> None:
+        self.hashes: dict[TopicPartition, int] = {}
+        self.buckets = _MIN_BUCKETS
 
-    def _has_all_and_shares_nothing(self, rank: int) -> bool:
-        held = self.holdings.held[rank]
-        return len(held) >= self.group.capacity[rank] and not any(each[0] in self.shared for each in held)
+    def add(self, partition: TopicPartition) -> None:
+        code = java_partition_hash(partition)
+        self.hashes[partition] = code ^ code >> 16
+        if len(self.hashes) * 4 > self.buckets * 3:
+            self.buckets *= 2
 
-    def run(self, partitions: list[TopicPartition]) -> bool:
-        """Go through the partitions again and again until nothing moves any more; says whether anything did."""
-        if not self.former and self.holdings.sound and self._spread() <= 1:
+    def first(self) -> TopicPartition:
+        """The first partition of the iteration: in the lowest bucket, and there the oldest."""
+        return min(self.hashes, key=lambda each: self.hashes[each] & (self.buckets - 1))
+
+
+class PartitionMovements:
+    """The movements of one rebalance. They prevent that two members exchange partitions of the same topic."""
+
+    def __init__(self) -> None:
+        self.pair_of: dict[TopicPartition, ConsumerPair] = {}
+        self.partitions_of: dict[tuple[str, ConsumerPair], JavaPartitionSet] = {}
+
+    def record(self, partition: TopicPartition, source: int, target: int) -> None:
+        """Add a movement. It extends an earlier one of the same partition; back to the first owner it removes it."""
+        earlier = self.pair_of.pop(partition, None)
+        if earlier is not None:
+            same_pair = self.partitions_of[partition.topic, earlier]
+            del same_pair.hashes[partition]
+            if not same_pair.hashes:
+                del self.partitions_of[partition.topic, earlier]
+            source = earlier[0]
+            if source == target:
+                return
+        self.pair_of[partition] = (source, target)
+        self.partitions_of.setdefault((partition.topic, (source, target)), JavaPartitionSet()).add(partition)
+
+    def actual_partition_to_move(self, partition: TopicPartition, source: int, target: int) -> TopicPartition:
+        """The partition to move instead: one of the same topic that came the opposite way, so that it moves back."""
+        if partition in self.pair_of:
+            source = self.pair_of[partition][0]
+        opposite = self.partitions_of.get((partition.topic, (target, source)))
+        return partition if opposite is None else opposite.first()
+
+
+class AssignmentBalancer:
+    """Moves partitions of topics with several subscribers between the members that could gain or lose any.
+
+    Kafka checks before every single partition whether the assignment is balanced, which looks at all partitions. Here
+    the check is made only before a movement, and the movement itself mostly proves that the assignment is not balanced.
+    """
+
+    def __init__(self, current: CurrentAssignment, previous_owner: dict[TopicPartition, int], tolerance: int) -> None:
+        self.current = current
+        self.members = current.members
+        self.counts = current.counts
+        self.previous_owner = previous_owner
+        self.tolerance = tolerance
+        self.movements = PartitionMovements()
+        self.shared_topics = {topic for topic, ranks in self.members.subscribers.items() if len(ranks) >= 2}
+        self.fixed = frozenset(rank for rank in self.members.given_order if self._is_fixed(rank))
+        """Members that take no part: they have all they may have, and none of it has another subscriber."""
+        self.participants = [rank for rank in self.members.given_order if rank not in self.fixed]
+        self._subscribers: tuple[int, ...] | None = None
+        self._heap = LeastLoadedHeap((), self.counts)
+        """The heap of the participants among `_subscribers`."""
+        self._is_balanced: bool | None = None
+        """Whether the assignment is balanced; None if that is not known since the last movement."""
+
+    def _is_fixed(self, rank: int) -> bool:
+        assigned = self.current.assigned[rank]
+        return len(assigned) >= self.members.capacity[rank] and not any(
+            each[0] in self.shared_topics for each in assigned
+        )
+
+    def perform_reassignments(self, partitions: list[TopicPartition]) -> bool:
+        """Consider the partitions again and again until none moves; returns whether any did."""
+        if not self.previous_owner and self.current.is_consistent and self._max_difference() <= 1:
             return False
-        candidates = [each for each in partitions if each[0] in self.shared]
-        moved = False
-        while self._go_through(candidates):
-            moved = True
-        return moved
+        reassignable = [each for each in partitions if each[0] in self.shared_topics]
+        has_moved = False
+        while self._reassign_once(reassignable):
+            has_moved = True
+        return has_moved
 
-    def _go_through(self, partitions: list[TopicPartition]) -> bool:
-        moved = False
+    def _reassign_once(self, partitions: list[TopicPartition]) -> bool:
+        has_moved = False
         for partition in partitions:
             target = self._better_owner(partition)
             if target is not None:
-                if self._is_balanced(partition, target):
+                if self._check_balanced(partition, target):
                     break
                 self._move(partition, target)
-                moved = True
-        return moved
+                has_moved = True
+        return has_moved
 
-    def unevenness(self, held: list[list[TopicPartition]]) -> int:
-        """The sum of the differences between every two members that take part; 0 is perfectly even."""
-        counts = sorted(len(held[rank]) for rank in self.taking_part)
+    def balance_score(self, assigned: list[list[TopicPartition]]) -> int:
+        """The sum of the differences between every two participants; 0 is perfectly balanced."""
+        counts = sorted(len(assigned[rank]) for rank in self.participants)
         return sum((2 * index - len(counts) + 1) * count for index, count in enumerate(counts))
 
     def _better_owner(self, partition: TopicPartition) -> int | None:
-        """Who should have the partition: its former owner, else the subscriber with the fewest; None if it is well."""
-        counts, owner = self.counts, self.holdings.owner[partition]
-        former = self.former.get(partition)
-        if former is not None:
-            if former in self.fixed or owner in self.fixed:
-                self._fail_unless_balanced(partition, former)
+        """A better owner: the previous one, or the least loaded subscriber; None if there is no better one."""
+        counts, owner = self.counts, self.current.owner[partition]
+        previous = self.previous_owner.get(partition)
+        if previous is not None:
+            if previous in self.fixed or owner in self.fixed:
+                self._fail_unless_balanced(partition, previous)
                 return None
-            if counts[owner] > counts[former] + 1:
-                return former
-        if self.fixed and not self.holdings.sound:
+            if counts[owner] > counts[previous] + 1:
+                return previous
+        if self.fixed and not self.current.is_consistent:
             return self._better_owner_step_by_step(partition, owner)
-        least = self._queue_for(partition[0]).least()
+        least = self._heap_for(partition[0]).least_loaded()
         return least if counts[owner] > counts[least] + 1 else None
 
     def _better_owner_step_by_step(self, partition: TopicPartition, owner: int) -> int | None:
-        """The same where somebody holds numbers that no longer exist: Kafka may trip over members it left out."""
-        for other in self.group.subscribers[partition.topic]:
+        """The same where a member holds numbers that no longer exist: Kafka may fail at the members it left out."""
+        for other in self.members.subscribers[partition.topic]:
             if owner in self.fixed or other in self.fixed:
                 self._fail_unless_balanced(partition, other)
                 return None
             if self.counts[owner] > self.counts[other] + 1:
-                return self._queue_for(partition.topic).least()
+                return self._heap_for(partition.topic).least_loaded()
         return None
 
     def _fail_unless_balanced(self, partition: TopicPartition, other: int) -> None:
-        if not self._is_balanced(partition, None):
-            name = self.group.names[other]
+        if not self._check_balanced(partition, None):
+            name = self.members.names[other]
             raise AssignorError(
-                f"partition {partition.partition} of topic {partition.topic} is to be weighed against member {name}, "
-                "which takes no part in evening out; Kafka's class fails here with a NullPointerException",
+                f"partition {partition.partition} of topic {partition.topic} is to be compared with member {name}, "
+                "which takes no part in the balancing; Kafka's class fails here with a NullPointerException",
                 member=name,
                 topic=partition.topic,
             )
 
-    def _queue_for(self, topic: str) -> LeastLoaded:
-        circle = self.group.subscribers[topic]
-        if circle is not self._circle:
-            self._circle = circle
-            self._queue = LeastLoaded((rank for rank in circle if rank not in self.fixed), self.counts)
-        return self._queue
+    def _heap_for(self, topic: str) -> LeastLoadedHeap:
+        subscribers = self.members.subscribers[topic]
+        if subscribers is not self._subscribers:
+            self._subscribers = subscribers
+            self._heap = LeastLoadedHeap((rank for rank in subscribers if rank not in self.fixed), self.counts)
+        return self._heap
 
     def _move(self, partition: TopicPartition, target: int) -> None:
-        partition = self.movements.better_choice(partition, self.holdings.owner[partition], target)
-        source = self.holdings.owner[partition]
+        partition = self.movements.actual_partition_to_move(partition, self.current.owner[partition], target)
+        source = self.current.owner[partition]
         self.movements.record(partition, source, target)
-        self.holdings.move(partition, target)
-        self._queue.fell(source)
-        self._balanced = None
+        self.current.reassign(partition, target)
+        self._heap.decreased(source)
+        self._is_balanced = None
 
-    def _spread(self) -> int:
-        counts = [self.counts[rank] for rank in self.taking_part]
+    def _max_difference(self) -> int:
+        counts = [self.counts[rank] for rank in self.participants]
         return max(counts) - min(counts) if counts else 0
 
-    def _is_balanced(self, partition: TopicPartition, target: int | None) -> bool:
-        if self._balanced is None:
-            proved_uneven = self.holdings.sound and target is not None and self._would_gain(partition, target)
-            self._balanced = not proved_uneven and self._nobody_would_gain()
-        return self._balanced
+    def _check_balanced(self, partition: TopicPartition, target: int | None) -> bool:
+        if self._is_balanced is None:
+            proves_imbalance = self.current.is_consistent and target is not None and self._would_gain(partition, target)
+            self._is_balanced = not proves_imbalance and self._no_participant_would_gain()
+        return self._is_balanced
 
     def _would_gain(self, partition: TopicPartition, target: int) -> bool:
-        queue = self._queue_for(partition.topic)
-        owner_has = self.counts[self.holdings.owner[partition]]
+        heap = self._heap_for(partition.topic)
+        owner_count = self.counts[self.current.owner[partition]]
         return any(
-            rank in queue.ranks
-            and self.counts[rank] != self.group.capacity[rank]
-            and self.counts[rank] + self.slack < owner_has
-            for rank in (target, queue.least())
+            rank in heap.ranks
+            and self.counts[rank] != self.members.capacity[rank]
+            and self.counts[rank] + self.tolerance < owner_count
+            for rank in (target, heap.least_loaded())
         )
 
-    def _nobody_would_gain(self) -> bool:
-        """Whether no member that lacks something could take it from one that has more; a look at everything."""
-        if self._spread() <= 1:
+    def _no_participant_would_gain(self) -> bool:
+        """Whether no participant could get a partition from one with more; this looks at all partitions."""
+        if self._max_difference() <= 1:
             return True
-        owner = {each: rank for rank in self.taking_part for each in self.holdings.held[rank]}
+        owner = {each: rank for rank in self.participants for each in self.current.assigned[rank]}
         most: dict[str, int] = {}
         for (topic, _), rank in owner.items():
             most[topic] = max(most.get(topic, 0), self.counts[rank])
-        for rank in sorted(self.taking_part, key=lambda rank: (self.counts[rank], rank)):
-            if self.counts[rank] == self.group.capacity[rank]:
+        for rank in sorted(self.participants, key=lambda rank: (self.counts[rank], rank)):
+            if self.counts[rank] == self.members.capacity[rank]:
                 continue
-            for topic in self.group.topics_of[rank]:
-                worth_a_look = most.get(topic, 0) > self.counts[rank] + self.slack or not self.holdings.sound
-                if worth_a_look and self._would_gain_from(rank, topic, owner):
+            for topic in self.members.topics_of[rank]:
+                could_gain = most.get(topic, 0) > self.counts[rank] + self.tolerance or not self.current.is_consistent
+                if could_gain and self._would_gain_from(rank, topic, owner):
                     return False
         return True
 
     def _would_gain_from(self, rank: int, topic: str, owner: dict[TopicPartition, int]) -> bool:
-        own = set(self.holdings.held[rank])
-        for partition in self.group.cluster.partitions(topic):
+        own = set(self.current.assigned[rank])
+        for partition in self.members.cluster.partitions(topic):
             if partition not in own:
                 if partition not in owner:
+                    name = self.members.names[rank]
                     raise AssignorError(
-                        f"partition {partition.partition} of topic {topic} has no owner to weigh member "
-                        f"{self.group.names[rank]} against; Kafka's class fails here with a NullPointerException",
-                        member=self.group.names[rank],
+                        f"partition {partition.partition} of topic {topic} has no owner to compare with member {name}; "
+                        "Kafka's class fails here with a NullPointerException",
+                        member=name,
                         topic=topic,
                     )
-                if self.counts[rank] + self.slack < self.counts[owner[partition]]:
+                if self.counts[rank] + self.tolerance < self.counts[owner[partition]]:
                     return True
         return False

@@ -1,169 +1,167 @@
-"""Sticky assignment where all members subscribe to the same topics (KAFKA-9987): no search, only quotas.
+"""Sticky assignment where all subscriptions are equal (KAFKA-9987): by quotas, without a search.
 
-With p partitions and n members each is to have p // n (the quota), and p % n of them one more.
+With p partitions and n members the minimum quota is p // n, and p % n members get one partition more.
 
-1. Every member keeps what it had, up to its quota; as long as there are places above the quota, members that had
-   that many keep one more. Where racks matter, a partition that is far away is not kept.
-2. Where racks matter, free partitions go round among the members below quota that are near, the partitions with the
-   fewest members near them first.
-3. What is still free goes round among the members below quota, in the order of their names, until each has its
-   quota; the remainder goes one each to members at quota.
+1. Every member keeps what it had, up to the minimum quota. As long as fewer than p % n members are over it, a member
+   that had more keeps one more. Where racks matter, a partition without a replica in the member's rack is not kept.
+2. Where racks matter, unassigned partitions go in turn to members below the quota in a rack with a replica, partitions
+   with the fewest such members first.
+3. The rest goes in turn to the members below the quota, in the order of their names, until each has it; then one
+   each to members at the quota.
 
-Going round is not done partition by partition: until the next member reaches its quota, everybody gets every n-th of
-a block, which is a slice. So the work is one pass over the partitions and not members times partitions.
+Step 3 does not go partition by partition: until the next member reaches the quota every member gets every n-th
+partition of a block, which is a slice. So it takes one pass over the partitions.
 """
 
 from collections.abc import Sequence
 from itertools import chain
 
-from regroup.assignors.interface import Assignments, AssignorError, Cluster
-from regroup.assignors.sticky.previous_ownership import Claims, Racks, lost_partition, still_free
+from regroup.assignors.interface import Assignments, AssignorError, ClusterMetadata
+from regroup.assignors.sticky.previous_ownership import PreviousOwnership, RackInfo, unassigned_partitions
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.java_order import utf16_order
 
 
-class EqualDeal:
-    """One deal; `topics` are sorted by name. Afterwards `assignments` and `changed_hands` are filled."""
+class ConstrainedAssignmentBuilder:
+    """One assignment; `topics` are sorted by name. `build` fills `assignments` and `transferring_ownership`.
 
-    def __init__(self, cluster: Cluster, topics: Sequence[str], claims: Claims, racks: Racks) -> None:
+    `under_quota` and `at_quota` are members that may get more, `over_quota` is the number of members over the minimum
+    quota. `released` has the previous owners of partitions that they do not keep, `transferring_ownership` the new
+    owners of partitions that another member owned.
+    """
+
+    def __init__(
+        self, cluster: ClusterMetadata, topics: Sequence[str], previous: PreviousOwnership, racks: RackInfo
+    ) -> None:
         self.cluster = cluster
         self.topics = topics
-        self.claims = claims
+        self.previous = previous
         self.racks = racks
         total = sum(cluster.partitions_per_topic[topic] for topic in topics)
-        self.quota, self.places_above = divmod(total, len(claims.owned))
-        self.above = 0
-        self.below: list[str] = []
+        self.min_quota, self.max_over_quota = divmod(total, len(previous.owned))
+        self.max_quota = self.min_quota + (self.max_over_quota > 0)
+        self.over_quota = 0
+        self.under_quota: list[str] = []
         self.at_quota: list[str] = []
         self.released: dict[TopicPartition, str] = {}
         self.assignments: Assignments = {}
-        self.changed_hands: dict[TopicPartition, str] = {}
+        self.transferring_ownership: dict[TopicPartition, str] = {}
 
-    def deal(self) -> None:
-        """Do the three steps; raises `AssignorError` where Kafka's quotas do not work out."""
+    def build(self) -> None:
+        """Do the three steps. Raises `AssignorError` where Kafka's quotas cannot be met."""
         self._keep()
-        something_moves = self.released or self.claims.contested
-        kept = {name: len(mine) for name, mine in self.assignments.items()} if something_moves else {}
-        free = still_free([*chain.from_iterable(self.assignments.values())], self.topics, self.cluster)
-        self.below.sort(key=utf16_order)
+        can_transfer = self.released or self.previous.multiple_owners
+        kept = {name: len(partitions) for name, partitions in self.assignments.items()} if can_transfer else {}
+        unassigned = unassigned_partitions([*chain.from_iterable(self.assignments.values())], self.topics, self.cluster)
+        self.under_quota.sort(key=utf16_order)
         self.at_quota.sort(key=utf16_order)
         if self.racks.of_member:
-            free = self._go_round_in_racks(self.racks.loneliest_first(free))
-        self._go_round(free)
-        if self.below:
-            raise self._does_not_work_out(f"member {self.below[0]} stays below the quota of {self.quota} partitions")
-        self._note_what_changed_hands(kept)
-
-    @property
-    def most(self) -> int:
-        """The largest number of partitions that a member may have."""
-        return self.quota + (self.places_above > 0)
+            unassigned = self._assign_within_racks(self.racks.fewest_candidates_first(unassigned))
+        self._assign_in_turn(unassigned)
+        if self.under_quota:
+            first = self.under_quota[0]
+            raise self._quota_error(f"member {first} stays below the quota of {self.min_quota} partitions")
+        for name, count in kept.items():
+            for partition in self.assignments[name][count:]:
+                if self.released.get(partition, name) != name or partition in self.previous.multiple_owners:
+                    self.transferring_ownership[partition] = name
 
     def _keep(self) -> None:
-        """Let every member keep what it may, lowest numbers first."""
-        place = {topic: index for index, topic in enumerate(self.topics)}
-        width = len(place)
-        for name, owned in self.claims.owned.items():
-            near = self._near(name, owned) if self.racks.of_member else owned
-            if self.claims.contested:
-                near = [each for each in near if each not in self.claims.contested]
-            keeps = self._how_many_it_keeps(name, len(near))
-            self.assignments[name] = mine = sorted(near, key=lambda each: each[1] * width + place[each[0]])
-            if keeps < len(mine):
-                self.released.update(dict.fromkeys(mine[keeps:], name))
-                del mine[keeps:]
+        """Let every member keep what it may, lowest partition numbers first."""
+        topic_index = {topic: index for index, topic in enumerate(self.topics)}
+        topic_count = len(topic_index)
+        for name, owned in self.previous.owned.items():
+            may_keep = owned
+            if self.racks.of_member:
+                self.released.update((each, name) for each in owned if self.racks.is_mismatch(name, each))
+                may_keep = [each for each in owned if not self.racks.is_mismatch(name, each)]
+            if self.previous.multiple_owners:
+                may_keep = [each for each in may_keep if each not in self.previous.multiple_owners]
+            keeps = self._number_to_keep(name, len(may_keep))
+            kept = sorted(may_keep, key=lambda each: each[1] * topic_count + topic_index[each[0]])
+            self.assignments[name] = kept
+            if keeps < len(kept):
+                self.released.update(dict.fromkeys(kept[keeps:], name))
+                del kept[keeps:]
 
-    def _near(self, name: str, owned: list[TopicPartition]) -> list[TopicPartition]:
-        far = [each for each in owned if self.racks.mismatch(name, each)]
-        self.released.update(dict.fromkeys(far, name))
-        return [each for each in owned if not self.racks.mismatch(name, each)]
-
-    def _how_many_it_keeps(self, name: str, had: int) -> int:
-        if had < self.quota:
-            self.below.append(name)
-            return had
-        if had >= self.most and self.above < self.places_above:
-            self.above += 1
-            if self.above == self.places_above:
-                self.at_quota.clear()
-            return self.most
-        if self.above < self.places_above:
+    def _number_to_keep(self, name: str, count: int) -> int:
+        if count < self.min_quota:
+            self.under_quota.append(name)
+            return count
+        if count >= self.max_quota and self.over_quota < self.max_over_quota:
+            self._count_over_quota()
+            return self.max_quota
+        if self.over_quota < self.max_over_quota:
             self.at_quota.append(name)
-        return self.quota
+        return self.min_quota
 
-    def _go_round_in_racks(self, free: list[TopicPartition]) -> list[TopicPartition]:
-        """Give away what has a taker nearby; the rest is returned."""
+    def _count_over_quota(self) -> None:
+        self.over_quota += 1
+        if self.over_quota == self.max_over_quota:
+            self.at_quota.clear()
+
+    def _assign_within_racks(self, unassigned: list[TopicPartition]) -> list[TopicPartition]:
+        """Assign partitions to members in a rack with a replica; returns those that have no such member."""
         rest: list[TopicPartition] = []
         turn = 0
-        for partition in free:
-            seat = self._near_seat(partition, self.below, turn)
-            if seat is not None:
-                turn = self._seat_below_takes(seat, partition)
-            elif (seat := self._near_seat(partition, self.at_quota, 0)) is not None:
-                self._seat_at_quota_takes(seat, partition)
+        for partition in unassigned:
+            index = self._index_in_rack(partition, self.under_quota, turn)
+            if index is not None:
+                turn = self._assign_to_member_under_quota(index, partition)
+            elif (index := self._index_in_rack(partition, self.at_quota, 0)) is not None:
+                name = self.at_quota[index]
+                self.assignments[name].append(partition)
+                if len(self.assignments[name]) == self.max_quota:
+                    del self.at_quota[index]
+                    self._count_over_quota()
             else:
                 rest.append(partition)
         return rest
 
-    def _near_seat(self, partition: TopicPartition, seats: list[str], first: int) -> int | None:
-        near = self.racks.of_replicas[partition]
-        for step in range(len(seats)):
-            seat = (first + step) % len(seats)
-            if self.racks.of_member.get(seats[seat]) in near:
-                return seat
+    def _index_in_rack(self, partition: TopicPartition, names: list[str], first: int) -> int | None:
+        replica_racks = self.racks.of_replicas[partition]
+        for step in range(len(names)):
+            index = (first + step) % len(names)
+            if self.racks.of_member.get(names[index]) in replica_racks:
+                return index
         return None
 
-    def _seat_below_takes(self, seat: int, partition: TopicPartition) -> int:
-        """The seat whose turn is next."""
-        name = self.below[seat]
+    def _assign_to_member_under_quota(self, index: int, partition: TopicPartition) -> int:
+        """Returns the index at which the next search begins."""
+        name = self.under_quota[index]
         self.assignments[name].append(partition)
-        if (has := len(self.assignments[name])) >= self.quota:
-            del self.below[seat]
-            if has < self.most and self.above < self.places_above:
+        if (count := len(self.assignments[name])) >= self.min_quota:
+            del self.under_quota[index]
+            if count < self.max_quota and self.over_quota < self.max_over_quota:
                 self.at_quota.append(name)
         else:
-            seat += 1
-        return seat % len(self.below) if self.below else 0
+            index += 1
+        return index % len(self.under_quota) if self.under_quota else 0
 
-    def _seat_at_quota_takes(self, seat: int, partition: TopicPartition) -> None:
-        name = self.at_quota[seat]
-        self.assignments[name].append(partition)
-        if len(self.assignments[name]) == self.most:
-            del self.at_quota[seat]
-            self.above += 1
-            if self.above == self.places_above:
-                self.at_quota.clear()
-
-    def _go_round(self, free: list[TopicPartition]) -> None:
+    def _assign_in_turn(self, unassigned: list[TopicPartition]) -> None:
         start = 0
-        while self.below and start < len(free):
-            rounds = min(self.quota - len(self.assignments[name]) for name in self.below)
-            end = start + rounds * len(self.below)
-            for seat, name in enumerate(self.below, start):
-                self.assignments[name] += free[seat : end : len(self.below)]
+        while self.under_quota and start < len(unassigned):
+            rounds = min(self.min_quota - len(self.assignments[name]) for name in self.under_quota)
+            end = start + rounds * len(self.under_quota)
+            for offset, name in enumerate(self.under_quota, start):
+                self.assignments[name] += unassigned[offset : end : len(self.under_quota)]
             start = end
-            self.at_quota += [name for name in self.below if len(self.assignments[name]) == self.quota]
-            self.below = [name for name in self.below if len(self.assignments[name]) < self.quota]
-        remainder = free[start:]
+            self.at_quota += [name for name in self.under_quota if len(self.assignments[name]) == self.min_quota]
+            self.under_quota = [name for name in self.under_quota if len(self.assignments[name]) < self.min_quota]
+        remainder = unassigned[start:]
         for name, partition in zip(self.at_quota, remainder, strict=False):
             self.assignments[name].append(partition)
         if len(remainder) > len(self.at_quota):
             topic, number = remainder[len(self.at_quota)]
-            raise self._does_not_work_out(f"partition {number} of topic {topic} finds no member below its quota", topic)
+            raise self._quota_error(f"partition {number} of topic {topic} finds no member below its quota", topic)
 
-    def _note_what_changed_hands(self, kept: dict[str, int]) -> None:
-        for name, count in kept.items():
-            for partition in self.assignments[name][count:]:
-                if self.released.get(partition, name) != name or partition in self.claims.contested:
-                    self.changed_hands[partition] = name
-
-    def _does_not_work_out(self, what: str, topic: str | None = None) -> AssignorError:
-        lost = lost_partition(self.claims.owned, self.cluster)
-        if lost is None:
-            return AssignorError(
-                f"the quotas do not work out: {what}", member=next(iter(self.below), None), topic=topic
-            )
-        name, (topic, number) = lost
-        count = self.cluster.partitions_per_topic[topic]
-        why = f"member {name} still claims partition {number} of topic {topic}, which has only {count}"
-        return AssignorError(f"the quotas do not work out: {what}, because {why}", member=name, topic=topic)
+    def _quota_error(self, problem: str, topic: str | None = None) -> AssignorError:
+        """The error, with a claim to a partition that no longer exists, if there is one: it is the usual reason."""
+        problem = f"the quotas cannot be met: {problem}"
+        for name, partitions in self.previous.owned.items():
+            for claimed, number in partitions:
+                count = self.cluster.partitions_per_topic.get(claimed, 0)
+                if not 0 <= number < count:
+                    reason = f"member {name} still claims partition {number} of topic {claimed}, which has only {count}"
+                    return AssignorError(f"{problem}, because {reason}", member=name, topic=claimed)
+        return AssignorError(problem, member=next(iter(self.under_quota), None), topic=topic)

@@ -1,79 +1,78 @@
-"""Sticky assignment where subscriptions differ: keep what can be kept, give out the rest, then even out.
+"""Sticky assignment where subscriptions differ: keep, assign the rest, balance.
 
-1. A member keeps what it had and is still subscribed to (and, where racks matter, what is near).
-2. Every free partition goes to the subscriber that has the fewest, topics with the fewest subscribers first. Where
-   racks matter, first all those that have such a subscriber nearby.
-3. As long as a partition's owner has at least two more than some other subscriber (or than its owner of an older
-   generation), the partition moves there. If that did not make things more even in the end, it is undone.
+1. A member keeps the previous partitions of its topics (where racks matter, those with a replica in its rack).
+2. Every unassigned partition goes to its subscriber with the fewest partitions, topics with few subscribers first.
+   Where racks matter, first to subscribers in a rack with a replica.
+3. A partition moves to another subscriber (or to its owner in an older generation) that has at least two partitions
+   fewer than its owner, until none can. If the result is not more balanced, the movements are undone.
 
-Kafka sorts all members anew for every partition. Here the subscribers with the fewest come from a heap, which is made
-anew when the next partition has other subscribers; that is seldom, because partitions are walked topic by topic.
+Kafka sorts all members again for every partition. Here the subscriber with the fewest partitions comes from a heap. It
+is built again only when the next partition has other subscribers, which is rare: partitions are in order of topics.
 """
 
 from typing import NamedTuple
 
-from regroup.assignors.min_heap import LeastLoaded
-from regroup.assignors.sticky.balancing import EveningOut
-from regroup.assignors.sticky.previous_ownership import Racks
-from regroup.assignors.sticky.working_state import Group, Holdings
+from regroup.assignors.sticky.balancing import AssignmentBalancer
+from regroup.assignors.sticky.previous_ownership import RackInfo
+from regroup.assignors.sticky.working_state import CurrentAssignment, LeastLoadedHeap, StickyMembers
 from regroup.protocol.consumer.subscription import TopicPartition
 
 
-class Start(NamedTuple):
-    """Where the deal begins, when it is clear who keeps what.
+class GeneralStart(NamedTuple):
+    """The state after the first step.
 
-    `held` is by rank; `order` is all partitions in the order in which they are tried, `free` those to be given out;
-    `former` says who had a partition in an older generation; `revoked` that some member lost a topic or a near rack.
+    `assigned` has the partitions that each member keeps, by rank; `sorted_partitions` all partitions, in the order in
+    which they are considered for a movement. `previous_owner` is the rank of a partition's owner in an older generation
+    than the latest. Revocation is required if a member loses partitions because of its subscription or its rack.
     """
 
-    held: list[list[TopicPartition]]
-    order: list[TopicPartition]
-    free: list[TopicPartition]
-    former: dict[TopicPartition, int]
-    revoked: bool
+    assigned: list[list[TopicPartition]]
+    sorted_partitions: list[TopicPartition]
+    unassigned: list[TopicPartition]
+    previous_owner: dict[TopicPartition, int]
+    is_revocation_required: bool
 
 
-def deal(group: Group, start: Start, racks: Racks, slack: int = 1) -> list[list[TopicPartition]]:
-    """The partitions of every member, by rank; raises `AssignorError` where Kafka's class throws.
+def assign_general(
+    members: StickyMembers, start: GeneralStart, racks: RackInfo, tolerance: int = 1
+) -> list[list[TopicPartition]]:
+    """The partitions of every member, by rank. Raises `AssignorError` where Kafka's class throws an exception.
 
-    `slack` is by how much two members may differ and still count as balanced: 1, before Kafka 2.6 it was 0.
+    `tolerance` is the difference between two members that counts as balanced: 1, and 0 before Kafka 2.6.
     """
-    holdings = Holdings(group, start.held)
-    fresh = not any(holdings.counts)
-    _give_out(holdings, start.free, racks)
-    evening_out = EveningOut(holdings, start.former, slack)
-    before = [list(partitions) for partitions in holdings.held]
-    if not start.revoked:
-        evening_out.run(start.free)
-    moved = evening_out.run(start.order)
-    if moved and not fresh and evening_out.unevenness(holdings.held) >= evening_out.unevenness(before):
-        return before
-    return holdings.held
+    current = CurrentAssignment(members, start.assigned)
+    is_first_assignment = not any(current.counts)
+    unassigned = _assign_within_racks(current, start.unassigned, racks) if racks.of_member else start.unassigned
+    heap, ranks = LeastLoadedHeap((), current.counts), None
+    for partition in unassigned:
+        subscribers = members.subscribers[partition[0]]
+        if subscribers is not ranks:
+            ranks, heap = subscribers, LeastLoadedHeap(subscribers, current.counts)
+        current.assign(partition, heap.least_loaded())
+    balancer = AssignmentBalancer(current, start.previous_owner, tolerance)
+    before = [list(partitions) for partitions in current.assigned]
+    if not start.is_revocation_required:
+        balancer.perform_reassignments(start.unassigned)
+    has_moved = balancer.perform_reassignments(start.sorted_partitions)
+    if not has_moved or is_first_assignment:
+        return current.assigned
+    return min(before, current.assigned, key=balancer.balance_score)
 
 
-def _give_out(holdings: Holdings, free: list[TopicPartition], racks: Racks) -> None:
-    if racks.of_member:
-        free = _give_out_in_racks(holdings, free, racks)
-    queue, circle = LeastLoaded((), holdings.counts), None
-    for partition in free:
-        subscribers = holdings.group.subscribers[partition[0]]
-        if subscribers is not circle:
-            circle, queue = subscribers, LeastLoaded(subscribers, holdings.counts)
-        holdings.give(partition, queue.least())
-
-
-def _give_out_in_racks(holdings: Holdings, free: list[TopicPartition], racks: Racks) -> list[TopicPartition]:
-    """Give away what has a subscriber nearby; the rest is returned. A member without a rack is near to all."""
+def _assign_within_racks(
+    current: CurrentAssignment, unassigned: list[TopicPartition], racks: RackInfo
+) -> list[TopicPartition]:
+    """Assign partitions to subscribers without a rack mismatch; returns those that have no such subscriber."""
     rest: list[TopicPartition] = []
-    queues: dict[tuple[tuple[int, ...], frozenset[str]], LeastLoaded] = {}
-    names = holdings.group.names
-    for partition in free:
-        circle, near = holdings.group.subscribers[partition.topic], racks.of_replicas[partition]
-        if (queue := queues.get((circle, near))) is None:
-            ranks = [rank for rank in circle if not racks.mismatch(names[rank], partition)]
-            queue = queues[circle, near] = LeastLoaded(ranks, holdings.counts)
-        if queue.ranks:
-            holdings.give(partition, queue.least())
+    heaps: dict[tuple[tuple[int, ...], frozenset[str]], LeastLoadedHeap] = {}
+    names = current.members.names
+    for partition in unassigned:
+        subscribers, replica_racks = current.members.subscribers[partition.topic], racks.of_replicas[partition]
+        if (heap := heaps.get((subscribers, replica_racks))) is None:
+            ranks = [rank for rank in subscribers if not racks.is_mismatch(names[rank], partition)]
+            heap = heaps[subscribers, replica_racks] = LeastLoadedHeap(ranks, current.counts)
+        if heap.ranks:
+            current.assign(partition, heap.least_loaded())
         else:
             rest.append(partition)
     return rest

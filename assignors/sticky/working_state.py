@@ -1,24 +1,25 @@
-"""What the general sticky deal works on: members by number, and what each of them holds at the moment."""
+"""The state of the general assignment: members by rank, their current partitions, the least loaded member."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heappush, heapreplace
 
-from regroup.assignors.interface import Cluster, Member
+from regroup.assignors.interface import AssignorMember, ClusterMetadata
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.java_order import utf16_order
 
 
-class Group:
-    """Members and what each of them may have, numbered by name: `names[rank]` may have `topics_of[rank]`.
+class StickyMembers:
+    """Members and the topics they are subscribed to. A member's rank is its index when members are sorted by name.
 
-    `walk` lists the ranks in the order in which the members were given; topics with the same subscribers share one
-    and the same tuple of them, so that `is` tells whether they differ.
+    `given_order` lists the ranks in the order of the assignor's input. Topics with the same subscribers share one tuple
+    of ranks, so that `is` compares them.
     """
 
-    def __init__(self, cluster: Cluster, members: Mapping[str, Member], topics: Sequence[str]) -> None:
+    def __init__(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember], topics: Sequence[str]) -> None:
         self.cluster = cluster
         self.names = sorted(members, key=utf16_order)
         self.rank_of = {name: rank for rank, name in enumerate(self.names)}
-        self.walk = [self.rank_of[name] for name in members]
+        self.given_order = [self.rank_of[name] for name in members]
         known = frozenset(topics)
         of_subscription = {
             topics: tuple(topic for topic in topics if topic in known)
@@ -31,41 +32,69 @@ class Group:
                 subscribers[topic].append(self.rank_of[name])
         shared: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.subscribers = {topic: shared.setdefault(key := tuple(ranks), key) for topic, ranks in subscribers.items()}
-        sizes = {topics: self._capacity(topics) for topics in of_subscription.values()}
+        sizes = {
+            topics: sum(cluster.partitions_per_topic[topic] for topic in topics) for topics in of_subscription.values()
+        }
         self.capacity = [sizes[topics] for topics in self.topics_of]
+        """The number of partitions of each member's topics, by rank."""
 
-    def _capacity(self, topics: tuple[str, ...]) -> int:
-        return sum(self.cluster.partitions_per_topic[topic] for topic in topics)
-
-    def topics_in_order(self) -> list[str]:
-        """Topics with few subscribers first, then by name: what is hard to place is placed first."""
+    def topics_by_subscribers(self) -> list[str]:
+        """Topics with few subscribers first, then by name: their partitions have the fewest possible owners."""
         return sorted(self.subscribers, key=lambda topic: (len(self.subscribers[topic]), utf16_order(topic)))
 
 
-class Holdings:
-    """Who holds what: `held[rank]` in order, `counts[rank]`, and the `owner` of each partition.
+class CurrentAssignment:
+    """The partitions of each member by rank, in order; their `counts`; and the `owner` of each partition.
 
-    It is `sound` unless a member claims a number that its topic no longer has; Kafka lets that member keep it, and
-    gives partitions out twice on the way.
+    `is_consistent` is false if a member claims a number that its topic no longer has. Kafka lets the member keep it,
+    and then assigns some partitions twice.
     """
 
-    def __init__(self, group: Group, held: list[list[TopicPartition]]) -> None:
-        self.group = group
-        self.held = held
-        self.counts = [len(partitions) for partitions in held]
-        self.owner = {each: rank for rank in group.walk for each in held[rank]}
-        sizes = group.cluster.partitions_per_topic
-        self.sound = all(0 <= number < sizes[topic] for topic, number in self.owner)
+    def __init__(self, members: StickyMembers, assigned: list[list[TopicPartition]]) -> None:
+        self.members = members
+        self.assigned = assigned
+        self.counts = [len(partitions) for partitions in assigned]
+        self.owner = {each: rank for rank in members.given_order for each in assigned[rank]}
+        sizes = members.cluster.partitions_per_topic
+        self.is_consistent = all(0 <= number < sizes[topic] for topic, number in self.owner)
 
-    def give(self, partition: TopicPartition, rank: int) -> None:
-        """Give out a partition that was free."""
-        self.held[rank].append(partition)
+    def assign(self, partition: TopicPartition, rank: int) -> None:
+        """Assign an unassigned partition."""
+        self.assigned[rank].append(partition)
         self.counts[rank] += 1
         self.owner[partition] = rank
 
-    def move(self, partition: TopicPartition, target: int) -> None:
-        """Take a partition from its owner, and put it last among the target's."""
+    def reassign(self, partition: TopicPartition, target: int) -> None:
+        """Move a partition from its owner to the end of the target's list."""
         source = self.owner[partition]
-        self.held[source].remove(partition)
+        self.assigned[source].remove(partition)
         self.counts[source] -= 1
-        self.give(partition, target)
+        self.assign(partition, target)
+
+
+class LeastLoadedHeap:
+    """A heap of members by number of partitions, then by rank.
+
+    `counts[rank]` belongs to the caller, who changes it. An entry of the heap may be lower than the count: it is
+    corrected when it comes to the top. An entry must not be higher, so the caller reports each decrease.
+    """
+
+    def __init__(self, ranks: Iterable[int], counts: list[int]) -> None:
+        self.counts = counts
+        self.size = len(counts)
+        self.ranks = frozenset(ranks)
+        self.heap = [counts[rank] * self.size + rank for rank in self.ranks]
+        heapify(self.heap)
+
+    def least_loaded(self) -> int:
+        """The rank of the member with the fewest partitions; of several, the lowest rank."""
+        while True:
+            count, rank = divmod(self.heap[0], self.size)
+            if count == self.counts[rank]:
+                return rank
+            heapreplace(self.heap, self.counts[rank] * self.size + rank)
+
+    def decreased(self, rank: int) -> None:
+        """Report that a member has fewer partitions than before."""
+        if rank in self.ranks:
+            heappush(self.heap, self.counts[rank] * self.size + rank)

@@ -1,11 +1,6 @@
-"""Does the lab find anything? Plant one bug after the other, and hunt each.
+"""The jobs of `regroup chaos bugs`, which hunts planted bugs, and of `regroup chaos list`."""
 
-regroup chaos zoo
-regroup chaos zoo --bug two-leaders --seeds 50
-regroup chaos zoo --save-in found                # the same again goes on where it was interrupted
-"""
-
-import argparse
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -15,73 +10,83 @@ from typing import Final
 
 import msgspec
 
-from regroup.cli.terminal.progress import Telling
+from regroup.cli.jobs import FILE_ERRORS, cannot_run_after
+from regroup.cli.terminal.progress import ProgressReporter
+from regroup.cli.terminal.text import counted
+from regroup.lab.plan.library import scenario, scenario_names
 from regroup.lab.plan.yaml_format import write_plan
 from regroup.lab.planted_bugs.registry import BUGS, bug_named
-from regroup.lab.search.bug_detection import Catch, catch, draw_small
+from regroup.lab.search.bug_detection import BugDetection, detect_bug, draw_small_plan
 
-WIDEST: Final = max(map(len, BUGS))
+NAME_WIDTH: Final = max(map(len, BUGS))
 
 
-class Row(msgspec.Struct, frozen=True):
-    """What became of one bug. `seeds` were played; `sentence` is empty if none of them showed it."""
+class BugResult(msgspec.Struct, frozen=True):
+    """The result of hunting one bug, as it is saved. Without `sentence` none of the `seeds` showed the bug."""
 
     bug: str
     limits: tuple[int, int]
-    """Seeds and shrinking runs at most: with others it is hunted again."""
+    """The most seeds and the most shrinking runs; a bug is hunted again with other limits."""
     seeds: int
     size: str = ""
     sentence: str = ""
 
 
-def run(args: argparse.Namespace) -> int:
-    """0 if every bug is found, 1 if one is not."""
+@cannot_run_after(ValueError, *FILE_ERRORS)
+def run(args: Namespace) -> int:
+    """Hunt the bugs that have no saved result; return 0 if every bug is found, 1 if one is not."""
+    limits = (args.seeds, args.runs)
     bugs = [bug_named(name).name for name in args.bug or BUGS]
-    rows = [row for bug in bugs if (row := saved(bug, args.save_in)) and row.limits == (args.seeds, args.runs)]
-    for row in rows:
-        print(line_of(row), flush=True)
-    known = [row.bug for row in rows]
-    for each in caught([bug for bug in bugs if bug not in known], args):
-        rows.append(row_of(each, args))
-        print(line_of(rows[-1]), flush=True)
-        if args.save_in is not None:
-            save(each, rows[-1], args.save_in)
-    missed = [row for row in rows if not row.sentence]
-    print(f"{len(rows) - len(missed)} of {len(rows)} bugs were found.")
-    return 1 if missed else 0
+    paths = [args.save_in / f"{bug}.json" for bug in bugs] if args.save_in else []
+    saved = [msgspec.json.decode(path.read_bytes(), type=BugResult) for path in paths if path.exists()]
+    results = [each for each in saved if each.limits == limits]
+    for each in results:
+        print(format_result(each), flush=True)
+    done = [each.bug for each in results]
+    for detection in hunt_bugs([bug for bug in bugs if bug not in done], args):
+        sentence = detection.finding.sentence if detection.finding else ""
+        result = BugResult(detection.bug, limits, detection.seeds, detection.size, sentence)
+        results.append(result)
+        print(format_result(result), flush=True)
+        if args.save_in:
+            save_result(result, detection, args.save_in)
+    found = [each for each in results if each.sentence]
+    print(f"{len(found)} of {len(results)} bugs were found.")
+    return 0 if len(found) == len(results) else 1
 
 
-def caught(bugs: Sequence[str], args: argparse.Namespace) -> Iterator[Catch]:
-    """In the order of the bugs; each process takes the next one."""
-    catch_one = partial(catch, draw=draw_small, most_seeds=args.seeds, most_runs=args.runs)
-    with Telling() as telling, ProcessPoolExecutor(args.jobs, get_context("spawn")) as processes:
-        for number, each in enumerate(processes.map(catch_one, bugs), 1):
-            telling(f"hunting, last {each.bug}", number, len(bugs))
-            yield each
+def hunt_bugs(bugs: Sequence[str], args: Namespace) -> Iterator[BugDetection]:
+    """Hunt each bug in a process of its own; the results come in the order of the bugs."""
+    detect = partial(detect_bug, draw=draw_small_plan, max_seeds=args.seeds, max_runs=args.runs)
+    with ProgressReporter() as report, ProcessPoolExecutor(args.jobs, get_context("spawn")) as processes:
+        for number, detection in enumerate(processes.map(detect, bugs), 1):
+            report(f"hunting, last {detection.bug}", number, len(bugs))
+            yield detection
 
 
-def row_of(each: Catch, args: argparse.Namespace) -> Row:
-    sentence = each.finding.sentence if each.finding else ""
-    return Row(each.bug, (args.seeds, args.runs), each.seeds, each.size, sentence)
-
-
-def save(each: Catch, row: Row, folder: Path) -> None:
-    """The row comes last and at once: whoever has it has all."""
+def save_result(result: BugResult, detection: BugDetection, folder: Path) -> None:
+    """Save the smallest plan, and then the result, by a rename, so that an interrupted write is never read."""
     folder.mkdir(parents=True, exist_ok=True)
-    if each.plan is not None:
-        (folder / f"{each.bug}.yaml").write_text(write_plan(each.plan), encoding="utf-8")
-    unfinished = folder / f"{each.bug}.unfinished"
-    unfinished.write_bytes(msgspec.json.encode(row))
-    unfinished.replace(folder / f"{each.bug}.json")
+    if detection.plan is not None:
+        (folder / f"{result.bug}.yaml").write_text(write_plan(detection.plan), encoding="utf-8")
+    unfinished = folder / f"{result.bug}.unfinished"
+    unfinished.write_bytes(msgspec.json.encode(result))
+    unfinished.replace(folder / f"{result.bug}.json")
 
 
-def saved(bug: str, folder: Path | None) -> Row | None:
-    path = (folder or Path()) / f"{bug}.json"
-    return msgspec.json.decode(path.read_bytes(), type=Row) if folder and path.exists() else None
+def format_result(result: BugResult) -> str:
+    if not result.sentence:
+        return f"{result.bug:<{NAME_WIDTH}}  not in {counted(result.seeds, 'seed')}"
+    found = f"after {counted(result.seeds, 'seed')}"
+    return f"{result.bug:<{NAME_WIDTH}}  {found:<15}  {result.size:<24}  {result.sentence}"
 
 
-def line_of(row: Row) -> str:
-    if not row.sentence:
-        return f"{row.bug:<{WIDEST}}  not in {row.seeds} seeds"
-    found = f"after {row.seeds} seed{'' if row.seeds == 1 else 's'}"
-    return f"{row.bug:<{WIDEST}}  {found:<15}  {row.size:<24}  {row.sentence}"
+def show_list(args: Namespace) -> int:
+    """Print the scenarios and the bugs, each with its sentence."""
+    print("Scenarios, for `regroup chaos run --scenario NAME`:")
+    for name in scenario_names():
+        print(f"  {name:<44}{scenario(name).title}")
+    print("\nBugs, for `regroup chaos run --bug NAME` and `regroup chaos hunt --bug NAME`:")
+    for bug in BUGS.values():
+        print(f"  {bug.name:<44}{bug.sentence}")
+    return 0

@@ -1,120 +1,95 @@
-"""Play one seed, or one scenario, and tell what became of it.
+"""The job of `regroup chaos run`: one seed or one scenario, its notable events, and what is broken."""
 
-regroup chaos run --seed 7
-regroup chaos run --seed 7 --check-determinism
-regroup chaos run --scenario leader-crashes-before-syncing --store groups.db
-"""
-
-import argparse
 import os
 import shlex
+from argparse import Namespace
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import zip_longest
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
 
-from regroup.cli.store.events import as_jsonl
-from regroup.cli.store.events_text import as_text
-from regroup.cli.terminal.consoles import Plain
-from regroup.cli.terminal.output import own_name
+from regroup.cli.jobs import FILE_ERRORS, cannot_run_after
+from regroup.cli.store.events import format_event_json
+from regroup.cli.store.events_text import format_event
+from regroup.cli.terminal.consoles import PlainConsole
+from regroup.cli.terminal.output import program_name
 from regroup.lab.plan.library import find_plan
-from regroup.lab.plan.plan import Plan
+from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.plan.yaml_format import write_plan
 from regroup.lab.search.hunt import Findings
-from regroup.lab.search.swarm import describe, draw_plan
-from regroup.lab.search.trial import finding_in, planted
-from regroup.lab.simulation.world import Outcome, play
+from regroup.lab.search.seed_run import finding_of, plant_bug
+from regroup.lab.search.swarm import describe_plan, draw_plan
+from regroup.lab.simulation.run import RunOutcome, play
 from regroup.storage.records import Record
 from regroup.storage.sqlite.inline import open_inline_store
 
-NOT_DETERMINISTIC: Final = 4
-MOST_ROWS: Final = 40
-MOST_SENTENCES: Final = 5
-NOTABLE: Final = frozenset(
-    {"generation-started", "group-emptied", "member-expelled", "member-left", "coordinator-loaded", "group-deleted"}
+EXIT_NOT_DETERMINISTIC: Final = 4
+MAX_SHOWN_EVENTS: Final = 40
+MAX_SHOWN_VIOLATIONS: Final = 5
+NOTABLE_EVENT_TYPES: Final = frozenset(
+    {"generation-started", "group-emptied", "member-removed", "member-left", "coordinator-loaded", "group-deleted"}
 )
-"""Events that tell in short what happened."""
+"""Events that summarize a run."""
 HASH_SEEDS: Final = ("1", "2")
 
 
-def run(args: argparse.Namespace) -> int:
-    """0, 1, 3 or 4, as `regroup chaos --help` has it."""
+@cannot_run_after(ValueError, *FILE_ERRORS)
+def run(args: Namespace) -> int:
     if args.check_determinism and args.store is not None:
-        raise ValueError("--check-determinism compares two runs and keeps neither; leave out --store")
-    plan = plan_of(args)
+        raise ValueError("--check-determinism compares two runs and stores neither; leave out --store")
+    if args.store is not None and args.store.exists():
+        raise ValueError(f"{args.store}: the file exists, and a run begins a new history; name another file")
+    plan = requested_plan(args)
     if args.save is not None:
         args.save.write_text(write_plan(plan), encoding="utf-8")
-    print(describe(plan))
+    print(describe_plan(plan))
     if args.check_determinism:
-        return compare(plan, args.bug)
-    outcome = played(plan, args.bug, args.store)
-    tell_history(outcome.records)
-    return tell_verdict(outcome, replay_line(args))
+        return compare_two_runs(plan, args.bug)
+    with plant_bug(args.bug):
+        outcome = play(plan, open_store=partial(open_inline_store, args.store) if args.store else None)
+    print_history(outcome.records)
+    return print_verdict(outcome, replay_command(args))
 
 
-# -- what is played
-
-
-def plan_of(args: argparse.Namespace) -> Plan:
-    """As the seed draws it, or as the scenario has it."""
+def requested_plan(args: Namespace) -> SimulationPlan:
+    """The plan that the seed draws, or that the scenario describes, without steps after --until."""
     if args.scenario is None:
         plan = draw_plan(1 if args.seed is None else args.seed)
     else:
         plan = find_plan(args.scenario)
         plan = plan if args.seed is None else replace(plan, seed=args.seed)
-    return plan if args.until is None else until(plan, args.until)
+    if args.until is None:
+        return plan
+    steps = tuple(each for each in plan.steps if each.trigger.milestone or each.trigger.delay_ms <= args.until)
+    return replace(plan, steps=steps, faults_end_ms=args.until)
 
 
-def until(plan: Plan, time_ms: int) -> Plan:
-    """The same, but nothing happens after this time, and the groups heal from then on."""
-    happenings = tuple(each for each in plan.happenings if each.when.after or each.when.delay_ms <= time_ms)
-    return replace(plan, happenings=happenings, heal_ms=time_ms)
-
-
-def replay_line(args: argparse.Namespace) -> str:
-    """What to type to see the same again."""
+def replay_command(args: Namespace) -> str:
+    """The command that repeats this run."""
     words = ["chaos", "run"]
     for option in ("seed", "scenario", "until", "bug"):
         value = getattr(args, option)
         if value not in (None, ""):
             words += [f"--{option}", f"{value}ms" if option == "until" else str(value)]
-    return f"{own_name()} {shlex.join(words)}"
+    return f"{program_name()} {shlex.join(words)}"
 
 
-# -- playing
-
-
-def played(plan: Plan, bug: str, store: Path | None) -> Outcome:
-    """What became of it. The history lies in the store then, too."""
-    if store is not None and store.exists():
-        raise ValueError(f"{store} is there already; a run begins a new history, so name another file")
-    with planted(bug):
-        return play(plan, open_store=partial(open_inline_store, store) if store else None)
-
-
-def canonical_rows(plan: Plan, bug: str) -> list[str]:
-    """As `regroup events --format jsonl` shows them."""
-    with planted(bug):
-        return [as_jsonl(record) for record in play(plan).records]
-
-
-def compare(plan: Plan, bug: str) -> int:
-    """Play it in two processes with different hash seeds: whatever walks a set comes out in another order."""
-    one, other = (rows_with(hash_seed, plan, bug) for hash_seed in HASH_SEEDS)
+def compare_two_runs(plan: SimulationPlan, bug: str) -> int:
+    """Run the plan in two processes with different hash seeds, which change the order of every set."""
+    one, other = (rows_in_new_process(hash_seed, plan, bug) for hash_seed in HASH_SEEDS)
     for number, (left, right) in enumerate(zip_longest(one, other), start=1):
         if left != right:
             print(f"Not deterministic. Row {number} was\n  {left}\nand then\n  {right}")
-            return NOT_DETERMINISTIC
+            return EXIT_NOT_DETERMINISTIC
     print(f"Deterministic: {len(one)} rows, the same in two processes with different hash seeds.")
     return 0
 
 
-def rows_with(hash_seed: str, plan: Plan, bug: str) -> list[str]:
+def rows_in_new_process(hash_seed: str, plan: SimulationPlan, bug: str) -> list[str]:
     before = os.environ.get("PYTHONHASHSEED")
     os.environ["PYTHONHASHSEED"] = hash_seed
     try:
@@ -126,31 +101,33 @@ def rows_with(hash_seed: str, plan: Plan, bug: str) -> list[str]:
             os.environ["PYTHONHASHSEED"] = before
 
 
-# -- telling
+def canonical_rows(plan: SimulationPlan, bug: str) -> list[str]:
+    """The events of a run, as `regroup events --format jsonl` shows them."""
+    with plant_bug(bug):
+        return [format_event_json(record) for record in play(plan).records]
 
 
-def tell_history(records: Sequence[Record]) -> None:
-    """The notable events, the last ones if there are many."""
-    show = Plain().print
-    notable = [record for record in records if record.type in NOTABLE]
-    print(f"\n{len(records)} events were stored; these tell in short what happened:")
-    if len(notable) > MOST_ROWS:
-        print(f"  … {len(notable) - MOST_ROWS} earlier ones …")
-    for record in notable[-MOST_ROWS:]:
-        show(as_text(record))
+def print_history(records: Sequence[Record]) -> None:
+    """Print the notable events; the last ones if there are many."""
+    show = PlainConsole().print
+    notable = [record for record in records if record.type in NOTABLE_EVENT_TYPES]
+    print(f"\n{len(records)} events were stored; the notable ones:")
+    if len(notable) > MAX_SHOWN_EVENTS:
+        print(f"  … {len(notable) - MAX_SHOWN_EVENTS} earlier ones …")
+    for record in notable[-MAX_SHOWN_EVENTS:]:
+        show(format_event(record))
 
 
-def tell_verdict(outcome: Outcome, line: str) -> int:
-    """What it cost, what is broken, and how to see it again."""
-    print(f"\nCounted: {outcome.verdict.counts}")
-    finding = finding_in(outcome)
+def print_verdict(outcome: RunOutcome, replay: str) -> int:
+    """Print the counts, what is broken, and how to repeat the run; return the exit code."""
+    verdict, finding = outcome.verdict, finding_of(outcome)
+    print(f"\nCounted: {verdict.counts}")
     if finding is None:
-        print(f"Nothing is broken, and every group is well again after {outcome.ended_ms / 1000:.1f} s.")
+        print(f"Nothing is broken, and every group has recovered after {outcome.ended_ms / 1000:.1f} s.")
         return Findings().exit_code
-    for sentence in outcome.verdict.sentences[:MOST_SENTENCES]:
-        first = next(each for each in outcome.verdict.broken if each.sentence == sentence)
-        print(f"\nBroken: {first}")
-    if (more := len(outcome.verdict.sentences) - MOST_SENTENCES) > 0:
-        print(f"\n… and {more} more sentences.")
-    print(f"\nOnce more: {line}")
+    for sentence in verdict.sentences[:MAX_SHOWN_VIOLATIONS]:
+        print(f"\nBroken: {next(each for each in verdict.violations if each.sentence == sentence)}")
+    if (more := len(verdict.sentences) - MAX_SHOWN_VIOLATIONS) > 0:
+        print(f"\n… and {more} more broken invariants.")
+    print(f"\nTo run it again: {replay}")
     return Findings(1, [finding]).exit_code

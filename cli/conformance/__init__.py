@@ -1,1 +1,1 @@
-"""cli/conformance"""
+"""`regroup conformance`: stories and random courses against any broker."""

@@ -1,33 +1,54 @@
-"""What can be typed after `regroup conformance`."""
+"""Test any address that speaks Kafka with short stories, and report each behaviour in which it differs from Kafka.
 
-import argparse
+regroup conformance --bootstrap 127.0.0.1:9092
+regroup conformance --bootstrap 127.0.0.1:9092 --area join,sync --json report.json
+regroup conformance --bootstrap 127.0.0.1:9092 --against 127.0.0.1:9192 --seeds 1-100
+regroup conformance --bootstrap 127.0.0.1:9092 --against emulator --seeds 1-100
+regroup conformance --list
+"""
+
+from argparse import ArgumentParser
 from pathlib import Path
+from typing import Final
 
-from regroup.cli.serve.arguments import address
-from regroup.conformance.differential.duel import AT_ONCE as COURSES_AT_ONCE
-from regroup.conformance.differential.random_course import SLOT_MS
-from regroup.conformance.run.runner import AT_ONCE
-from regroup.conformance.stories import CASES
+from regroup.cli.terminal.arguments import argument_type, host_and_port, seed_range, setting, whole_number
 
-OURS = "emulator"
-"""As the one to compare with: an emulator of our own."""
+AREAS: Final = (
+    "join",
+    "sync",
+    "heartbeat",
+    "leave",
+    "static",
+    "leader",
+    "timeout",
+    "protocol",
+    "limits",
+    "describe",
+    "list",
+    "delete",
+    "offset-commit",
+    "offset-fetch",
+    "offset-delete",
+    "txn-offset",
+    "validation",
+    "recovery",
+)
+"""The areas of the stories in regroup.conformance.stories, which takes long to load."""
+OWN_EMULATOR: Final = "emulator"
+"""The value of --against that stands for an emulator in this process."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `regroup conformance`."""
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.description = __doc__
+    parser.set_defaults(job="regroup.cli.conformance.command:run")
     add = parser.add_argument
-    add("--bootstrap", metavar="HOST:PORT", type=_broker, help="the broker to examine, or one of a cluster")
-    add("--list", action="store_true", help="show the stories and tell none")
-    add("--json", metavar="FILE", type=_new_file, help="write what was found there too")
+    add("--bootstrap", metavar="HOST:PORT", type=broker, help="the broker to test, or one of a cluster")
+    add("--list", action="store_true", help="list the stories, and run none")
+    add("--json", metavar="FILE", type=new_file, help="write the report to this file, too")
     add("--brief", action="store_true", help="show failures and totals, and not every behaviour")
-    _add_choices(parser.add_argument_group("which stories"))
-    _add_broker(parser.add_argument_group("what the broker cannot tell"))
-    _add_comparison(parser.add_argument_group("random courses, instead of stories"))
 
-
-def _add_choices(group: "argparse._ArgumentGroup") -> None:
-    add = group.add_argument
-    add("--area", metavar="AREA,...", type=_areas, default=(), help=f"only these areas: {', '.join(_all_areas())}")
+    add = parser.add_argument_group("stories").add_argument
+    add("--area", metavar="AREA,...", type=areas, default=(), help=f"only these areas: {', '.join(AREAS)}")
     add("--case", metavar="ID", action="append", default=[], help="only this behaviour; may be repeated")
     add(
         "--longest",
@@ -36,17 +57,15 @@ def _add_choices(group: "argparse._ArgumentGroup") -> None:
         default=120,
         help="leave out stories that may take longer; one takes five minutes (default: %(default)s)",
     )
-    add("--at-once", metavar="N", type=_count, default=AT_ONCE, help="stories side by side (default: %(default)s)")
+    add("--at-once", metavar="N", type=whole_number(1), default=80, help="stories at a time (default: %(default)s)")
 
-
-def _add_broker(group: "argparse._ArgumentGroup") -> None:
-    add = group.add_argument
-    add("--restart", metavar="COMMAND", help="restarts the broker and returns when it is back")
+    add = parser.add_argument_group("what the broker cannot tell").add_argument
+    add("--restart", metavar="COMMAND", help="a command that restarts the broker, and returns when it is back")
     add(
         "--set",
         metavar="NAME=VALUE",
         dest="settings",
-        type=_setting,
+        type=numeric_setting,
         action="append",
         default=[],
         help="a setting of the broker; may be repeated",
@@ -54,80 +73,65 @@ def _add_broker(group: "argparse._ArgumentGroup") -> None:
     add(
         "--newest",
         metavar="API=VERSION",
-        type=_setting,
+        type=numeric_setting,
         action="append",
         default=[],
-        help="speak no newer version of this API than that, whatever the broker offers; may be repeated",
+        help="use no newer version of this API, even if the broker offers one; may be repeated",
     )
 
-
-def _add_comparison(group: "argparse._ArgumentGroup") -> None:
-    add = group.add_argument
+    add = parser.add_argument_group("random courses, in place of stories").add_argument
     add(
         "--against",
         metavar="HOST:PORT",
-        type=lambda text: text if text == OURS else _broker(text),
-        help="play random courses to both brokers, and compare what they make of them; the word `emulator` stands for "
-        "one of our own, which is told what the first broker chose where Kafka leaves a choice",
+        type=broker_or_emulator,
+        help="run random courses against both brokers, and compare the results; the word `emulator` stands for one in "
+        "this process, which follows the first broker where Kafka leaves a choice",
     )
-    add("--seeds", metavar="FIRST-LAST", type=_seeds, default=range(1, 51), help="which courses (default: 1-50)")
-    add(
-        "--courses",
-        metavar="N",
-        type=_count,
-        default=COURSES_AT_ONCE,
-        help="so many side by side (default: %(default)s)",
-    )
+    seeds = seed_range(alone_is_count=False)
+    add("--seeds", metavar="FIRST-LAST", type=seeds, default=range(1, 51), help="which courses (default: 1-50)")
+    add("--courses", metavar="N", type=whole_number(1), default=30, help="courses at a time (default: %(default)s)")
     add(
         "--slot",
         metavar="MS",
-        type=_count,
-        default=SLOT_MS,
+        type=whole_number(1),
+        default=300,
         help="milliseconds from move to move; more where the machine is busy (default: %(default)s)",
     )
 
 
-def _all_areas() -> list[str]:
-    return [*dict.fromkeys(each.area for each in CASES.values())]
-
-
-def _broker(text: str) -> str:
-    address(text)
+def broker(text: str) -> str:
+    """Check `HOST:PORT`, and keep the text."""
+    host_and_port(text)
     return text
 
 
-def _areas(text: str) -> tuple[str, ...]:
-    words = tuple(word.strip() for word in text.split(",") if word.strip())
-    for word in words:
-        if word not in _all_areas():
-            raise argparse.ArgumentTypeError(f"{word!r} is no area; there are {', '.join(_all_areas())}")
-    return words
+def broker_or_emulator(text: str) -> str:
+    return text if text == OWN_EMULATOR else broker(text)
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} should be a number, at least 1")
-    return int(text)
+@argument_type
+def areas(text: str) -> tuple[str, ...]:
+    """Parse names of areas with commas between them."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if name not in AREAS:
+            raise ValueError(f"unknown area: {name!r}; use {', '.join(AREAS)}")
+    return names
 
 
-def _seeds(text: str) -> range:
-    first, _, last = text.partition("-")
-    last = last or first
-    if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
-        raise argparse.ArgumentTypeError(f"{text!r} should be two numbers, as in 1-100")
-    return range(int(first), int(last) + 1)
+@argument_type
+def numeric_setting(text: str) -> tuple[str, str]:
+    """Parse `NAME=NUMBER`."""
+    name, value = setting(text)
+    if not value.removeprefix("-").isdecimal():
+        raise ValueError(f"invalid setting: {text!r}; write NAME=NUMBER, as in group.max.size=10 or JoinGroup=5")
+    return name, value
 
 
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (equals and value.strip().lstrip("-").isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} should be NAME=NUMBER, as in group.max.size=10 or JoinGroup=5")
-    return name.strip(), value.strip()
-
-
-def _new_file(text: str) -> Path:
-    """Said before anybody has waited for minutes."""
+@argument_type
+def new_file(text: str) -> Path:
+    """Check, before minutes of tests, that the file can be written."""
     path = Path(text)
     if path.is_dir() or not path.absolute().parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r} cannot be written: no such folder, or a folder itself")
+        raise ValueError(f"cannot write to {text!r}: it is a folder, or lies in none")
     return path

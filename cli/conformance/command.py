@@ -1,136 +1,117 @@
-"""Tell stories to any address that speaks Kafka, and say behaviour by behaviour whether it does as Kafka does.
+"""The job of `regroup conformance`: stories or random courses against a broker, and the report."""
 
-regroup conformance --bootstrap 127.0.0.1:9092
-regroup conformance --bootstrap 127.0.0.1:9092 --area join,sync --json report.json
-regroup conformance --bootstrap 127.0.0.1:9092 --against 127.0.0.1:9192 --seeds 1-100
-regroup conformance --bootstrap 127.0.0.1:9092 --against emulator --seeds 1-100
-regroup conformance --list
-"""
-
-import argparse
 import asyncio
 import shlex
 import uuid
-from collections.abc import Iterable
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from pathlib import Path
 
-from regroup.cli.conformance.arguments import OURS, add_arguments
-from regroup.cli.conformance.steerable_cluster import steered_emulator
-from regroup.cli.serve.log import set_up_log
-from regroup.cli.terminal.output import CANNOT_BE_DONE, complain
+from regroup.cli.conformance.arguments import OWN_EMULATOR
+from regroup.cli.conformance.steerable_cluster import run_steerable_cluster
+from regroup.cli.jobs import CannotRun, cannot_run_after
+from regroup.cli.serve.log import configure_log
 from regroup.cli.terminal.text import printable_lines
-from regroup.conformance.differential.comparison import as_json as told_as_json
-from regroup.conformance.differential.comparison import as_text as told_as_text
-from regroup.conformance.differential.comparison import comparison
-from regroup.conformance.differential.duel import duels
-from regroup.conformance.harness.cases import Case
-from regroup.conformance.harness.target import NotThere, Restart, Target
-from regroup.conformance.run.not_observable import UNSEEN
-from regroup.conformance.run.report import Report, as_json, as_text, why_not, with_the_unseen
-from regroup.conformance.run.runner import Outcome, Plan, Verdict
-from regroup.conformance.run.runner import run as run_cases
+from regroup.conformance.differential.comparison import encode_comparison, format_comparison, summarize
+from regroup.conformance.differential.differential_run import run_courses
+from regroup.conformance.harness.cases import ConformanceCase
+from regroup.conformance.harness.target import ConformanceTarget, RestartBroker, TargetUnavailable
+from regroup.conformance.run.not_observable import NOT_OBSERVABLE
+from regroup.conformance.run.report import (
+    ConformanceReport,
+    add_not_observable,
+    count_reasons,
+    encode_report,
+    format_report,
+)
+from regroup.conformance.run.runner import StoryOutcome, StoryRunOptions, run_stories
 from regroup.conformance.stories import CASES
 
-__all__ = ["add_arguments", "run"]
 
-
-def run(args: argparse.Namespace) -> int:
-    """0 when nothing failed, 1 when something did, 2 when nobody could be asked."""
-    chosen = [*_chosen(args)]
-    if not chosen or set(args.case) - set(CASES):
-        return _cannot("no story has this name; `regroup conformance --list` shows them all")
+@cannot_run_after(TargetUnavailable)
+def run(args: Namespace) -> int:
+    """Return 0 if nothing failed, and 1 if something did."""
+    cases = [
+        each
+        for each in CASES.values()
+        if (not args.area or each.area in args.area) and (not args.case or each.id in args.case)
+    ]
+    if unknown := [case for case in args.case if case not in CASES]:
+        raise CannotRun(f"unknown story: {', '.join(unknown)}; `regroup conformance --list` shows all")
+    if not cases:
+        raise CannotRun("no story is in both --area and --case")
     if args.list:
-        print(*_listed(chosen, args.area), sep="\n")
+        print(*_story_list(cases, args.area), sep="\n")
         return 0
     if args.bootstrap is None:
-        return _cannot("say whom to examine: --bootstrap HOST:PORT")
-    try:
-        if args.against is not None:
-            return asyncio.run(_compare(args))
-        verdicts = asyncio.run(_examine(args, chosen))
-    except NotThere as reason:
-        return _cannot(str(reason))
-    return _tell(args, verdicts)
+        raise CannotRun("name the broker to test: --bootstrap HOST:PORT")
+    return asyncio.run(_run_stories(args, cases) if args.against is None else _run_courses(args))
 
 
-def _cannot(reason: str) -> int:
-    complain("conformance", reason)
-    return CANNOT_BE_DONE
-
-
-def _chosen(args: argparse.Namespace) -> Iterable[Case]:
-    for each in CASES.values():
-        if (not args.area or each.area in args.area) and (not args.case or each.id in args.case):
-            yield each
-
-
-def _listed(cases: Iterable[Case], areas: tuple[str, ...]) -> Iterable[str]:
+def _story_list(cases: Iterable[ConformanceCase], areas: tuple[str, ...]) -> Iterator[str]:
     for each in cases:
-        needs = "; ".join(f"needs {name} {need}" for name, need in each.needs.items() if need.at_most < 2**31 - 1)
-        yield f"{each.importance} {each.id}: {each.summary}{f' ({needs})' if needs else ''}"
-    for name, why in UNSEEN.items():
-        if not areas or name.split(".")[0] in areas:
-            yield f"- {name}: not observable, {why}"
-
-
-async def _examine(args: argparse.Namespace, chosen: list[Case]) -> list[Verdict]:
-    target = await Target.learn(
-        args.bootstrap,
-        dict(args.settings),
-        _restart(args.restart),
-        {api: int(version) for api, version in args.newest},
-    )
-    plan = Plan(uuid.uuid4().hex[:8], at_once=args.at_once, longest_seconds=args.longest)
-    return await run_cases(target, chosen, plan)
-
-
-async def _compare(args: argparse.Namespace) -> int:
-    one = await Target.learn(args.bootstrap, dict(args.settings))
-    async with AsyncExitStack() as stack:
-        steered = None
-        if args.against == OURS:
-            set_up_log("error", "text")
-            steered = await stack.enter_async_context(steered_emulator(one.settings))
-        outcomes = await duels(
-            one,
-            await Target.learn(steered.address if steered else args.against),
-            args.seeds,
-            uuid.uuid4().hex[:8],
-            guide=steered,
-            at_once=args.courses,
-            slot_ms=args.slot,
+        needs = "; ".join(
+            f"needs {name} {need}" for name, need in each.required_settings.items() if need.at_most < 2**31 - 1
         )
-    told = comparison(args.bootstrap, args.against, _now(), one.settings, outcomes)
-    print(*map(printable_lines, told_as_text(told)), sep="\n")
-    if args.json is not None:
-        args.json.write_text(told_as_json(told) + "\n", encoding="utf-8")
-    return 1 if told.differ else 0
+        yield f"{each.importance} {each.id}: {each.summary}{f' ({needs})' if needs else ''}"
+    for name, reason in NOT_OBSERVABLE.items():
+        if not areas or name.split(".")[0] in areas:
+            yield f"- {name}: not observable, {reason}"
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+async def _run_stories(args: Namespace, cases: list[ConformanceCase]) -> int:
+    newest = {api: int(version) for api, version in args.newest}
+    restart = _restart_with(args.restart) if args.restart else None
+    target = await ConformanceTarget.discover(args.bootstrap, dict(args.settings), restart, newest)
+    options = StoryRunOptions(uuid.uuid4().hex[:8], at_once=args.at_once, max_case_timeout_s=args.longest)
+    verdicts = await run_stories(target, cases, options)
+    reported = verdicts if args.case else add_not_observable(verdicts, args.area)
+    report = ConformanceReport(args.bootstrap, _now(), reported)
+    print(*map(printable_lines, format_report(report, show_all=not args.brief)), sep="\n")
+    if args.brief:
+        print("", "not observable, because:", sep="\n")
+        print(*(f"{count:>4}  {reason}" for reason, count in count_reasons(reported).items()), sep="\n")
+    _write(args.json, encode_report(report))
+    return 1 if any(each.outcome is StoryOutcome.FAILED for each in verdicts) else 0
 
 
-def _restart(command: str | None) -> Restart | None:
-    if command is None:
-        return None
-
+def _restart_with(command: str) -> RestartBroker:
     async def restart() -> None:
         process = await asyncio.create_subprocess_exec(*shlex.split(command))
         if await process.wait() != 0:
-            raise NotThere(f"`{command}` ended with {process.returncode}")
+            raise TargetUnavailable(f"`{command}` ended with {process.returncode}")
 
     return restart
 
 
-def _tell(args: argparse.Namespace, verdicts: list[Verdict]) -> int:
-    whole = verdicts if args.case else with_the_unseen(verdicts, args.area)
-    report = Report(args.bootstrap, _now(), whole)
-    print(*map(printable_lines, as_text(report, every=not args.brief)), sep="\n")
-    if args.brief:
-        print("", "not observable, because:", sep="\n")
-        print(*(f"{count:>4}  {reason}" for reason, count in why_not(whole).items()), sep="\n")
-    if args.json is not None:
-        args.json.write_text(as_json(report) + "\n", encoding="utf-8")
-    return 1 if any(each.outcome is Outcome.FAILED for each in verdicts) else 0
+async def _run_courses(args: Namespace) -> int:
+    first = await ConformanceTarget.discover(args.bootstrap, dict(args.settings))
+    async with AsyncExitStack() as stack:
+        steerable = None
+        if args.against == OWN_EMULATOR:
+            configure_log("error", "text")
+            steerable = await stack.enter_async_context(run_steerable_cluster(first.settings))
+        outcomes = await run_courses(
+            first,
+            await ConformanceTarget.discover(steerable.address if steerable else args.against),
+            args.seeds,
+            uuid.uuid4().hex[:8],
+            steering=steerable,
+            at_once=args.courses,
+            slot_ms=args.slot,
+        )
+    comparison = summarize(args.bootstrap, args.against, _now(), first.settings, outcomes)
+    print(*map(printable_lines, format_comparison(comparison)), sep="\n")
+    _write(args.json, encode_comparison(comparison))
+    return 1 if comparison.differ else 0
+
+
+def _write(path: Path | None, text: str) -> None:
+    if path is not None:
+        path.write_text(text + "\n", encoding="utf-8")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

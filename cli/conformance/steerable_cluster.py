@@ -1,48 +1,51 @@
-"""An emulator within this process that makes the choices which Apache Kafka has made before it."""
+"""An emulator in this process that elects the leaders which another broker has elected before."""
 
-import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import NamedTuple
-from uuid import uuid4
+from dataclasses import dataclass, field
+from functools import partial
 
-from regroup.coordinator.settings import Settings
-from regroup.server.broker_cluster import Emulator
-from regroup.server.clock import Clock
+from regroup.coordinator.decision import first_candidate
+from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
+from regroup.coordinator.settings import CoordinatorSettings
+from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, ClusterOptions
 from regroup.server.releases import release_named, releases
-from regroup.storage.memory import MemoryStore
 
 
-class Steered(NamedTuple):
-    """Where it listens, and the way to tell it who shall lead."""
+@dataclass(frozen=True, slots=True)
+class LeaderPreferences:
+    """A leader policy: a group elects its preferred leader, or the member that joined first."""
 
-    emulator: Emulator
+    _preferred: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def address(self) -> str:
-        host, port = self.emulator.address
-        return f"{host}:{port}"
+    def prefer_leader(self, group_id: str, member_id: str) -> None:
+        """Elect this member when the group next needs another leader."""
+        self._preferred[group_id] = member_id
 
-    def favours(self, group_id: str, member_id: str) -> None:
-        """If the group needs another leader, it shall be this member."""
-        (coordinator,) = self.emulator.shares.coordinators
-        coordinator.favours(group_id, member_id)
+    def __call__(self, group_id: str, candidates: Sequence[str]) -> str:
+        preferred = self._preferred.get(group_id, "")
+        return preferred if preferred in candidates else first_candidate(group_id, candidates)
+
+
+class SteerableCluster:
+    """One broker of the newest release whose leaders can be chosen."""
+
+    def __init__(self, cluster: BrokerCluster, preferences: LeaderPreferences) -> None:
+        host, port = cluster.address
+        self.address = f"{host}:{port}"
+        self.prefer_leader = preferences.prefer_leader
 
 
 @asynccontextmanager
-async def steered_emulator(settings: Mapping[str, str]) -> AsyncIterator[Steered]:
-    """One broker of the newest release, with those of these settings that are a coordinator's."""
+async def run_steerable_cluster(settings: Mapping[str, str]) -> AsyncIterator[SteerableCluster]:
+    """Run the emulator with those of the settings that are a coordinator's."""
     *_, newest = releases()
-    store = MemoryStore()
-    emulator = Emulator(
-        store.open,
-        clock=Clock(started_at_ms=time.time_ns() // 1_000_000, monotonic_s=time.monotonic),
-        new_uuid=uuid4,
-        settings=Settings.from_texts({name: settings[name] for name in Settings.names() if name in settings}),
+    names = CoordinatorSettings.names()
+    options = ClusterOptions(
+        settings=CoordinatorSettings.from_texts({name: settings[name] for name in names if name in settings}),
         release=release_named(newest),
     )
-    await emulator.start()
-    try:
-        yield Steered(emulator)
-    finally:
-        await emulator.close()
+    preferences = LeaderPreferences()
+    environment = ClusterEnvironment(coordinator_factory=partial(GroupCoordinator, choose_leader=preferences))
+    async with await BrokerCluster.start(options=options, environment=environment) as cluster:
+        yield SteerableCluster(cluster, preferences)

@@ -1,1 +1,1 @@
-"""cli/demo"""
+"""`regroup demo`: a coordinator and three Kafka clients as processes, two of which are killed."""

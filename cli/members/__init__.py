@@ -1,1 +1,1 @@
-"""cli/members"""
+"""`regroup members`: simulated consumers against any broker, over TCP or MQTT."""

@@ -1,77 +1,103 @@
-"""The words of `regroup members`, and what is to be done by them."""
+"""Run simulated consumers against the emulator or a real Kafka, and inject faults into some of them.
 
-import argparse
+regroup members --bootstrap localhost:9092 --group payments --topic orders --count 5
+regroup members --bootstrap localhost:9092 --group payments --topic orders --count 3 \\
+        --habit 2:pause:60s@20s --habit 3:crash@30s --records-per-s 200 --for 2m
+regroup members --mqtt mqtt://localhost:1883 --group payments --topic orders --mqtt-control
+
+Faults, each as NUMBER:FAULT, or all:FAULT, and with @WHEN behind it if need be:
+  pause:20s, crash, leave, zombie, restart:5s, restart-as-stranger:5s, slow-join:5s, slow-sync:5s, never-sync,
+  assignor-fails, assignor-forgets, assignor-doubles
+WHEN is a time after the start (@30s) or a milestone: @after-joined, @after-elected, @after-assigned, @after-revoked,
+@after-lost, each with +TIME if need be (@after-assigned+5s).
+
+Ctrl-C lets the members leave the group. Exit codes: 0 all members ended well, 1 one failed for good or none ever
+joined, 2 the command cannot be carried out.
+"""
+
 import re
-from collections.abc import Callable
+from argparse import ArgumentParser
 
-from regroup.assignors.interface import AssignorError
-from regroup.assignors.registry import assignor_named
-from regroup.cli.members import mqtt
-from regroup.cli.members.fleet import Plan
-from regroup.members.consumer.inputs import Subscribe
-from regroup.members.consumer.settings import ConsumerSettings
-from regroup.members.faults import Habit, parse_duration_ms, parse_habit
-from regroup.members.runtime.workload import Workload
-from regroup.members.transports.tcp import parse_bootstrap
+from regroup.cli.terminal.arguments import (
+    add_mqtt_settings_argument,
+    argument_type,
+    duration_ms,
+    loaded_type,
+    mqtt_address,
+    whole_number,
+)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """By theme: where the members go, who they are, what they do wrong, what they work on, how patient they are."""
-    _add_place(parser)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments: brokers and topics, members and their faults, MQTT, the workload, and timeouts."""
+    parser.description = __doc__
+    parser.set_defaults(job="regroup.cli.members.command:run")
+    _add_brokers_and_topics(parser)
     _add_members(parser)
-    _add_course(parser)
-    _add_work(parser)
-    _add_patience(parser)
+    _add_mqtt(parser)
+    _add_workload(parser)
+    _add_timeouts(parser)
 
 
-def _add_place(parser: argparse.ArgumentParser) -> None:
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--bootstrap", metavar="HOST:PORT", type=_typed(parse_bootstrap), help="brokers, with commas")
-    mqtt.add_arguments(parser, where)
+def _add_brokers_and_topics(parser: ArgumentParser) -> None:
+    brokers = parser.add_mutually_exclusive_group(required=True)
+    bootstrap = loaded_type("regroup.members.transports.tcp:parse_bootstrap")
+    brokers.add_argument("--bootstrap", metavar="HOST:PORT", type=bootstrap, help="brokers, with commas")
+    brokers.add_argument("--mqtt", metavar="URL", type=mqtt_address, help="join over this MQTT broker instead")
     parser.add_argument("--group", required=True, help="the group's id")
     topics = parser.add_mutually_exclusive_group(required=True)
     topics.add_argument("--topic", action="append", default=[], help="a topic; may be repeated")
-    topics.add_argument("--topic-pattern", type=_typed(_pattern), help="all topics whose whole name matches")
+    topics.add_argument("--topic-pattern", type=pattern, help="all topics whose whole name matches")
 
 
-def _add_members(parser: argparse.ArgumentParser) -> None:
+def _add_members(parser: ArgumentParser) -> None:
     add = parser.add_argument
-    add("--count", type=_typed(_positive), default=3, help="how many members (default: 3)")
+    add("--count", type=whole_number(1), default=3, help="how many members (default: 3)")
     add(
         "--assignor",
         metavar="NAME",
         dest="assignors",
-        type=_typed(_assignor),
+        type=loaded_type("regroup.cli.members.fleet:known_assignor"),
         action="append",
         help="the members' assignor; repeated, in the order of preference (default: cooperative-sticky)",
     )
     add("--static", action="store_true", help="give every member a group.instance.id")
-
-
-def _add_course(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
     add(
         "--habit",
-        metavar="N:HABIT",
-        dest="habits",
-        type=_typed(_numbered_habit),
+        metavar="N:FAULT",
+        dest="faults",
+        type=loaded_type("regroup.cli.members.fleet:parse_numbered_fault"),
         action="append",
         default=[],
-        help="let member N, or all, misbehave; may be repeated",
+        help="inject a fault into member N, or into all; may be repeated",
     )
-    add("--every", metavar="TIME", type=_typed(parse_duration_ms), default=0, help="start members so far apart")
-    add("--for", metavar="TIME", dest="for_ms", type=_typed(parse_duration_ms), help="stop after, for example, 30s")
+    add("--every", metavar="TIME", type=duration_ms, default=0, help="the time between the starts of two members")
+    add("--for", metavar="TIME", dest="for_ms", type=duration_ms, help="stop after, for example, 30s")
 
 
-def _add_work(parser: argparse.ArgumentParser) -> None:
+def _add_mqtt(parser: ArgumentParser) -> None:
+    add_mqtt_settings_argument(parser)
+    parser.add_argument(
+        "--mqtt-name",
+        metavar="NAME",
+        help="the members' names on MQTT, with -1, -2, … behind (default: this machine's name and the process number)",
+    )
+    parser.add_argument(
+        "--mqtt-control",
+        action="store_true",
+        help="let every client of the MQTT broker send crash, pause 20s, slow 5s, leave or rejoin to a member",
+    )
+
+
+def _add_workload(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--records-per-s", type=float, default=0.0, help="write so many records into each topic (default: none)")
-    add("--keys", type=int, default=0, help="with so many different keys (default: none, partitions take turns)")
-    add("--process-ms", type=float, default=0.0, help="what a member takes for a record (default: 0)")
+    add("--keys", type=int, default=0, help="with so many different keys (default: none, round robin)")
+    add("--process-ms", type=float, default=0.0, help="the time a member takes to process a record (default: 0)")
     add(
         "--late-after",
         metavar="TIME",
-        type=_typed(parse_duration_ms),
+        type=duration_ms,
         default=10_000,
         help="a record counts as late if it is processed so long after it was written (default: 10s)",
     )
@@ -84,81 +110,17 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_patience(parser: argparse.ArgumentParser) -> None:
+def _add_timeouts(parser: ArgumentParser) -> None:
     add = parser.add_argument
-    add("--session-timeout", metavar="TIME", type=_typed(parse_duration_ms), default=45_000, help="(default: 45s)")
-    add("--heartbeat-interval", metavar="TIME", type=_typed(parse_duration_ms), default=3_000, help="(default: 3s)")
-    add("--max-poll-interval", metavar="TIME", type=_typed(parse_duration_ms), default=300_000, help="(default: 5m)")
+    add("--session-timeout", metavar="TIME", type=duration_ms, default=45_000, help="(default: 45s)")
+    add("--heartbeat-interval", metavar="TIME", type=duration_ms, default=3_000, help="(default: 3s)")
+    add("--max-poll-interval", metavar="TIME", type=duration_ms, default=300_000, help="(default: 5m)")
 
 
-def _typed(parse: Callable[[str], object]) -> Callable[[str], object]:
-    """argparse shows the text of its own kind of error, and of no other."""
-
-    def parsed(text: str) -> object:
-        try:
-            return parse(text)
-        except (ValueError, AssignorError) as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return parsed
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ValueError(f"{text!r} is not a whole number above 0")
-    return int(text)
-
-
-def _pattern(text: str) -> re.Pattern[str]:
+@argument_type
+def pattern(text: str) -> re.Pattern[str]:
+    """Compile a regular expression."""
     try:
         return re.compile(text)
     except re.error as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from None
-
-
-def _assignor(text: str) -> str:
-    return assignor_named(text).name
-
-
-def _numbered_habit(text: str) -> tuple[int | None, Habit]:
-    number, _, habit = text.partition(":")
-    if number != "all" and (not number.isascii() or not number.isdigit() or int(number) < 1):
-        raise ValueError(f"{text!r} does not say whose habit it is; write for example 2:pause:20s or all:slow-join:5s")
-    return (None if number == "all" else int(number)), parse_habit(habit)
-
-
-def plan_of(args: argparse.Namespace) -> Plan:
-    """Check what was typed; ValueError for what does not fit together."""
-    for number, habit in args.habits:
-        if number is not None and number > args.count:
-            raise ValueError(f"habit {habit} is for member {number}, and there are {args.count}")
-    numbers = range(1, args.count + 1)
-    settings = tuple(_settings_of(number, args) for number in numbers)
-    workload = _workload(args)
-    habits = tuple(tuple(habit for whose, habit in args.habits if whose in (None, number)) for number in numbers)
-    return Plan(args, settings, habits, Subscribe(tuple(args.topic), args.topic_pattern), workload)
-
-
-def _settings_of(number: int, args: argparse.Namespace) -> ConsumerSettings:
-    return ConsumerSettings(
-        group_id=args.group,
-        client_id=f"regroup-{number}",
-        group_instance_id=f"{args.group}-{number}" if args.static else None,
-        partition_assignment_strategy=tuple(args.assignors or ["cooperative-sticky"]),
-        session_timeout_ms=args.session_timeout,
-        heartbeat_interval_ms=args.heartbeat_interval,
-        max_poll_interval_ms=args.max_poll_interval,
-        auto_offset_reset=args.auto_offset_reset,
-    )
-
-
-def _workload(args: argparse.Namespace) -> Workload:
-    workload = Workload(
-        records_per_s=args.records_per_s,
-        keys=args.keys,
-        process_ms=args.process_ms,
-        late_after_ms=args.late_after,
-    )
-    if args.records_per_s and not args.topic:
-        raise ValueError("--records-per-s writes into the topics of --topic; a pattern names none")
-    return workload
+        raise ValueError(f"invalid regular expression: {text!r}: {error}") from None

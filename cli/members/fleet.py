@@ -1,115 +1,170 @@
 """The members of one `regroup members`, with their transports and producers."""
 
-import argparse
 import asyncio
 import time
+from argparse import Namespace
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 from rich.console import Console
 
-from regroup.cli.members.mqtt import OverMqtt
-from regroup.cli.members.table import line_about
+from regroup.assignors.interface import AssignorError
+from regroup.assignors.registry import assignor_named
+from regroup.cli.members.mqtt import MembersOverMqtt
+from regroup.cli.members.table import describe_change
 from regroup.cli.terminal.text import printable
-from regroup.members.consumer.effects import Change, ConsumerError, JoinedGroup
+from regroup.members.consumer.effects import ConsumerChange, ConsumerError, JoinedGroup
 from regroup.members.consumer.inputs import Subscribe
 from regroup.members.consumer.settings import ConsumerSettings
-from regroup.members.faults import Habit
-from regroup.members.producer.producer import Producer
-from regroup.members.runtime.member import Member
-from regroup.members.runtime.workload import Ledger, Workload
+from regroup.members.faults import MemberFault, parse_fault
+from regroup.members.runtime.member import SimulatedMember
+from regroup.members.runtime.producer import SimulatedProducer
+from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.members.transports.mqtt import MqttTransport
 from regroup.members.transports.tcp import TcpTransport
 
-CLOSE_PATIENCE_S: Final = 10.0
+CLOSE_TIMEOUT_S: Final = 10.0
+
+
+def known_assignor(text: str) -> str:
+    """The name of an assignor. Raises ValueError if there is none of this name."""
+    try:
+        return assignor_named(text).name
+    except AssignorError as error:
+        raise ValueError(str(error)) from None
+
+
+def parse_numbered_fault(text: str) -> tuple[int | None, MemberFault]:
+    """Parse `2:pause:20s`, or `all:crash`: the member's number, None for all, and the fault. Raises ValueError."""
+    number, _, fault = text.partition(":")
+    if number != "all" and not (number.isascii() and number.isdigit() and int(number) >= 1):
+        raise ValueError(f"no member is named in {text!r}; write for example 2:pause:20s or all:slow-join:5s")
+    return (None if number == "all" else int(number)), parse_fault(fault)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What was asked for, checked."""
+class FleetPlan:
+    """A checked run of `regroup members`. Settings and faults are those of each member, in order."""
 
-    args: argparse.Namespace
+    args: Namespace
     settings: tuple[ConsumerSettings, ...]
-    habits: tuple[tuple[Habit, ...], ...]
+    faults: tuple[tuple[MemberFault, ...], ...]
     subscription: Subscribe
     workload: Workload
 
 
-@dataclass(slots=True)
-class Company:
-    """All members of one run, with what they need."""
+def plan_fleet(args: Namespace) -> FleetPlan:
+    """Check the arguments. Raises ValueError for those that contradict each other."""
+    for number, fault in args.faults:
+        if number is not None and number > args.count:
+            raise ValueError(f"fault {fault} is for member {number}, and there are {args.count} members")
+    if args.records_per_s and not args.topic:
+        raise ValueError("--records-per-s writes to the topics of --topic; a pattern names none")
+    workload = Workload(
+        records_per_s=args.records_per_s,
+        keys=args.keys,
+        process_ms=args.process_ms,
+        late_after_ms=args.late_after,
+    )
+    numbers = range(1, args.count + 1)
+    settings = tuple(_consumer_settings(number, args) for number in numbers)
+    faults = tuple(tuple(fault for whose, fault in args.faults if whose in (None, number)) for number in numbers)
+    return FleetPlan(args, settings, faults, Subscribe(tuple(args.topic), args.topic_pattern), workload)
 
-    plan: Plan
+
+def _consumer_settings(number: int, args: Namespace) -> ConsumerSettings:
+    return ConsumerSettings(
+        group_id=args.group,
+        client_id=f"regroup-{number}",
+        group_instance_id=f"{args.group}-{number}" if args.static else None,
+        partition_assignment_strategy=tuple(args.assignors or ["cooperative-sticky"]),
+        session_timeout_ms=args.session_timeout,
+        heartbeat_interval_ms=args.heartbeat_interval,
+        max_poll_interval_ms=args.max_poll_interval,
+        auto_offset_reset=args.auto_offset_reset,
+    )
+
+
+@dataclass(slots=True)
+class MemberFleet:
+    """All members of one run, with their transports and producers. A member's index counts from 0."""
+
+    plan: FleetPlan
     console: Console
     epoch_ms: int
-    mqtt: OverMqtt | None = None
-    members: list[Member] = field(default_factory=list)
+    """Epoch milliseconds at zero of the event loop's clock."""
+    mqtt: MembersOverMqtt | None = None
+    members: list[SimulatedMember] = field(default_factory=list)
     transports: list[TcpTransport] = field(default_factory=list)
-    producers: list[Producer] = field(default_factory=list)
-    somebody_joined: bool = False
-    ledger: Ledger = field(init=False)
+    producers: list[SimulatedProducer] = field(default_factory=list)
+    has_joined: bool = False
+    """A member has joined the group at least once."""
+    ledger: RecordLedger = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ledger = Ledger(self.plan.workload.late_after_ms)
-        for place, (settings, habits) in enumerate(zip(self.plan.settings, self.plan.habits, strict=True)):
-            self.transports.append(self._transport(settings.client_id, place))
-            self.members.append(self._member(place, habits))
+        self.ledger = RecordLedger(self.plan.workload.late_after_ms)
+        for index, (settings, faults) in enumerate(zip(self.plan.settings, self.plan.faults, strict=True)):
+            self.transports.append(self._new_transport(settings.client_id, index))
+            self.members.append(self._new_member(index, faults))
         if self.plan.workload.records_per_s:
             for draw, topic in enumerate(self.plan.subscription.topics):
-                transport = self._transport("regroup-producer")
+                transport = self._new_transport("regroup-producer")
                 self.transports.append(transport)
-                self.producers.append(Producer(transport, topic, self.plan.workload, draw=draw, now_ms=self.now_ms))
+                self.producers.append(
+                    SimulatedProducer(transport, topic, self.plan.workload, draw=draw, now_ms=self.now_ms)
+                )
 
-    def _member(self, place: int, habits: tuple[Habit, ...] = ()) -> Member:
-        transport = self.transports[place]
-        return Member(
-            str(place + 1),
-            self.plan.settings[place],
+    def _new_transport(self, client_id: str, index: int | None = None) -> TcpTransport:
+        """A transport for the member with this index, or for a producer."""
+        if self.mqtt is not None:
+            return self.mqtt.transport(client_id, index)
+        return TcpTransport(self.plan.args.bootstrap, client_id=client_id)
+
+    def _new_member(self, index: int, faults: tuple[MemberFault, ...] = ()) -> SimulatedMember:
+        transport = self.transports[index]
+        return SimulatedMember(
+            str(index + 1),
+            self.plan.settings[index],
             transport,
             self.plan.subscription,
-            habits=habits,
+            faults=faults,
             workload=self.plan.workload,
             ledger=self.ledger,
             observe=self._observe,
-            dies=lambda name: transport.crash() if isinstance(transport, MqttTransport) else None,
+            on_process_exit=lambda name: transport.crash() if isinstance(transport, MqttTransport) else None,
             epoch_ms=self.epoch_ms,
         )
 
-    def begin_anew(self, place: int) -> None:
-        """A new member in place of one that is gone."""
-        self.members[place] = self._member(place)
-        self.members[place].start()
+    def replace_member(self, index: int) -> None:
+        """Start a new member in place of one that has stopped."""
+        self.members[index] = self._new_member(index)
+        self.members[index].start()
 
     def now_ms(self) -> int:
         return int(asyncio.get_running_loop().time() * 1000) + self.epoch_ms
 
-    def _transport(self, client_id: str, place: int | None = None) -> TcpTransport:
-        """That of a member has its place; a producer has none."""
-        if self.mqtt is not None:
-            return self.mqtt.transport(client_id, place)
-        return TcpTransport(self.plan.args.bootstrap, client_id=client_id)
-
-    def _observe(self, name: str, happening: Change | ConsumerError) -> None:
-        self.somebody_joined |= isinstance(happening, JoinedGroup)
-        line = line_about(happening)
+    def _observe(self, name: str, change: ConsumerChange | ConsumerError) -> None:
+        self.has_joined |= isinstance(change, JoinedGroup)
+        line = describe_change(change)
         if line and not self.console.is_terminal:
             self.console.print(printable(f"{time.strftime('%H:%M:%S')} member {name} {line}"), soft_wrap=True)
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
-        for place, member in enumerate(self.members):
-            loop.call_later(place * self.plan.args.every / 1000, member.start)
+        for index, member in enumerate(self.members):
+            loop.call_later(index * self.plan.args.every / 1000, member.start)
         for producer in self.producers:
             producer.start()
-        if self.mqtt is not None:
-            self.mqtt.open_control(self)
+        if self.mqtt is not None and self.plan.args.mqtt_control:
+            self.mqtt.start_remote_control(self.members, self.replace_member)
 
     async def close(self) -> None:
+        """Let the members leave their group, and close the connections."""
         for producer in self.producers:
             producer.close()
         with suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_PATIENCE_S):
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await asyncio.gather(*(member.close() for member in self.members))
         await asyncio.gather(*(transport.close() for transport in self.transports))
         if self.mqtt is not None:
@@ -117,5 +172,5 @@ class Company:
 
     @property
     def is_over(self) -> bool:
-        """Members under remote control may be called back, so that is never the end."""
-        return all(member.is_over for member in self.members) and not self.plan.args.mqtt_control
+        """Every member has stopped, and none can be started again by remote control."""
+        return all(member.is_stopped for member in self.members) and not self.plan.args.mqtt_control

@@ -1,1 +1,1 @@
-"""cli/serve"""
+"""`regroup serve`: the emulator as a process, with its log, its settings, MQTT, and commands on standard input."""

@@ -1,60 +1,75 @@
-"""The words of `regroup serve`."""
+"""Coordinate the groups of real Kafka clients on one port of this machine. Every event goes to a SQLite file.
 
-import argparse
+regroup serve --port 9092 --topic orders:7
+regroup serve --port 0 --set group.initial.rebalance.delay.ms=0 --store /tmp/groups.db
+regroup serve --port 9092 --brokers 3       (then type: stop 1, start 1)
+regroup serve --mqtt mqtt://localhost:1883  (every event as JSON; `regroup watch` shows the groups)
+"""
+
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Final
 
-from regroup.cli.serve import log, loop, mqtt, settings
+from regroup.cli.terminal.arguments import (
+    add_mqtt_settings_argument,
+    argument_type,
+    host_and_port,
+    loaded_type,
+    port,
+    setting,
+    whole_number,
+)
 
-LAST_PORT: Final = 65_535
-MOST_BROKERS: Final = 100
-MOST_PARTITIONS: Final = 10_000
-"""Of one topic, as with `num.partitions`."""
+MAX_BROKERS: Final = 100
+MAX_TOPIC_PARTITIONS: Final = 10_000
+"""The most partitions of a topic, the same as for `num.partitions`."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """By theme: where it listens, what it keeps, how it behaves, what it says."""
-    _add_place(parser)
-    _add_brokers(parser)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments: addresses, brokers, the store, settings, MQTT, the event loop and the log."""
+    parser.description = __doc__
+    parser.set_defaults(job="regroup.cli.serve.command:run")
+    _add_addresses(parser)
     _add_history(parser)
-    settings.add_arguments(parser)
-    mqtt.add_arguments(parser)
-    loop.add_arguments(parser)
-    log.add_arguments(parser)
+    _add_settings(parser)
+    _add_mqtt(parser)
+    _add_process(parser)
 
 
-def _add_place(parser: argparse.ArgumentParser) -> None:
+def _add_addresses(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--host", default="127.0.0.1", help="the address to listen on (default: this machine alone)")
-    add("--port", type=port_number, default=9092, help="the port; 0 picks a free one (default: 9092)")
-    add("--advertise", metavar="HOST:PORT", type=address, help="the address that clients are told, for containers")
-
-
-def _add_brokers(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+    add("--port", type=port, default=9092, help="the port; 0 picks a free one (default: 9092)")
+    add(
+        "--advertise",
+        metavar="HOST:PORT",
+        type=host_and_port,
+        help="the address that clients are to connect to, where it differs, as with containers",
+    )
     add(
         "--brokers",
         metavar="N",
-        type=number_of_brokers,
+        type=whole_number(1, MAX_BROKERS, what="number of brokers"),
         default=1,
-        help="brokers in this process, on the ports from --port on; groups live on the one that leads their partition "
-        "of __consumer_offsets. Type `stop 1` and `start 1` to stop and start one (default: 1)",
+        help="brokers in this process, on consecutive ports from --port on; each leads some partitions of "
+        "__consumer_offsets and coordinates their groups. Type `stop 1` and `start 1` to stop and start one "
+        "(default: 1)",
     )
     add(
         "--broker-version",
         metavar="RELEASE",
-        help="serve the API versions that this release of Apache Kafka did, such as 2.8 (default: all that are known)",
+        help="serve the API versions of this release of Apache Kafka, such as 2.8 (default: all that are known)",
     )
 
 
-def _add_history(parser: argparse.ArgumentParser) -> None:
+def _add_history(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--store", metavar="FILE", type=Path, default=Path("regroup.db"), help="the history (default: regroup.db)")
     add(
         "--durability",
         choices=("disk", "process"),
         default="disk",
-        help="what an answer survives: a power failure, or only the death of this process (default: disk)",
+        help="what an acknowledged change survives: a power failure, or only a crash of this process (default: disk)",
     )
     add(
         "--topic",
@@ -63,37 +78,74 @@ def _add_history(parser: argparse.ArgumentParser) -> None:
         type=topic,
         action="append",
         default=[],
-        help="a topic with N partitions, made if it is missing; may be repeated",
+        help="a topic with N partitions, created if it is missing; may be repeated",
     )
 
 
-def port_number(text: str) -> int:
-    """A number that TCP has a port for; 0 means any."""
-    if not text.isdecimal() or int(text) > LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port; write a number from 0 to {LAST_PORT}")
-    return int(text)
+def _add_settings(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--set",
+        metavar="NAME=VALUE",
+        dest="settings",
+        type=setting,
+        action="append",
+        default=[],
+        help="a setting by its Kafka name; may be repeated",
+    )
+    add("--config", metavar="FILE", type=Path, help="settings from a TOML file, by their Kafka names")
 
 
-def number_of_brokers(text: str) -> int:
-    """How many brokers."""
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_BROKERS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of brokers; write one from 1 to {MOST_BROKERS}")
-    return int(text)
+def _add_mqtt(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--mqtt",
+        metavar="URL",
+        type=loaded_type("regroup.cli.serve.mqtt:parse_mqtt_broker"),
+        help="publish every event on this MQTT broker, and let members join over it: mqtt://HOST:PORT, mqtts:// for "
+        "TLS, /CLUSTER behind it where several coordinators share a broker; `embedded` or `embedded:PORT` starts a "
+        "broker here",
+    )
+    add_mqtt_settings_argument(parser)
+    add(
+        "--mqtt-will",
+        choices=("watch", "expel"),
+        default="watch",
+        help="when the MQTT broker publishes the last will of a member: only report the lost connection, or remove "
+        "the member from its group at once (default: watch)",
+    )
 
 
-def address(text: str) -> tuple[str, int]:
-    """`HOST:PORT`."""
-    host, colon, number = text.rpartition(":")
-    if not (colon and host and number.isdecimal() and 0 < int(number) <= LAST_PORT):
-        raise argparse.ArgumentTypeError(f"{text!r} is no address; write HOST:PORT, for example kafka.local:9092")
-    return host, int(number)
+def _add_process(parser: ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--loop",
+        choices=("asyncio", "uvloop"),
+        default="asyncio",
+        help="the event loop; uvloop, installed by 'kafka-regroup[uvloop]', is quicker when clients wait for each "
+        "response before they send the next request (default: asyncio)",
+    )
+    add(
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="how the log on standard error looks (default: text)",
+    )
+    add(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        default="info",
+        help="the lowest level that is logged (default: info)",
+    )
 
 
+@argument_type
 def topic(text: str) -> tuple[str, int]:
-    """`NAME:PARTITIONS`; without a number one partition."""
+    """Parse `NAME:PARTITIONS`; without a number, one partition."""
     name, _, count = text.partition(":")
-    if not name or not (count or "1").isdecimal() or not 1 <= int(count or "1") <= MOST_PARTITIONS:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no topic; write NAME:PARTITIONS, for example orders:7 (at most {MOST_PARTITIONS})"
+    count = count or "1"
+    if not (name and count.isascii() and count.isdigit() and 1 <= int(count) <= MAX_TOPIC_PARTITIONS):
+        raise ValueError(
+            f"invalid topic: {text!r}; write NAME:PARTITIONS, for example orders:7 (at most {MAX_TOPIC_PARTITIONS})"
         )
-    return name, int(count or "1")
+    return name, int(count)

@@ -1,33 +1,18 @@
-"""The log of the server: a line an event on standard error, for people or for programs."""
+"""The log of the server: one line an event on standard error, as text for people or as JSON for programs."""
 
-import argparse
 import logging
 import os
 import sys
 from contextlib import suppress
-from typing import Final, TextIO, cast
+from typing import TextIO, cast
 
 import structlog
 
 from regroup.cli.terminal.text import printable, printable_lines
 
-LEVELS: Final = ("debug", "info", "warning", "error")
-OF_SEVERAL_LINES: Final = "exception"
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--log-format",
-        choices=("text", "json"),
-        default="text",
-        help="how the log on standard error looks (default: text)",
-    )
-    add("--log-level", choices=LEVELS, default="info", help="the least that is logged (default: info)")
-
-
-class Unconcerned:
-    """A log that cannot be written, since its disk is full or its reader has gone, is no reason to stop serving."""
+class BestEffortStream:
+    """A stream that ignores write errors: a full disk or a closed pipe must not stop the server."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -41,32 +26,32 @@ class Unconcerned:
             self._file.flush()
 
 
-def set_up_log(level: str, form: str) -> None:
-    """Standard output has nothing but what was asked for."""
+def configure_log(level: str, form: str) -> None:
+    """Send events of this level and above to standard error, as `text` or `json`."""
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            *(for_people() if form == "text" else [structlog.processors.JSONRenderer()]),
+            *(_text_processors() if form == "text" else [structlog.processors.JSONRenderer()]),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", Unconcerned(sys.stderr))),
+        logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", BestEffortStream(sys.stderr))),
     )
 
 
-def for_people() -> list[structlog.typing.Processor]:
-    """In colour on a terminal, unless https://no-color.org is heeded."""
-    colours = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    return [legible, structlog.dev.ConsoleRenderer(colors=colours, pad_event_to=24)]
+def _text_processors() -> list[structlog.typing.Processor]:
+    """Colours are for a terminal, unless NO_COLOR is set (https://no-color.org)."""
+    colors = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    return [_make_printable, structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=24)]
 
 
-def legible(logger: object, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Without a reason that is empty, and without what a terminal would obey: names come from any client."""
+def _make_printable(logger: object, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Drop an empty reason, and escape control characters: names come from any client."""
     shown: structlog.typing.EventDict = {}
     for key, value in event.items():
         if isinstance(value, str):
-            value = printable_lines(value) if key == OF_SEVERAL_LINES else printable(value)
+            value = printable_lines(value) if key == "exception" else printable(value)
         if value != "" or key != "reason":
             shown[key] = value
     return shown

@@ -1,93 +1,80 @@
-"""The part of `regroup serve` that speaks MQTT."""
+"""The MQTT part of `regroup serve`: the broker to use, or to embed, and the service on it."""
 
-import argparse
+from argparse import Namespace
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Final
 from uuid import uuid4
 
-from regroup.cli.mqtt_arguments import access_for, add_mqtt_settings, mqtt_argument
-from regroup.mqtt.address import DEFAULT_CLUSTER, PORTS, MqttAccess, MqttAddress, parse_mqtt
-from regroup.server.broker_cluster import Emulator
+from regroup.cli.mqtt_access import load_mqtt_access
+from regroup.mqtt.address import DEFAULT_CLUSTER, DEFAULT_PORTS, MqttAccess, MqttAddress, parse_mqtt_address
+from regroup.server.broker_cluster import BrokerCluster
 from regroup.server.mqtt.embedded import embedded_broker
 from regroup.server.mqtt.service import MqttService
 
-EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+LOOPBACK_OF_WILDCARD: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""The address at which a process reaches itself if it listens on all addresses."""
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
-    """A broker in this process, on this port."""
+class EmbeddedBroker:
+    """An MQTT broker in this process, on this port."""
 
-    port: int = PORTS["mqtt"]
+    port: int = DEFAULT_PORTS["mqtt"]
 
 
 @dataclass(frozen=True, slots=True)
-class MqttPlan:
-    """What was asked for, checked."""
+class ServeMqttOptions:
+    """The broker, credentials and options of the MQTT service, checked."""
 
     address: MqttAddress
     access: MqttAccess
-    is_embedded: bool
-    host: str
-    expels: bool
+    embedded_host: str | None
+    """The address on which an embedded broker listens; None if the broker is another process."""
+    remove_on_last_will: bool
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--mqtt",
-        metavar="URL",
-        type=mqtt_argument(parse_broker),
-        help="publish every event on this MQTT broker, and let members join over it: mqtt://HOST:PORT, mqtts:// for "
-        "TLS, /CLUSTER behind it where several share a broker; `embedded` or `embedded:PORT` starts a broker here",
-    )
-    add_mqtt_settings(parser)
-    parser.add_argument(
-        "--mqtt-will",
-        choices=("watch", "expel"),
-        default="watch",
-        help="when the broker announces that a member's connection died: only say so, or let it leave its group at "
-        "once (default: watch)",
-    )
-
-
-def parse_broker(text: str) -> MqttAddress | Embedded:
-    """An address, or a broker of our own. ValueError."""
+def parse_mqtt_broker(text: str) -> MqttAddress | EmbeddedBroker:
+    """Parse the URL of a broker, or `embedded` or `embedded:PORT`. Raises ValueError."""
     word, colon, port = text.partition(":")
     if word != "embedded":
-        return parse_mqtt(text)
+        return parse_mqtt_address(text)
     if not colon:
-        return Embedded()
-    if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError(f"{port!r} is no port; write embedded, or embedded:1884")
-    return Embedded(int(port))
+        return EmbeddedBroker()
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise ValueError(f"invalid port: {port!r}; write embedded, or embedded:1884")
+    return EmbeddedBroker(int(port))
 
 
-def plan_of(args: argparse.Namespace) -> MqttPlan | None:
-    """None without --mqtt. InvalidSetting for what does not fit together."""
+def mqtt_options(args: Namespace) -> ServeMqttOptions | None:
+    """The options that the arguments describe; None without --mqtt. Raises CannotRun."""
     if args.mqtt is None:
         return None
-    if isinstance(args.mqtt, Embedded):
-        address = MqttAddress(EVERYWHERE.get(args.host, args.host), args.mqtt.port, False, DEFAULT_CLUSTER)
-        access = access_for(address, args.mqtt_settings)
-        return MqttPlan(address, access, True, args.host, args.mqtt_will == "expel")
-    access = access_for(args.mqtt, args.mqtt_settings)
-    return MqttPlan(args.mqtt, access, False, args.host, args.mqtt_will == "expel")
+    address, embedded_host = args.mqtt, None
+    if isinstance(args.mqtt, EmbeddedBroker):
+        embedded_host = args.host
+        address = MqttAddress(LOOPBACK_OF_WILDCARD.get(args.host, args.host), args.mqtt.port, False, DEFAULT_CLUSTER)
+    access = load_mqtt_access(address, args.mqtt_settings)
+    return ServeMqttOptions(address, access, embedded_host, args.mqtt_will == "expel")
 
 
 @asynccontextmanager
-async def on_mqtt(plan: MqttPlan | None, emulator: Emulator) -> AsyncIterator[MqttService | None]:
-    """The emulator is on MQTT until the end, if that was asked for."""
-    if plan is None:
-        yield None
-        return
+async def serve_over_mqtt(options: ServeMqttOptions | None, cluster: BrokerCluster) -> AsyncIterator[None]:
+    """Run the MQTT service until the end of the block; without options, there is none."""
     async with AsyncExitStack() as stack:
-        if plan.is_embedded:
-            await stack.enter_async_context(embedded_broker(plan.host, plan.address.port, plan.access))
-        service = MqttService(
-            emulator, plan.address, plan.access, new_incarnation=lambda: uuid4().hex, expels=plan.expels
-        )
-        await service.start()
-        stack.push_async_callback(service.stop)
-        print("feed on", plan.address, flush=True)
-        yield service
+        if options is not None:
+            address, access = options.address, options.access
+            if options.embedded_host is not None:
+                await stack.enter_async_context(embedded_broker(options.embedded_host, address.port, access))
+            service = MqttService(
+                cluster,
+                address,
+                access,
+                new_incarnation=lambda: uuid4().hex,
+                remove_on_last_will=options.remove_on_last_will,
+            )
+            await service.start()
+            stack.push_async_callback(service.stop)
+            print("feed on", address, flush=True)
+        yield

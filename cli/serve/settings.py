@@ -1,70 +1,46 @@
-"""Settings by their Kafka names, typed or in a file, and which of them are the coordinator's."""
+"""Settings of `regroup serve` by their Kafka names, from the command line and from a TOML file."""
 
-import argparse
 import tomllib
-from collections.abc import Mapping
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from regroup.coordinator.settings import InvalidSetting, Settings, UnknownSetting
-from regroup.server.settings import BrokerSettings, unknown_setting
+from regroup.cli.jobs import CannotRun
+from regroup.coordinator.settings import CoordinatorSettings, UnknownSetting
+from regroup.server.settings import BrokerSettings, unknown_setting_message
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        metavar="NAME=VALUE",
-        dest="settings",
-        type=setting,
-        action="append",
-        default=[],
-        help="a setting by its Kafka name; may be repeated",
-    )
-    parser.add_argument("--config", metavar="FILE", type=Path, help="settings from a TOML file, by their Kafka names")
+def read_settings(args: Namespace) -> tuple[CoordinatorSettings, BrokerSettings]:
+    """Read the settings of the coordinator and of the broker; `--set` overrides the file.
 
-
-def settings_of(args: argparse.Namespace) -> tuple[Settings, BrokerSettings]:
-    """What is typed goes before what is in the file."""
-    return settings_from(texts_from(args.config) | dict(args.settings))
-
-
-def settings_from(texts: Mapping[str, str]) -> tuple[Settings, BrokerSettings]:
-    """The coordinator's settings and the broker's, told apart by their names."""
-    groups, broker = set(Settings.names()), set(BrokerSettings.names())
+    Raises UnknownSetting, InvalidSetting, and CannotRun for a file that cannot be read.
+    """
+    texts = read_settings_file(args.config) | dict(args.settings)
+    group_names, broker_names = CoordinatorSettings.names(), BrokerSettings.names()
     for name in texts:
-        if name not in groups | broker:
-            raise UnknownSetting(unknown_setting(name, sorted(groups | broker)))
+        if name not in (*group_names, *broker_names):
+            raise UnknownSetting(unknown_setting_message(name, sorted({*group_names, *broker_names})))
     return (
-        Settings.from_texts({name: text for name, text in texts.items() if name in groups}),
-        BrokerSettings.from_texts({name: text for name, text in texts.items() if name in broker}),
+        CoordinatorSettings.from_texts({name: text for name, text in texts.items() if name in group_names}),
+        BrokerSettings.from_texts({name: text for name, text in texts.items() if name in broker_names}),
     )
 
 
-def texts_from(path: Path | None) -> dict[str, str]:
-    """The settings of a TOML file; `group.max.size = 5` and a table `[group.max]` with `size = 5` mean the same."""
+def read_settings_file(path: Path | None) -> dict[str, str]:
+    """Read a TOML file; `group.max.size = 5` and a table `[group.max]` with `size = 5` mean the same."""
     if path is None:
         return {}
     try:
-        return dict(flattened("", tomllib.loads(path.read_text(encoding="utf-8"))))
+        return dict(_flatten("", tomllib.loads(path.read_text(encoding="utf-8"))))
     except OSError as error:
-        raise InvalidSetting(f"{path} cannot be read: {error.strerror}.") from None
+        raise CannotRun(f"{path} cannot be read: {error.strerror}.") from None
     except ValueError as error:
-        raise InvalidSetting(f"{path} cannot be read as TOML: {error}") from None
+        raise CannotRun(f"{path} cannot be read as TOML: {error}") from None
 
 
-def flattened(prefix: str, values: Mapping[str, object]) -> list[tuple[str, str]]:
-    rows: list[tuple[str, str]] = []
+def _flatten(prefix: str, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for key, value in values.items():
-        name = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            rows += flattened(f"{name}.", value)
+            yield from _flatten(f"{prefix}{key}.", value)
         else:
-            rows.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
-    return rows
-
-
-def setting(text: str) -> tuple[str, str]:
-    """`NAME=VALUE`."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is no setting; write NAME=VALUE, for example group.max.size=5")
-    return name.strip(), value.strip()
+            yield f"{prefix}{key}", str(value).lower() if isinstance(value, bool) else str(value)

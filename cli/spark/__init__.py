@@ -1,1 +1,1 @@
-"""cli/spark"""
+"""`regroup pipeline`, `campaign` and `report`: the commands that run on Spark."""

@@ -1,34 +1,82 @@
-"""What the commands that run on Spark have in common, before anything of Spark is loaded."""
+"""The arguments of the commands that run on Spark: `pipeline`, `campaign` and `report`."""
 
-import argparse
-import sys
-from importlib import import_module
-from importlib.util import find_spec
+from argparse import ArgumentParser
+from pathlib import Path
 from typing import Final
 
-NEEDED: Final = ("pyspark", "pyarrow", "pandas")
-INSTALL: Final = "pip install 'kafka-regroup[spark]'   (and [spark-java] where there is no Java)"
+from regroup.cli.terminal.arguments import whole_number
+
+PIPELINE_HELP = """\
+From the stores of many runs, or of a long one, to tables: on Spark, on this machine or on a cluster.
+
+regroup pipeline ingest 'runs/*.db' out                events to Parquet, each once; again for new ones
+regroup pipeline tables out                            rebalances, ownership, gaps … below out/tables
+regroup pipeline show out gaps --limit 20              look at a table
+regroup pipeline replay out                            every group's final state, as `regroup replay` shows it
+regroup report out                                     one page to look at
+"""
+CAMPAIGN_HELP = """\
+Thousands of simulations as Spark tasks: the cost of a setting, and which setting would have been right.
+
+regroup campaign pipeline/plans/static-or-dynamic.yaml out       simulate; an interrupted campaign goes on
+regroup pipeline tables out && regroup report out                 tables, and a page to look at
+regroup campaign PLAN --only RUN --store run.db                   repeat one run, with a store of its own
+"""
+REPORT_HELP = """\
+One page about many runs: how long partitions had no owner and why, how long rebalances took, and the worst ten.
+
+regroup report out                                     writes out/report.html, and its numbers as Parquet beside it
+"""
+SPARK_PACKAGES: Final = {
+    "packages": ("pyspark", "pyarrow", "pandas"),
+    "install": "pip install 'kafka-regroup[spark]'   (and [spark-java] where there is no Java)",
+}
 
 
-def add_spark(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--master", metavar="M", help="Spark's address: local[2], spark://host:7077 (default: this machine, all cores)"
-    )
-
-
-def add_on_error(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+def add_pipeline_arguments(parser: ArgumentParser) -> None:
+    parser.description = PIPELINE_HELP
+    parser.set_defaults(**SPARK_PACKAGES)
+    steps = parser.add_subparsers(dest="step", metavar="STEP", required=True)
+    ingest = steps.add_parser("ingest", help="read the events of stores, and write them as Parquet")
+    ingest.add_argument("stores", metavar="STORES", help="files or patterns, with commas between them: 'runs/*.db'")
+    ingest.add_argument("folder", metavar="DIR", type=Path)
+    ingest.add_argument(
         "--on-error",
         choices=("fail", "skip"),
         default="fail",
-        help="what to do about a damaged or foreign store: end, or name it and leave it out",
+        help="for a damaged or foreign store: end, or name it and leave it out (default: fail)",
     )
+    tables = steps.add_parser("tables", help="build every table from the events")
+    show = steps.add_parser("show", help="show a table")
+    replay = steps.add_parser("replay", help="every group's final state, as JSON")
+    for step in (tables, show, replay):
+        step.add_argument("folder", metavar="DIR", type=Path)
+    show.add_argument("table", metavar="TABLE", help="see docs/tables.md")
+    rows = whole_number(1, what="number of rows")
+    show.add_argument("--limit", metavar="N", type=rows, default=20, help="rows (default: 20)")
+    for name, step in {"ingest": ingest, "tables": tables, "show": show, "replay": replay}.items():
+        step.set_defaults(job=f"regroup.cli.spark.pipeline:{name}")
+        _add_master(step)
 
 
-def run_in(module: str, args: argparse.Namespace) -> int:
-    """Go on in a module that needs Spark's packages; where they are missing, say which to install."""
-    missing = [name for name in NEEDED if find_spec(name) is None]
-    if missing:
-        print(f"regroup {args.command}: {', '.join(missing)} not installed: {INSTALL}", file=sys.stderr)
-        return 2
-    return int(import_module(module).run(args))
+def add_campaign_arguments(parser: ArgumentParser) -> None:
+    parser.description = CAMPAIGN_HELP
+    parser.set_defaults(job="regroup.cli.spark.campaign:run", **SPARK_PACKAGES)
+    parser.add_argument("plan", metavar="PLAN", type=Path, help="a grid of scenarios (docs/pipeline.md)")
+    parser.add_argument("folder", metavar="DIR", type=Path, nargs="?", default=Path("campaign"))
+    parser.add_argument("--only", metavar="RUN", help="repeat this one run, in this process")
+    parser.add_argument("--store", metavar="FILE", type=Path, help="with --only: the store that the run is written to")
+    _add_master(parser)
+
+
+def add_report_arguments(parser: ArgumentParser) -> None:
+    parser.description = REPORT_HELP
+    parser.set_defaults(job="regroup.cli.spark.report:run", **SPARK_PACKAGES)
+    parser.add_argument("folder", metavar="DIR", type=Path, help="the folder of `regroup pipeline tables`")
+    _add_master(parser)
+
+
+def _add_master(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--master", metavar="M", help="Spark's address: local[2], spark://host:7077 (default: this machine, all cores)"
+    )

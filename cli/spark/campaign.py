@@ -1,23 +1,90 @@
-"""Thousands of simulations, spread over Spark's tasks: what does it cost, and what would have been right?
+"""The job of `regroup campaign`: a grid of simulations on Spark, or one run of it in this process."""
 
-regroup campaign pipeline/plans/static-or-dynamic.yaml out       simulate; again to go on where it was stopped
-regroup pipeline tables out && regroup report out                 tables, and a page to look at
-regroup campaign PLAN --only RUN --store run.db                   play one run again, into a store of its own
-"""
-
-import argparse
+import asyncio
+import signal
+import sys
+import threading
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
-from regroup.cli.spark.arguments import add_spark, run_in
+from pyspark.sql import SparkSession
+
+from regroup.cli.jobs import cannot_run_after
+from regroup.cli.spark.session import STOPPED_RESUMABLE, run_on_spark
+from regroup.cli.terminal.progress import ProgressReporter
+from regroup.lab.simulation.run import play
+from regroup.pipeline.campaign import runner
+from regroup.pipeline.campaign.grid import Campaign, InvalidCampaign, find_run, read_campaign
+from regroup.pipeline.output_folder import make_folder
+from regroup.storage.records import NewRecord, Record
+from regroup.storage.sqlite.threaded import open_store
+
+Result = TypeVar("Result")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("plan", metavar="PLAN", type=Path, help="a grid of scenarios (docs/pipeline.md)")
-    parser.add_argument("folder", metavar="DIR", type=Path, nargs="?", default=Path("campaign"))
-    parser.add_argument("--only", metavar="RUN", help="play this one run, in this process")
-    parser.add_argument("--store", metavar="FILE", type=Path, help="with --only: the store that the run is written to")
-    add_spark(parser)
+@cannot_run_after(InvalidCampaign)
+def run(args: Namespace) -> int:
+    """Check the plan and the folder before Spark is started."""
+    campaign = read_campaign(args.plan)
+    if args.only:
+        return repeat_run(campaign, args)
+    make_folder(args.folder)
+    runner.check_folder(campaign, args.folder)
+    return run_on_spark(args, partial(_simulate, campaign), when_stopped=STOPPED_RESUMABLE)
 
 
-def run(args: argparse.Namespace) -> int:
-    return run_in("regroup.cli.spark.campaign_job", args)
+def _simulate(campaign: Campaign, spark: SparkSession, args: Namespace) -> int:
+    began_s = time.monotonic()
+    with ProgressReporter() as report:
+        work = partial(runner.run_campaign, spark, campaign, args.folder, progress=report)
+        simulated = run_interruptibly(work, spark.sparkContext.cancelAllJobs)
+    rate = f", {simulated / (time.monotonic() - began_s) * 60:,.0f} a minute" if simulated else ""
+    total = sum(last - first for first, last in runner.simulated_ranges(args.folder))
+    print(f"{total:,} runs of {len(campaign.cells)} cells; {simulated:,} simulated now{rate}")
+    failed = runner.read_runs(spark, args.folder).where("size(violations) > 0").limit(10).collect()
+    for row in failed:
+        print(f"{row.violations[0]} Replay: {runner.replay_command(args.plan, row.store)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def run_interruptibly(work: Callable[[], Result], cancel: Callable[[], None]) -> Result:
+    """Run `work` in another thread; Ctrl-C calls `cancel`, and KeyboardInterrupt is raised when the work has ended.
+
+    Python handles signals in the main thread, which must not be in the middle of a call to Java then.
+    """
+    interrupted = threading.Event()
+
+    def on_interrupt(*_: object) -> None:
+        interrupted.set()
+        cancel()
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    with ThreadPoolExecutor(1) as worker:
+        future = worker.submit(work)
+    signal.signal(signal.SIGINT, signal.SIG_IGN if interrupted.is_set() else before)
+    if interrupted.is_set():
+        raise KeyboardInterrupt
+    return future.result()
+
+
+def repeat_run(campaign: Campaign, args: Namespace) -> int:
+    """Repeat one run in this process, and write its events to --store."""
+    if args.store and args.store.exists():
+        raise InvalidCampaign(f"{args.store}: the file exists; name a new file for the run")
+    outcome = runner.require_stable(play(campaign.plan(find_run(campaign, args.only))))
+    if args.store:
+        asyncio.run(_write_store(args.store, outcome.records))
+    print(outcome.verdict.counts, *outcome.verdict.violations, sep="\n")
+    return 1 if outcome.failed else 0
+
+
+async def _write_store(path: Path, records: Iterable[Record]) -> None:
+    async with await open_store(path, durability="process") as store:
+        await store.append(
+            [NewRecord(*(getattr(each, name) for name in NewRecord.__struct_fields__)) for each in records]
+        )

@@ -1,68 +1,96 @@
-"""From the stores of many runs, or of a long one, to tables: on Spark, on this machine or on a cluster.
+"""The jobs of `regroup pipeline`: ingest, tables, show and replay."""
 
-regroup pipeline ingest 'runs/*.db' out                events to Parquet, each once; again for what is new
-regroup pipeline tables out                            rebalances, ownership, gaps … below out/tables
-regroup pipeline show out gaps --limit 20              look at a table
-regroup pipeline replay out                            every group's final state, as regroup replay tells it
-regroup report out                                     one page to look at
-"""
-
-import argparse
+import json
 import sys
+from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
-from regroup.cli.spark.arguments import add_on_error, add_spark, run_in
+from pyspark.sql import SparkSession
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    steps = parser.add_subparsers(dest="step", metavar="STEP", required=True)
-    taking = steps.add_parser("ingest", help="take the events of stores in, as Parquet")
-    taking.add_argument("stores", metavar="STORES", help="files or patterns, with commas between them: 'runs/*.db'")
-    taking.add_argument("folder", metavar="DIR", type=Path)
-    add_on_error(taking)
-    building = steps.add_parser("tables", help="build every table from what has been taken in")
-    showing = steps.add_parser("show", help="look at a table")
-    replaying = steps.add_parser("replay", help="every group's final state, as JSON")
-    for each in (building, showing, replaying):
-        each.add_argument("folder", metavar="DIR", type=Path)
-    showing.add_argument("table", metavar="TABLE", help="see docs/tables.md")
-    showing.add_argument("--limit", metavar="N", type=rows, default=20, help="rows (default 20)")
-    for each in (taking, building, showing, replaying):
-        add_spark(each)
+from regroup.cli.jobs import CannotRun
+from regroup.cli.spark.session import STOPPED_NOT_RESUMABLE, STOPPED_RESUMABLE, run_on_spark
+from regroup.cli.store.group_json import with_decoded_bytes
+from regroup.cli.terminal.progress import ProgressReporter
+from regroup.cli.terminal.text import counted, printable
+from regroup.pipeline.bronze import ingest as bronze
+from regroup.pipeline.campaign import runner as campaign
+from regroup.pipeline.gold import build
+from regroup.pipeline.output_folder import check_format
 
 
-def run(args: argparse.Namespace) -> int:
-    fault = "" if args.step == "ingest" else not_ready(args)
-    if fault:
-        print(f"regroup pipeline: {fault}", file=sys.stderr)
-        return 2
-    return run_in("regroup.cli.spark.pipeline_job", args)
+def ingest(args: Namespace) -> int:
+    check_format(args.folder)
+    return run_on_spark(args, _ingest, when_stopped=STOPPED_RESUMABLE)
 
 
-def not_ready(args: argparse.Namespace) -> str:
-    """What has to be done first, in words; empty if nothing has."""
-    folder = args.folder
-    if args.step == "tables":
-        there = (folder / "bronze").is_dir() or (folder / "events").is_dir()
-        return "" if there else f"nothing has been taken in at {folder}: regroup pipeline ingest STORES {folder}"
-    known = tables_in(folder)
-    if args.step == "show" and args.table in known:
-        return ""
+def tables(args: Namespace) -> int:
+    check_format(args.folder)
+    if not any((args.folder / name).is_dir() for name in ("bronze", "events")):
+        raise CannotRun(f"no events in {args.folder}: regroup pipeline ingest STORES {args.folder}")
+    return run_on_spark(args, _tables, when_stopped=STOPPED_NOT_RESUMABLE)
+
+
+def show(args: Namespace) -> int:
+    known = table_names(args.folder)
+    check_format(args.folder)
+    if args.table not in known:
+        require_tables(args.folder)
+        raise CannotRun(f"unknown table {args.table!r}; tables in {args.folder}: {', '.join(known)}")
+    return run_on_spark(args, _show, when_stopped=STOPPED_NOT_RESUMABLE)
+
+
+def replay(args: Namespace) -> int:
+    require_tables(args.folder)
+    return run_on_spark(args, _replay, when_stopped=STOPPED_NOT_RESUMABLE)
+
+
+def require_tables(folder: Path) -> None:
+    """Raise CannotRun if no tables were built, and UnsupportedFolderVersion if the folder has another format."""
+    check_format(folder)
     if not (folder / "tables").is_dir():
-        return f"there are no tables in {folder}: regroup pipeline tables {folder}"
-    if args.step == "show":
-        return f"there is no table {args.table!r}; there are {', '.join(known)}"
-    return ""
+        raise CannotRun(f"no tables in {folder}: regroup pipeline tables {folder}")
 
 
-def tables_in(folder: Path) -> list[str]:
-    """By name. A campaign has written one itself, beside those that are made of its events."""
+def table_names(folder: Path) -> list[str]:
+    """The tables that were built, and `runs`, which a campaign has written itself."""
     found = sorted(each.parent.name for each in folder.glob("tables/*/_SUCCESS"))
     return [*found, "runs"] if any(folder.glob("runs/*.parquet")) else found
 
 
-def rows(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"it is a number of rows, at least 1, not {text}")
-    return number
+def _ingest(spark: SparkSession, args: Namespace) -> int:
+    with ProgressReporter() as report:
+        result = bronze.ingest(spark, args.stores, args.folder, on_error=args.on_error, progress=report)
+    for each in result.skipped:
+        print(printable(f"skipped: {each.reason}"), file=sys.stderr)
+    print(f"{counted(result.stores, 'store')}, {result.new_events:,} new events, {len(result.skipped)} skipped")
+    return 1 if result.skipped else 0
+
+
+def _tables(spark: SparkSession, args: Namespace) -> int:
+    with ProgressReporter() as report:
+        build.build_tables(spark, args.folder, progress=report)
+    for name in build.TABLE_NAMES:
+        print(f"{build.read_table(spark, args.folder, name).count():>12,}  {name}")
+    violations = build.read_table(spark, args.folder, "violations").orderBy("store", "position").limit(10).collect()
+    for row in violations:
+        print(printable(f"{row.store}, group {row.group}, position {row.position}: {row.sentence}"), file=sys.stderr)
+    return 1 if violations else 0
+
+
+def _show(spark: SparkSession, args: Namespace) -> int:
+    if args.table == "runs":
+        table = campaign.read_runs(spark, args.folder)
+    else:
+        table = build.read_table(spark, args.folder, args.table)
+    table.show(args.limit, truncate=40)
+    return 0
+
+
+def _replay(spark: SparkSession, args: Namespace) -> int:
+    stores: dict[str, dict[str, Any]] = {}
+    for row in build.read_table(spark, args.folder, "groups").orderBy("store", "group").collect():
+        stores.setdefault(row.store, {})[row.group] = with_decoded_bytes(json.loads(row.json))
+    json.dump(stores, sys.stdout, indent=2, ensure_ascii=False)
+    print()
+    return 0

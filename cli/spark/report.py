@@ -1,22 +1,26 @@
-"""One page about many runs: how long partitions had no owner and why, how long rebalances took, and the worst ten.
+"""The job of `regroup report`: one page about many runs."""
 
-regroup report out                                     writes out/report.html, and its numbers as Parquet beside it
-"""
+from argparse import Namespace
 
-import argparse
-import sys
-from pathlib import Path
+from pyspark.sql import SparkSession
 
-from regroup.cli.spark.arguments import add_spark, run_in
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="DIR", type=Path, help="where `regroup pipeline tables` has been")
-    add_spark(parser)
+from regroup.cli.jobs import CannotRun, cannot_run_after
+from regroup.cli.spark.pipeline import require_tables
+from regroup.cli.spark.session import STOPPED_NOT_RESUMABLE, run_on_spark
+from regroup.pipeline.campaign.grid import InvalidCampaign
+from regroup.pipeline.output_folder import tables_are_current
+from regroup.pipeline.report.page import write_report
 
 
-def run(args: argparse.Namespace) -> int:
-    if not (args.folder / "tables").is_dir():
-        print(f"regroup report: no tables in {args.folder}: regroup pipeline tables {args.folder}", file=sys.stderr)
-        return 2
-    return run_in("regroup.cli.spark.report_job", args)
+@cannot_run_after(InvalidCampaign)
+def run(args: Namespace) -> int:
+    """Check the tables before Spark is started."""
+    require_tables(args.folder)
+    if not tables_are_current(args.folder):
+        raise CannotRun(f"the tables in {args.folder} lack newer events: regroup pipeline tables {args.folder}")
+    return run_on_spark(args, _report, when_stopped=STOPPED_NOT_RESUMABLE)
+
+
+def _report(spark: SparkSession, args: Namespace) -> int:
+    print(write_report(spark, args.folder))
+    return 0

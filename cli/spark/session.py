@@ -1,71 +1,69 @@
-"""Work with a Spark session, for the command line: what goes wrong is told in one sentence."""
+"""Running a command with a Spark session: errors become one line, and Ctrl-C ends it without a Java trace."""
 
-import argparse
 import logging
 import re
 import signal
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Final
+from typing import Final, TypeAlias
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from regroup.cli.terminal.output import CANNOT_BE_DONE, complain
-from regroup.pipeline.spark.java import NoJava
-from regroup.pipeline.spark.session import NoSpark, session
-from regroup.storage.errors import StoreError
+from regroup.cli.jobs import EXIT_INTERRUPTED, CannotRun
+from regroup.cli.terminal.output import EXIT_CANNOT_RUN, print_error
+from regroup.pipeline.spark.java import JavaNotFound
+from regroup.pipeline.spark.session import InvalidMaster, spark_session
 
-INTERRUPTED: Final = 130
-"""As shells say of a command that Ctrl-C has ended."""
-GOES_ON: Final = "stopped; the same command goes on where it stopped."
-BEGINS_ANEW: Final = "stopped; the same command begins anew."
+STOPPED_RESUMABLE: Final = "stopped; the same command goes on where it stopped."
+STOPPED_NOT_RESUMABLE: Final = "stopped; the same command starts from the beginning."
 
-Work = Callable[[SparkSession, argparse.Namespace], int]
+SparkWork: TypeAlias = Callable[[SparkSession, Namespace], int]
 
 
-def on_spark(args: argparse.Namespace, work: Work, *, when_stopped: str = GOES_ON) -> int:
-    """The exit code of the work; 2 if it cannot be done, 130 after Ctrl-C, which `when_stopped` has a word on."""
+def run_on_spark(args: Namespace, work: SparkWork, *, when_stopped: str) -> int:
+    """Run the work with a session, and return its exit code. `when_stopped` is printed after Ctrl-C."""
     try:
         with interruptible_session(args.master) as spark:
             return work(spark, args)
     except KeyboardInterrupt:
-        complain(args.command, when_stopped)
-        return INTERRUPTED
-    except (NoJava, NoSpark, StoreError) as error:
-        complain(args.command, str(error))
+        print_error(args.command, when_stopped)
+        return EXIT_INTERRUPTED
+    except (JavaNotFound, InvalidMaster) as error:
+        raise CannotRun(str(error)) from error
     except OSError as error:
         if error.filename is None:
-            raise  # not about a file of ours: `regroup` itself knows what to say of a full disk
-        complain(args.command, f"{error.filename} cannot be used: {error.strerror}.")
+            raise  # a full disk under standard output, which `run_and_flush` reports
+        raise CannotRun(f"{error.filename} cannot be used: {error.strerror}.") from error
     except (PySparkException, Py4JError) as error:
-        tell(args.command, str(error))
-    return CANNOT_BE_DONE
+        print_spark_error(args.command, str(error))
+        return EXIT_CANNOT_RUN
 
 
 @contextmanager
 def interruptible_session(master: str | None) -> Iterator[SparkSession]:
-    """A session that Ctrl-C ends without a trace.
+    """A session that Ctrl-C ends with KeyboardInterrupt and nothing on standard error.
 
-    While Spark starts, the first Ctrl-C waits: Java would complain of being left alone; a second one does not. What
-    the bridge to Java logs of an interrupted call is not for people, and all else that goes wrong is raised.
+    While Spark starts, the first Ctrl-C is held back, since Java would report a lost parent; a second one is not. Logs
+    are off, because py4j logs interrupted calls; every other error is raised.
     """
-    interrupts = Interrupts()
-    before = signal.signal(signal.SIGINT, interrupts.come)
+    interrupts = _Interrupts()
+    before = signal.signal(signal.SIGINT, interrupts.handle)
     logging.disable()
     try:
-        with session(master) as spark:
-            interrupts.started = True
-            signal.signal(signal.SIGINT, interrupts.come)  # by now it is Spark's own, which makes a call to Java first
-            if interrupts.came:
+        with spark_session(master) as spark:
+            interrupts.is_started = True
+            signal.signal(signal.SIGINT, interrupts.handle)  # pyspark has set its own, which calls Java first
+            if interrupts.is_interrupted:
                 raise KeyboardInterrupt
             yield spark
     except (PySparkException, Py4JError) as error:
-        # A terminal interrupts all that belong to the command, and a task may say so first.
-        if interrupts.came:
+        # A terminal interrupts all processes of the command, and a task's error may arrive first.
+        if interrupts.is_interrupted:
             raise KeyboardInterrupt from error
         raise
     finally:
@@ -73,32 +71,32 @@ def interruptible_session(master: str | None) -> Iterator[SparkSession]:
         logging.disable(logging.NOTSET)
 
 
-class Interrupts:
-    """Whether Ctrl-C has come; it ends the work once Spark has `started`, or if it comes again."""
+class _Interrupts:
+    """Handles Ctrl-C: raises KeyboardInterrupt once Spark has started, or at the second time."""
 
     def __init__(self) -> None:
-        self.started = False
-        self.came = False
+        self.is_started = False
+        self.is_interrupted = False
 
-    def come(self, number: int, frame: FrameType | None) -> None:
-        ends, self.came = self.started or self.came, True
-        if ends:
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        raises, self.is_interrupted = self.is_started or self.is_interrupted, True
+        if raises:
             raise KeyboardInterrupt
 
 
-def tell(command: str, text: str) -> None:
-    """One sentence, if somebody wrote one for people; else nobody foresaw it, and all there is may help."""
-    said = said_in_a_worker(text)
-    if said:
-        complain(command, said)
+def print_spark_error(command: str, text: str) -> None:
+    """Print the message of an error of ours, if there is one in the trace, else the whole trace."""
+    message = _worker_message(text)
+    if message:
+        print_error(command, message)
     else:
         print(f"regroup {command}: {text}", file=sys.stderr)
 
 
-def said_in_a_worker(text: str) -> str:
-    """Of a long trace through two languages the one sentence that an error of ours had for people; empty if none.
+def _worker_message(text: str) -> str:
+    """The message of an error that regroup raised in a worker, out of a Python and Java trace; empty if there is none.
 
-    It may go over several lines, up to an empty one or to Java's part of the trace.
+    It may have several lines, up to an empty one or to Java's part of the trace.
     """
     found = re.search(r"^regroup\.\S+: (.*?)(?=\n\s*(?:\n|at )|\Z)", text, re.MULTILINE | re.DOTALL)
     return " ".join(found.group(1).split()) if found else ""

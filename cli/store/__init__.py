@@ -1,1 +1,1 @@
-"""cli/store"""
+"""`regroup events`, `replay`, `verify` and `trim`: the commands that read or trim a store."""

@@ -1,27 +1,76 @@
-"""What the commands that look at a store have in common."""
+"""The arguments of the commands that work on a store: `events`, `replay`, `verify` and `trim`."""
 
-import argparse
-import shlex
+from argparse import ArgumentParser
 from pathlib import Path
 
-from regroup.storage.errors import NotAStore
-from regroup.storage.sqlite.files import inspect
-from regroup.storage.sqlite.store import SqlStore
-from regroup.storage.sqlite.threaded import open_store
+EVENTS_HELP = """\
+Show a store's events, oldest first: what happened, to which member, and why.
+
+regroup events regroup.db --group payments
+regroup events regroup.db --follow                     wait for what a running emulator writes next
+regroup events regroup.db --format jsonl | jq .type    one JSON object a line, for other programs
+"""
+REPLAY_HELP = """\
+Show the state of a store's groups at a position, as JSON: the fold of every event up to there.
+
+Bytes are in base64. Where they can be decoded, `topics` and `partitions` beside them show what they hold.
+
+regroup replay regroup.db
+regroup replay regroup.db --group payments --at 120
+"""
+VERIFY_HELP = """\
+Fold a store's whole history, check every invariant, and compare the snapshots with the fold.
+
+  regroup verify regroup.db
+
+The exit code is 0 if everything holds, and 1 if not; then the position of the first fault is shown.
+"""
+TRIM_HELP = """\
+Delete the oldest events of a store, so that a long history stays small. The groups keep their state.
+
+  regroup trim regroup.db --before 100000
+
+Stop the emulator first: only one process may write to a store.
+"""
 
 
-def add_store(parser: argparse.ArgumentParser) -> None:
-    """The store comes first. It may be written to by a running emulator at the same time."""
+def add_events_arguments(parser: ArgumentParser) -> None:
+    parser.description = EVENTS_HELP
+    parser.set_defaults(job="regroup.cli.store.events:run")
+    _add_store(parser)
+    _add_group(parser)
+    parser.add_argument("--after", metavar="POSITION", type=int, default=0, help="only events after this position")
+    parser.add_argument("--follow", action="store_true", help="wait for more; end with Ctrl-C")
+    parser.add_argument(
+        "--format", choices=("text", "jsonl"), default="text", help="for people, or for programs (default: text)"
+    )
+
+
+def add_replay_arguments(parser: ArgumentParser) -> None:
+    parser.description = REPLAY_HELP
+    parser.set_defaults(job="regroup.cli.store.replay:run")
+    _add_store(parser)
+    _add_group(parser)
+    parser.add_argument("--at", metavar="POSITION", type=int, help="the state after this event (default: the last)")
+
+
+def add_verify_arguments(parser: ArgumentParser) -> None:
+    parser.description = VERIFY_HELP
+    parser.set_defaults(job="regroup.cli.store.verify:run")
+    _add_store(parser)
+
+
+def add_trim_arguments(parser: ArgumentParser) -> None:
+    parser.description = TRIM_HELP
+    parser.set_defaults(job="regroup.cli.store.trim:run")
+    _add_store(parser)
+    parser.add_argument("--before", metavar="POSITION", type=int, required=True, help="the first event to keep")
+
+
+def _add_store(parser: ArgumentParser) -> None:
+    """A running emulator may write to the store at the same time."""
     parser.add_argument("store", metavar="STORE", type=Path, help="the file that `regroup serve --store` writes")
 
 
-def add_group(parser: argparse.ArgumentParser) -> None:
+def _add_group(parser: ArgumentParser) -> None:
     parser.add_argument("--group", metavar="G", help="only this group")
-
-
-async def open_history(path: Path) -> SqlStore:
-    """The store, for reading. Whoever named a file that is not there is told which command makes one."""
-    if inspect(path) == 0:
-        command = f"regroup serve --store {shlex.quote(str(path))}"
-        raise NotAStore(f"There is no store in {path} yet. `{command}` makes one; or name another file.")
-    return await open_store(path, read_only=True)

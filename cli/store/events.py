@@ -1,91 +1,70 @@
-"""Show a store's events, oldest first: what happened, to whom, and why.
+"""The job of `regroup events`: a store's events as text for people, or as JSON for programs."""
 
-regroup events regroup.db --group payments
-regroup events regroup.db --follow                     go on as a running emulator writes
-regroup events regroup.db --format jsonl | jq .type    one JSON object a line, for other programs
-"""
-
-import argparse
 import asyncio
+from argparse import Namespace
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from regroup.cli.store.arguments import add_group, add_store, open_history
-from regroup.cli.store.events_text import TextForm
-from regroup.cli.terminal.consoles import Plain
-from regroup.cli.terminal.output import CANNOT_BE_DONE, complain
-from regroup.cli.terminal.text import listed
-from regroup.coordinator.serialization import ILLEGIBLE, damaged
-from regroup.storage.follow import follow
+from regroup.cli.jobs import CannotRun
+from regroup.cli.store.events_text import EventFormatter
+from regroup.cli.store.opening import open_store_to_read, unknown_group
+from regroup.cli.terminal.consoles import PlainConsole
+from regroup.cli.terminal.output import print_error
+from regroup.coordinator.serialization import UNREADABLE_ERRORS, damaged
 from regroup.storage.records import Record
-from regroup.storage.store import ANY, EventStore
+from regroup.storage.store import ANY_GROUP, EventStore, follow
 
-FOLLOW_PAUSE_S = 0.2
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_store(parser)
-    add_group(parser)
-    parser.add_argument("--after", metavar="POSITION", type=int, default=0, help="only events after this position")
-    parser.add_argument("--follow", action="store_true", help="wait for more; end with Ctrl-C")
-    parser.add_argument(
-        "--format", choices=("text", "jsonl"), default="text", help="for people, or for programs (default: text)"
-    )
+FOLLOW_INTERVAL_S: Final = 0.2
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> int:
     if args.format == "jsonl":
-        return asyncio.run(show_events(args, as_jsonl, partial(print, flush=args.follow)))
-    return asyncio.run(show_events(args, TextForm(), Plain().print))
-
-
-async def show_events(args: argparse.Namespace, form: Callable[[Record], Any], show: Callable[[Any], object]) -> int:
-    """2 if there is no such group, unless one is waited for."""
-    async with await open_history(args.store) as store:
-        if args.group is not None and not await is_known(store, args) and not args.follow:
-            return CANNOT_BE_DONE
-        async for record in chosen(store, args):
-            try:
-                line = form(record)
-            except ILLEGIBLE as error:
-                raise damaged(f"Record {record.position}", error) from error
-            show(line)
+        asyncio.run(show_events(args, format_event_json, partial(print, flush=args.follow)))
+    else:
+        asyncio.run(show_events(args, EventFormatter(), PlainConsole().print))
     return 0
 
 
-async def is_known(store: EventStore, args: argparse.Namespace) -> bool:
-    """Whether the store has ever heard of the group. If not, that is said, with the names of those that it knows."""
-    known = {group for group in await store.heads() if group is not None}
-    if args.group not in known:
-        waiting = "; waiting for it to come" if args.follow else ""
-        complain("events", f"nothing is known of group {args.group!r}; known are: {listed(known)}{waiting}")
-    return args.group in known
+async def show_events(args: Namespace, form: Callable[[Record], Any], show: Callable[[Any], object]) -> None:
+    """Show each event. Raises CannotRun for an unknown group, unless it is to be followed."""
+    async with await open_store_to_read(args.store) as store:
+        known = {group for group in await store.heads() if group is not None}
+        if args.group is not None and args.group not in known:
+            if not args.follow:
+                raise CannotRun(unknown_group(args.group, known))
+            print_error("events", f"{unknown_group(args.group, known)}; waiting for it")
+        async for record in _selected_records(store, args):
+            try:
+                line = form(record)
+            except UNREADABLE_ERRORS as error:
+                raise damaged(f"Record {record.position}", error) from error
+            show(line)
 
 
-async def chosen(store: EventStore, args: argparse.Namespace) -> AsyncIterator[Record]:
-    """From the first event that is still there; earlier ones may have been trimmed."""
+async def _selected_records(store: EventStore, args: Namespace) -> AsyncIterator[Record]:
+    """The records after --after, or from the first that has not been trimmed."""
     after = max(args.after, store.trimmed_through)
     if after > args.after:
-        complain("events", f"the events up to position {after} have been trimmed away")
+        print_error("events", f"the events up to position {after} have been trimmed")
     if not args.follow:
-        async for record in store.read(group=ANY if args.group is None else args.group, after=after):
+        async for record in store.read(group=ANY_GROUP if args.group is None else args.group, after=after):
             yield record
         return
-    async for record in follow(store, after=after, pause=partial(asyncio.sleep, FOLLOW_PAUSE_S)):
+    async for record in follow(store, after=after, pause=partial(asyncio.sleep, FOLLOW_INTERVAL_S)):
         if args.group in (None, record.group):
             yield record
 
 
-def as_jsonl(record: Record) -> str:
-    """The canonical row: every column, payload and cause as JSON, in a fixed order."""
+def format_event_json(record: Record) -> str:
+    """The canonical row: every column in a fixed order, payload and cause as JSON."""
     row = {
         "position": record.position,
         "group": record.group,
-        "number": record.number,
-        "reign": record.reign,
+        "event_number": record.event_number,
+        "coordinator_epoch": record.coordinator_epoch,
         "at_ms": record.at_ms,
         "type": record.type,
         "version": record.version,

@@ -1,4 +1,4 @@
-"""Events as lines for people: when, whose, what happened and to whom, why, and what led to it."""
+"""Events as lines of text: position, time, group, event type, details, reason and cause."""
 
 from base64 import b64decode
 from collections.abc import Iterator
@@ -9,150 +9,162 @@ from typing import Any, Final
 import msgspec
 from rich.text import Text
 
-from regroup.cli.terminal.text import partitions_text, printable, runs, short
+from regroup.cli.terminal.text import format_partitions, format_ranges, printable, shorten_uuids
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_assignment
 from regroup.storage.records import Record
 
-COLOURS: Final = {
+COLORS: Final = {
     "generation-started": "bold green",
     "assignment-committed": "green",
     "rebalance-started": "bold yellow",
     "leader-elected": "cyan",
-    "member-expelled": "bold red",
+    "member-removed": "bold red",
     "member-left": "magenta",
     "coordinator-loaded": "bold blue",
 }
-QUIET: Final = frozenset(
-    {"at_ms", "reason", "protocols", "deadline_ms", "sync_deadline_ms", "delay_ms", "remaining_ms", "topic_id"}
-)
-"""Fields that the text form leaves out; `--format jsonl` has everything."""
-MOMENTS: Final = frozenset({"last_heard_ms", "commit_deadline_ms"})
-"""Fields that are times of day, and no lengths of time."""
-MOST_SHARES: Final = 20
-"""Of how many members a line tells what they got."""
+HIDDEN_FIELDS: Final = {
+    "at_ms",
+    "reason",
+    "supported_protocols",
+    "deadline_ms",
+    "sync_deadline_ms",
+    "delay_ms",
+    "remaining_ms",
+    "topic_id",
+}
+"""Fields that the text leaves out; `--format jsonl` has all."""
+TIME_FIELDS: Final = {"last_seen_ms", "commit_deadline_ms"}
+"""Fields in epoch milliseconds; others that end in `_ms` are durations."""
+MAX_LISTED_MEMBERS: Final = 20
+"""The most members whose assignment a line shows."""
 
 
-class TextForm:
-    """A line for each event, and one of its own where a day begins."""
+class EventFormatter:
+    """Formats an event as a line, with a heading before the first event of each day."""
 
     def __init__(self) -> None:
         self._day = ""
 
     def __call__(self, record: Record) -> Text:
-        line, day = as_text(record), f"{moment(record.at_ms):%Y-%m-%d}, times in UTC"
+        line, day = format_event(record), f"{_utc(record.at_ms):%Y-%m-%d}, times in UTC"
         if day == self._day:
             return line
         self._day = day
         return Text.assemble((f"{day}\n", "bold"), line)
 
 
-def as_text(record: Record) -> Text:
-    """Position, time, group, what happened, to whom; the reason and the cause in grey behind it."""
+def format_event(record: Record) -> Text:
+    """Format one event; the reason and the cause stand dimmed at the end."""
     line, payload = Text(style="dim"), msgspec.json.decode(record.payload)
 
-    def add(words: str, style: str = "") -> None:
-        """Whatever is shown comes by here: most of it was said by some client."""
-        line.append(printable(words), style=style)
+    def add(text: str, style: str = "") -> None:
+        """Append text without control characters: most of it comes from clients."""
+        line.append(printable(text), style=style)
 
-    add(f"{record.position:>6}  {clock(record.at_ms)}  ")
+    add(f"{record.position:>6}  {_clock(record.at_ms)}  ")
     add(f"{record.group if record.group is not None else '(cluster)':<16}", "default not dim")
-    add(f" {record.type:<22} ", f"{COLOURS.get(record.type, 'default')} not dim")
-    told = ", ".join(filter(None, details(payload)))
-    add(told, "default not dim")
-    behind = [f"because {short(payload['reason'])}"] if payload.get("reason") else []
-    behind += [f"({because(msgspec.json.decode(record.cause))})"] if record.cause else []
-    add("  " * bool(told) + "  ".join(behind))
+    add(f" {record.type:<22} ", f"{COLORS.get(record.type, 'default')} not dim")
+    details = ", ".join(filter(None, _details(payload)))
+    add(details, "default not dim")
+    behind = [f"because {shorten_uuids(payload['reason'])}"] if payload.get("reason") else []
+    behind += [f"({_cause(msgspec.json.decode(record.cause))})"] if record.cause else []
+    add("  " * bool(details) + "  ".join(behind))
     line.rstrip()
     return line
 
 
-def details(payload: dict[str, Any]) -> Iterator[str]:
-    """What the event says beside its time and its reason. What is empty is left out, and comes as an empty text."""
+def _details(payload: dict[str, Any]) -> Iterator[str]:
+    """The event's fields as text; empty for a field that is not shown."""
     for name, value in payload.items():
         match name, value:
+            case "profile", dict():
+                yield from _details(value)
             case "offsets", dict():
-                yield from offsets(value)
-            case "assignment", dict():
-                yield from shares(value)
+                yield from _offsets(value)
+            case "assignments", dict():
+                yield from _assignments(value)
             case "committed", bool():
                 yield "committed" if value else "aborted"
-            case _ if name in MOMENTS and isinstance(value, int):
-                yield f"{worded(name)} {clock(value)}"
-            case _ if name not in QUIET:
-                yield detail(name, value)
+            case _ if name in TIME_FIELDS and isinstance(value, int):
+                yield f"{_label(name)} {_clock(value)}"
+            case _ if name not in HIDDEN_FIELDS:
+                yield _detail(name, value)
 
 
-def detail(name: str, value: Any) -> str:
-    """A field by its name. A flag is a word if it is set, and nothing if not."""
+def _detail(name: str, value: Any) -> str:
+    """A field with its label. A flag is its label if it is set, and empty if not."""
     match value:
         case True:
-            return worded(name)
+            return _label(name)
         case False | None | "" | []:
             return ""
         case dict():
-            return ", ".join(f"{key} {within(each)}" for key, each in value.items())
+            return ", ".join(f"{key} {_value(each)}" for key, each in value.items())
         case list():
-            return f"{worded(name)} {within(value)}"
+            return f"{_label(name)} {_value(value)}"
         case int() if name.endswith("_ms"):
-            return f"{worded(name)} {value} ms"
+            return f"{_label(name)} {value} ms"
         case _:
-            return f"{worded(name)} {short(str(value))}"
+            return f"{_label(name)} {shorten_uuids(str(value))}"
 
 
-def within(value: Any) -> str:
-    """Partition numbers by their runs, names one after the other, anything else as JSON has it."""
+def _value(value: Any) -> str:
+    """Partition numbers as ranges, names with commas, anything else as JSON."""
     match value:
         case [*numbers] if numbers and all(isinstance(each, int) for each in numbers):
-            return runs(sorted(numbers))
+            return format_ranges(sorted(numbers))
         case [*names] if all(isinstance(each, str) for each in names):
-            return ", ".join(map(short, names))
+            return ", ".join(map(shorten_uuids, names))
         case str():
-            return short(value)
+            return shorten_uuids(value)
         case _:
-            return short(msgspec.json.encode(value).decode())
+            return shorten_uuids(msgspec.json.encode(value).decode())
 
 
-def offsets(topics: dict[str, Any]) -> Iterator[str]:
-    """`orders-0 at 7` of each partition."""
-    for topic, rows in topics.items():
-        for number, each in rows.items():
-            yield f"{topic}-{number} at {each['offset']}"
+def _offsets(topics: dict[str, Any]) -> Iterator[str]:
+    """`orders-0 at 7` for each partition."""
+    for topic, partitions in topics.items():
+        for partition, committed in partitions.items():
+            yield f"{topic}-{partition} at {committed['offset']}"
 
 
-def shares(assignment: dict[str, str]) -> Iterator[str]:
-    """`orders 0-2 to anna-1f2e3d4c…` of each member."""
-    for member, data in islice(assignment.items(), MOST_SHARES):
-        yield f"{share(b64decode(data))} to {short(member)}"
-    if len(assignment) > MOST_SHARES:
-        yield f"and {len(assignment) - MOST_SHARES} more"
+def _assignments(assignments: dict[str, str]) -> Iterator[str]:
+    """`orders 0-2 to anna-1f2e3d4c…` for each member."""
+    for member_id, data in islice(assignments.items(), MAX_LISTED_MEMBERS):
+        yield f"{_assignment(b64decode(data))} to {shorten_uuids(member_id)}"
+    if len(assignments) > MAX_LISTED_MEMBERS:
+        yield f"and {len(assignments) - MAX_LISTED_MEMBERS} more"
 
 
-def share(data: bytes) -> str:
-    """What a member got, if the assignment is in the form that consumers use; Kafka Connect, for one, has its own."""
+def _assignment(data: bytes) -> str:
+    """The partitions of a consumer's assignment, or the length of another one, as of Kafka Connect."""
     if not data:
         return "nothing"
     try:
-        return partitions_text(decode_assignment(data).partitions, between=" and ") or "nothing"
+        return format_partitions(decode_assignment(data).partitions, between=" and ") or "nothing"
     except MalformedConsumerProtocol:
         return f"{len(data)} bytes"
 
 
-def because(cause: dict[str, Any]) -> str:
-    """Which request, whose silence, or what the broker did unasked."""
-    if cause.get("occasion"):
-        return str(cause["occasion"])
+def _cause(cause: dict[str, Any]) -> str:
+    """The request or the deadline that led to the event, or what the broker did without one."""
+    if cause.get("internal"):
+        return str(cause["internal"])
     if cause.get("api"):
         return f"{cause['api']} of {cause.get('client_id') or 'a client without a name'}"
-    return f"{cause.get('deadline', 'unknown')} deadline {short(cause.get('member', ''))}".strip()
+    return f"{cause.get('deadline', 'unknown')} deadline {shorten_uuids(cause.get('member_id', ''))}".strip()
 
 
-def worded(name: str) -> str:
-    return name.removesuffix("_ms").replace("_", " ")
+def _label(name: str) -> str:
+    """The field's name in words: `member_id` is `member`, `is_initial` is `initial`, `timeout_ms` is `timeout`."""
+    if name.endswith(("member_id", "leader_id", "generation_id")):
+        name = name.removesuffix("_id")
+    return name.removeprefix("is_").removesuffix("_ms").replace("_", " ")
 
 
-def clock(at_ms: int) -> str:
-    return moment(at_ms).strftime("%H:%M:%S.%f")[:-3]
+def _clock(at_ms: int) -> str:
+    return _utc(at_ms).strftime("%H:%M:%S.%f")[:-3]
 
 
-def moment(at_ms: int) -> datetime:
+def _utc(at_ms: int) -> datetime:
     return datetime.fromtimestamp(at_ms / 1000, UTC)

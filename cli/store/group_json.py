@@ -1,8 +1,9 @@
-"""A group as JSON, and beside the bytes that its members exchanged what they say, as far as that can be known."""
+"""A group as JSON, with decoded topics and partitions beside the bytes that its members exchanged."""
 
 from base64 import b64decode
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
 
 from regroup.protocol.consumer.subscription import (
     MalformedConsumerProtocol,
@@ -10,70 +11,43 @@ from regroup.protocol.consumer.subscription import (
     decode_subscribed_topics,
 )
 
-CONSUMERS: Final = "consumer"
-"""The protocol type whose bytes can be read; Kafka Connect, for one, has its own."""
+
+def with_decoded_bytes(group: dict[str, Any]) -> dict[str, Any]:
+    """Add `topics` beside each member's protocols, and `partitions` beside its assignment.
+
+    Only groups of consumers are decoded; other protocol types, such as Kafka Connect's, have bytes of their own.
+    """
+    return dict(_decode(group)) if group.get("protocol_type") == "consumer" else group
 
 
-def readable(group: dict[str, Any]) -> dict[str, Any]:
-    """The same, with `topics` beside each member's protocols and `partitions` beside its assignment."""
-    return _with_words(group) if group.get("protocol_type") == CONSUMERS else group
-
-
-def _with_words(value: dict[str, Any]) -> dict[str, Any]:
-    shown: dict[str, Any] = {}
+def _decode(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_decode(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    decoded: dict[str, Any] = {}
     for key, each in value.items():
-        shown[key] = _within(each)
-        if key in SAID_BY:
-            shown |= SAID_BY[key](each)
-    return shown
+        decoded[key] = _decode(each)
+        match key, each:  # a topic or a member may have the same name, but its value has another type
+            case "supported_protocols", list() | tuple():
+                decoded |= _topics(each)
+            case "assignment", str() if (names := _partition_names(each)) is not None:
+                decoded["partitions"] = names
+            case "uncommitted_assignments", dict():
+                decoded["uncommitted_partitions"] = {name: _partition_names(data) for name, data in each.items()}
+    return decoded
 
 
-def _within(value: Any) -> Any:
-    match value:
-        case dict():
-            return _with_words(value)
-        case [*items]:
-            return [_within(each) for each in items]
-    return value
-
-
-def _topics(protocols: Any) -> dict[str, Any]:
-    """Every protocol of a member subscribes to the same; the first that can be read says it."""
-    if not isinstance(protocols, list | tuple):
-        return {}
+def _topics(protocols: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """The topics of a member, which are the same for each of its protocols: of the first that can be decoded."""
     for _, metadata in protocols:
-        try:
+        with suppress(MalformedConsumerProtocol):
             return {"topics": list(decode_subscribed_topics(b64decode(metadata)))}
-        except MalformedConsumerProtocol:
-            continue
     return {}
 
 
-def _partitions(assignment: Any) -> dict[str, Any]:
-    names = _names(assignment)
-    return {} if names is None else {"partitions": names}
-
-
-def _written_partitions(assignments: Any) -> dict[str, Any]:
-    if not isinstance(assignments, dict):
-        return {}
-    return {"written_partitions": {member: _names(each) for member, each in assignments.items()}}
-
-
-def _names(assignment: Any) -> list[str] | None:
-    """`orders-0` and so on; None for what is no assignment of a consumer."""
-    if not isinstance(assignment, str):
-        return None
-    try:
-        partitions = decode_assignment(b64decode(assignment)).partitions
-    except MalformedConsumerProtocol:
-        return None
-    return [f"{each.topic}-{each.partition}" for each in partitions]
-
-
-SAID_BY: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
-    "protocols": _topics,
-    "assignment": _partitions,
-    "written_assignment": _written_partitions,
-}
-"""What is put beside a field. A topic or a member may have the same name; its value has another shape."""
+def _partition_names(assignment: Any) -> list[str] | None:
+    """`orders-0` and so on; None if this is not the assignment of a consumer."""
+    with suppress(MalformedConsumerProtocol, TypeError):
+        return [f"{each.topic}-{each.partition}" for each in decode_assignment(b64decode(assignment)).partitions]
+    return None

@@ -1,41 +1,30 @@
-"""Forget the oldest events of a store, so that one that lives long stays small. What the groups are is kept.
+"""The job of `regroup trim`: delete the oldest events of a store."""
 
-  regroup trim regroup.db --before 100000
-
-Stop the emulator first: only one process may write to a store.
-"""
-
-import argparse
 import asyncio
+from argparse import Namespace
 
-from regroup.cli.store.arguments import add_store
-from regroup.cli.terminal.output import CANNOT_BE_DONE, complain
-from regroup.server.history.trim import make_cut
+from regroup.cli.jobs import CannotRun
+from regroup.server.history.trim import save_snapshots_at
 from regroup.storage.sqlite.threaded import open_store
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_store(parser)
-    parser.add_argument("--before", metavar="POSITION", type=int, required=True, help="the first event to keep")
-
-
-def run(args: argparse.Namespace) -> int:
-    return asyncio.run(trim(args))
-
-
-async def trim(args: argparse.Namespace) -> int:
-    if not args.store.exists():
-        complain("trim", f"there is no file {args.store}")
-        return CANNOT_BE_DONE
-    async with await open_store(args.store) as store:
-        last, cut = store.last_position, args.before - 1
-        if not store.trimmed_through <= cut <= last:
-            first = store.trimmed_through + 1
-            complain("trim", f"--before must lie between {first} and {last + 1}, not {args.before}")
-            return CANNOT_BE_DONE
-        await make_cut(store, cut)
-        gone = await store.trim(args.before)
-    print(
-        f"{gone} events are gone; {last - cut} from position {args.before} on are left, and every group is as it was."
-    )
+def run(args: Namespace) -> int:
+    print(asyncio.run(trim(args)))
     return 0
+
+
+async def trim(args: Namespace) -> str:
+    """Delete the events before --before, and say what is left. Raises CannotRun."""
+    if not args.store.exists():
+        raise CannotRun(f"{args.store}: no such file")
+    async with await open_store(args.store) as store:
+        last, snapshots_at = store.last_position, args.before - 1
+        if not store.trimmed_through <= snapshots_at <= last:
+            first = store.trimmed_through + 1
+            raise CannotRun(f"--before must be between {first} and {last + 1}, not {args.before}")
+        await save_snapshots_at(store, snapshots_at)
+        deleted = await store.trim(args.before)
+    return (
+        f"{deleted} events were deleted; {last - snapshots_at} from position {args.before} on are left, and every "
+        "group has kept its state."
+    )

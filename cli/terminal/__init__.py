@@ -1,1 +1,1 @@
-"""cli/terminal"""
+"""Shared by the commands: argument types, output, consoles, progress, text and signals."""

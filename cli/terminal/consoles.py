@@ -1,14 +1,14 @@
-"""Rich's console as the commands use it. It is a module of its own because Rich takes a while to load."""
+"""Rich's console as the commands use it; a module of its own, because Rich takes a while to load."""
 
 import asyncio
 
 from rich.console import Console
 
-from regroup.cli.terminal.output import say_no_more
+from regroup.cli.terminal.output import silence_stdout
 
 
-class Plain(Console):
-    """Shows names and texts as they are. Rich would end the program itself, with 1, when the reader has gone."""
+class PlainConsole(Console):
+    """A console that shows text as it is, and raises BrokenPipeError where Rich would exit with code 1."""
 
     def __init__(self, *, soft_wrap: bool = True) -> None:
         super().__init__(highlight=False, soft_wrap=soft_wrap, markup=False, emoji=False)
@@ -17,14 +17,14 @@ class Plain(Console):
         raise BrokenPipeError
 
 
-class Stopping(Plain):
-    """For what runs until `stop`: that is set when the reader of the lines has seen enough."""
+class StopOnBrokenPipeConsole(PlainConsole):
+    """A console of a command that runs until `stop` is set; it sets it when the reader has closed the pipe."""
 
     def __init__(self, stop: asyncio.Event, *, soft_wrap: bool = True) -> None:
         super().__init__(soft_wrap=soft_wrap)
         self._stop = stop
 
     def on_broken_pipe(self) -> None:
-        say_no_more()
+        silence_stdout()
         self.quiet = True
         self._stop.set()

@@ -1,4 +1,4 @@
-"""What the commands say, and what becomes of it where it cannot be said: a full disk, a reader that has gone."""
+"""Standard output and standard error of every command, also on a full disk and on a closed pipe."""
 
 import codecs
 import errno
@@ -14,69 +14,70 @@ from typing import Final
 
 from regroup.cli.terminal.text import printable
 
-CANNOT_BE_DONE: Final = 2
-CANNOT_BE_WRITTEN: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""What a write says if there is no room, or nothing there any more to write to."""
-ESCAPED: Final = "regroup-escaped"
+EXIT_CANNOT_RUN: Final = 2
+"""The exit code of a command that cannot be carried out. 1 means that it was, and found something wrong."""
+WRITE_ERRNOS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Errors of a write to a full disk, or to a device that is gone."""
+ESCAPE_HANDLER: Final = "regroup-escaped"
 
 
-def told_to_the_end(command: str, act: Callable[[], int]) -> int:
-    """Act, and see to it that all that was said has arrived; the exit code.
+def run_and_flush(command: str, run: Callable[[], int]) -> int:
+    """Run a command, flush standard output, and return the exit code.
 
-    A reader who has seen enough, `head` for instance, is no fault. If the disk is full, that is told in one line, and
-    never by the code 1, which means that something was found wrong.
+    A reader that closes the pipe early, as `head` does, is no error. A full disk is reported in one line, with exit
+    code 2.
     """
     code = 0
     try:
         try:
-            code = act()
+            code = run()
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        say_no_more()
+        silence_stdout()
     except OSError as error:
-        if error.filename is not None or error.errno not in CANNOT_BE_WRITTEN:
+        if error.filename is not None or error.errno not in WRITE_ERRNOS:
             raise
-        say_no_more()
-        complain(command, f"the output cannot be written: {error.strerror}. Free some room, or send it elsewhere.")
-        return CANNOT_BE_DONE
+        silence_stdout()
+        print_error(command, f"cannot write the output: {error.strerror}; free some space, or send it elsewhere")
+        return EXIT_CANNOT_RUN
     return code
 
 
-def say_no_more() -> None:
-    """Python would try once more at its end, and complain again."""
+def silence_stdout() -> None:
+    """Send standard output to /dev/null: Python flushes it at exit, and would report the error again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def complain(command: str, text: str) -> None:
-    """One line on standard error. If not even that can be written, the exit code has to do."""
+def print_error(command: str, text: str) -> None:
+    """Print one line on standard error. If even that fails, only the exit code is left."""
     try:
         print(f"regroup {command}: {printable(text)}", file=sys.stderr, flush=True)
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
-def escape_what_cannot_be_encoded() -> None:
-    """An old encoding has no “…”: it is shown as JSON would escape it, so that what is JSON remains JSON."""
-    codecs.register_error(ESCAPED, escaped)
+def escape_unencodable_output() -> None:
+    """Print characters that the terminal's encoding lacks as JSON escapes them, so that JSON stays JSON."""
+    codecs.register_error(ESCAPE_HANDLER, escape_unencodable)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=ESCAPED)
+            stream.reconfigure(errors=ESCAPE_HANDLER)
 
 
-def escaped(error: UnicodeError) -> tuple[str, int]:
-    """For `codecs.register_error`."""
+def escape_unencodable(error: UnicodeError) -> tuple[str, int]:
+    """The error handler for `codecs.register_error`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
-def own_name() -> str:
-    """What to type to call this program again: it may lie in a folder where no shell looks, as after `make demo`."""
-    called = sys.argv[0]
-    if Path(called) == Path(__file__).with_name("__main__.py"):
-        return f"{shlex.quote(sys.executable)} -m regroup.cli"
+def program_name() -> str:
+    """Return the words that call this program again: the name or path it was called by, or `python -m regroup`."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m regroup"
     found = shutil.which("regroup")
-    if Path(called).name != "regroup" or (found and Path(found).resolve() == Path(called).resolve()):
+    if called.name != "regroup" or (found and Path(found).resolve() == called.resolve()):
         return "regroup"
-    return shlex.quote(called)
+    return shlex.quote(sys.argv[0])

@@ -1,7 +1,7 @@
-"""How far long work is, on standard error: a bar on a terminal, and elsewhere a line now and then.
+"""Progress of long work, on standard error: a bar on a terminal, and elsewhere a line at intervals.
 
-with Telling() as telling:
-    telling("folding", 1_000, 250_000)
+with ProgressReporter() as report:
+    report("folding", 1_000, 250_000)
 """
 
 import time
@@ -12,17 +12,17 @@ from typing import Final, Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-LINE_EVERY_S: Final = 30.0
-"""Where a log is kept: work that is done sooner says nothing of its progress."""
+PROGRESS_LINE_INTERVAL_S: Final = 30.0
+"""Interval between lines where there is no terminal. Work that ends within it prints none."""
 
 
-class Telling:
-    """Called with what is being done, how much of it is done, and of how much, where that is known."""
+class ProgressReporter:
+    """Called with a description of the work, how much of it is done, and the total, where that is known."""
 
     def __init__(self, console: Console | None = None, now_s: Callable[[], float] = time.monotonic) -> None:
         self._console = console or Console(stderr=True)
         self._now_s = now_s
-        self._next_line_s = now_s() + LINE_EVERY_S
+        self._next_line_s = now_s() + PROGRESS_LINE_INTERVAL_S
         columns = BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
         self._bar = Progress(TextColumn("{task.description}"), *columns, console=self._console, transient=True)
         self._task = self._bar.add_task("", total=None, visible=False)
@@ -38,10 +38,10 @@ class Telling:
         if self._console.is_terminal:
             self._bar.stop()
 
-    def __call__(self, what: str, completed: int, total: int | None = None) -> None:
+    def __call__(self, description: str, completed: int, total: int | None = None) -> None:
         if self._console.is_terminal:
-            self._bar.update(self._task, description=what, completed=completed, total=total, visible=True)
+            self._bar.update(self._task, description=description, completed=completed, total=total, visible=True)
         elif self._now_s() >= self._next_line_s:
-            self._next_line_s = self._now_s() + LINE_EVERY_S
-            of_all = f" of {total:,}" if total else ""
-            print(f"{what}: {completed:,}{of_all}", file=self._console.file, flush=True)
+            self._next_line_s = self._now_s() + PROGRESS_LINE_INTERVAL_S
+            of_total = f" of {total:,}" if total else ""
+            print(f"{description}: {completed:,}{of_total}", file=self._console.file, flush=True)

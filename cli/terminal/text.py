@@ -1,50 +1,53 @@
-"""Names and partitions as people read them in a terminal."""
+"""Text for a terminal: names from clients without control characters, lists of names, and ranges of partitions."""
 
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from regroup.protocol.consumer.subscription import TopicPartition
-
 UUID_TAIL: Final = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 def printable(text: str) -> str:
-    """Names come from any client, and a terminal obeys what it is sent: so it is sent no control characters."""
+    """Escape control characters: names come from any client, and a terminal carries out what it is sent."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def printable_lines(text: str) -> str:
-    """The same for text that may have several lines, such as a traceback."""
+    """Escape control characters, and keep the line breaks, as of a traceback."""
     return "\n".join(printable(line) for line in text.splitlines())
 
 
-def listed(names: Iterable[str]) -> str:
-    """`invoices, payments`, or that there are none."""
-    return ", ".join(printable(name) for name in sorted(names)) or "none at all"
+def join_names(names: Iterable[str]) -> str:
+    """Return the sorted names with commas between them, `invoices, payments`, or `none`."""
+    return ", ".join(printable(name) for name in sorted(names)) or "none"
 
 
-def short(text: str) -> str:
-    """Member ids end in a UUID; its first eight digits tell people enough."""
+def counted(number: int, noun: str) -> str:
+    """Return `1 event`, `2 events`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def shorten_uuids(text: str) -> str:
+    """Keep the first eight digits of each UUID; member ids end in one."""
     return UUID_TAIL.sub(r"\1…", text)
 
 
-def partitions_text(partitions: Iterable[TopicPartition], between: str = "; ") -> str:
-    """`orders 0-3,7`; runs of neighbours are drawn together."""
+def format_partitions(partitions: Iterable[tuple[str, int]], between: str = "; ") -> str:
+    """Format topics and partitions as `orders 0-3,7; payments 1`."""
     numbers: dict[str, list[int]] = {}
     for topic, partition in partitions:
         numbers.setdefault(topic, []).append(partition)
-    return between.join(f"{topic} {runs(sorted(each))}" for topic, each in numbers.items())
+    return between.join(f"{topic} {format_ranges(sorted(each))}" for topic, each in numbers.items())
 
 
-def runs(numbers: Sequence[int]) -> str:
-    """`0-3,7`."""
-    found: list[list[int]] = []
+def format_ranges(numbers: Sequence[int]) -> str:
+    """Format ascending numbers as `0-3,7`."""
+    ranges: list[list[int]] = []
     for number in numbers:
-        if found and number == found[-1][-1] + 1:
-            found[-1].append(number)
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1].append(number)
         else:
-            found.append([number])
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in found)
+            ranges.append([number])
+    return ",".join(str(each[0]) if len(each) == 1 else f"{each[0]}-{each[-1]}" for each in ranges)

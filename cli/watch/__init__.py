@@ -1,1 +1,1 @@
-"""cli/watch"""
+"""`regroup watch`: the groups of a cluster, live over MQTT."""

@@ -1,17 +1,8 @@
-"""Show groups live, from the feed that `regroup serve --mqtt` publishes: their states, members, and who died.
+"""The job of `regroup watch`: read the feed of one cluster over MQTT, and show it."""
 
-regroup watch --mqtt mqtt://localhost:1883
-regroup watch --mqtt mqtts://broker.school:8883/classroom-7 --group payments
-regroup watch --mqtt mqtt://localhost:1883 --events --from-start | grep member-expelled
-
-On a terminal a table is drawn again and again; otherwise, and with --events, each event is a line. User and password
-come from REGROUP_MQTT_USERNAME and REGROUP_MQTT_PASSWORD, or from --mqtt-settings. Ctrl-C ends it.
-"""
-
-import argparse
 import asyncio
-import signal
 import time
+from argparse import Namespace
 from functools import partial
 from typing import Final
 
@@ -20,136 +11,116 @@ import msgspec
 from rich.console import Console
 from rich.live import Live
 
-from regroup.cli.mqtt_arguments import access_for, add_mqtt_settings, mqtt_address
-from regroup.cli.terminal.consoles import Stopping
-from regroup.cli.terminal.output import complain
-from regroup.cli.watch.table import Board, death_line, event_line, table
+from regroup.cli.mqtt_access import load_mqtt_access
+from regroup.cli.terminal.consoles import StopOnBrokenPipeConsole
+from regroup.cli.terminal.output import print_error
+from regroup.cli.terminal.signals import stop_on_signals
+from regroup.cli.watch.table import WatchedCluster, connection_loss_line, event_line, groups_table
 from regroup.mqtt.address import MqttAccess
-from regroup.mqtt.link import MqttLink, together
-from regroup.mqtt.topics import Topics
-from regroup.server.mqtt.messages import DeathMessage, FeedMessage, Presence
+from regroup.mqtt.link import MqttLink, run_until_first_ends
+from regroup.mqtt.topics import MqttTopics
+from regroup.server.mqtt.messages import ConnectionLossMessage, FeedMessage, Presence
 from regroup.server.mqtt.reader import FeedReader
-from regroup.server.mqtt.refusals import Refusals
 from regroup.server.mqtt.summaries import GroupSummary
+from regroup.server.rate_limited_log import RateLimitedLog
 
-REFRESH_S: Final = 0.25
-ASK_AGAIN_S: Final = 0.5
-"""How long a gap may last before what is missing is asked for, again if need be."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--mqtt", metavar="URL", type=mqtt_address, required=True, help="the MQTT broker: mqtt://HOST:PORT[/CLUSTER]")
-    add_mqtt_settings(parser)
-    add("--group", metavar="G", help="only this group")
-    add("--events", action="store_true", help="a line for each event, also on a terminal")
-    add("--from-start", action="store_true", help="ask for every group's events from the first on")
-    add("--for", metavar="SECONDS", dest="for_s", type=float, help="stop after so long")
+REFRESH_INTERVAL_S: Final = 0.25
+REPLAY_REQUEST_INTERVAL_S: Final = 0.5
+"""Events that stay missing for so long are requested, and again after each such interval."""
 
 
-def run(args: argparse.Namespace) -> int:
-    return asyncio.run(watch(args, access_for(args.mqtt, args.mqtt_settings)))
-
-
-async def watch(args: argparse.Namespace, access: MqttAccess) -> int:
-    """Until Ctrl-C, or the end of the time."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(name, stop.set)
-    if args.for_s is not None:
-        loop.call_later(args.for_s, stop.set)
-    console = Stopping(stop)
-    draws = console.is_terminal and not args.events
-    watcher = Watcher(args, None if draws else console)
-    link = MqttLink(args.mqtt, access, tell=partial(complain, "watch"))
-    parts = [link.run(watcher.session), stop.wait()]
-    await together(*parts, *([draw(console, watcher.board)] if draws else []))
+def run(args: Namespace) -> int:
+    asyncio.run(watch(args, load_mqtt_access(args.mqtt, args.mqtt_settings)))
     return 0
 
 
-async def draw(console: Console, board: Board) -> None:
-    """The table, four times a second."""
+async def watch(args: Namespace, access: MqttAccess) -> None:
+    """Show the feed until Ctrl-C, or until the time is over."""
+    stop = stop_on_signals()
+    if args.for_s is not None:
+        asyncio.get_running_loop().call_later(args.for_s, stop.set)
+    console = StopOnBrokenPipeConsole(stop)
+    shows_table = console.is_terminal and not args.events
+    watcher = FeedWatcher(args, None if shows_table else console)
+    link = MqttLink(args.mqtt, access, report=partial(print_error, "watch"))
+    tasks = [link.run(watcher.session), stop.wait()]
+    await run_until_first_ends(*tasks, *([draw(console, watcher.cluster)] if shows_table else []))
+
+
+async def draw(console: Console, cluster: WatchedCluster) -> None:
+    """Redraw the table until cancelled."""
     with Live(console=console, auto_refresh=False, transient=False) as live:
         while True:
-            live.update(table(board, int(time.time() * 1000)), refresh=True)
-            await asyncio.sleep(REFRESH_S)
+            live.update(groups_table(cluster, int(time.time() * 1000)), refresh=True)
+            await asyncio.sleep(REFRESH_INTERVAL_S)
 
 
-class Watcher:
-    """Reads one cluster's feed. `console` gets a line for each event, if there is one."""
+class FeedWatcher:
+    """Reads the feed of one cluster. With a console, it prints a line for each event."""
 
-    def __init__(self, args: argparse.Namespace, console: Console | None) -> None:
-        self._topics = Topics(args.mqtt.cluster)
+    def __init__(self, args: Namespace, console: Console | None) -> None:
+        self._topics = MqttTopics(args.mqtt.cluster)
         self._group: str | None = args.group
         self._from_start: bool = args.from_start
         self._console = console
-        self._refuse = Refusals(partial(complain, "watch"))
+        self._report = RateLimitedLog(partial(print_error, "watch"))
         self._reader = FeedReader(from_start=args.from_start)
-        self.board = Board(args.mqtt)
+        self.cluster = WatchedCluster(args.mqtt)
 
     async def session(self, client: aiomqtt.Client) -> None:
-        """For `MqttLink.run`."""
+        """Subscribe and read on one connection, for `MqttLink.run`."""
         topics = self._topics
         groups = topics.all_groups if self._group is None else topics.group(self._group, "").rstrip("/")
-        wanted = [topics.coordinator, *(f"{groups}/{kind}" for kind in ("state", "deaths", "events"))]
+        wanted = [topics.coordinator, *(f"{groups}/{kind}" for kind in ("state", "connection-losses", "events"))]
         if self._group is None and self._console is not None:
             wanted.append(topics.group(None, "events"))
         await client.subscribe([(topic, 1) for topic in wanted])
-        await together(self._listen(client), self._ask_again(client))
+        await run_until_first_ends(self._read(client), self._request_missing_events(client))
 
-    async def _listen(self, client: aiomqtt.Client) -> None:
+    async def _read(self, client: aiomqtt.Client) -> None:
         async for message in client.messages:
             if isinstance(message.payload, bytes):
-                self.hear(message.topic.value, message.payload)
+                self.handle_message(message.topic.value, message.payload)
 
-    def hear(self, topic: str, payload: bytes) -> None:
-        """One message. What cannot be read is dropped, with a line."""
+    def handle_message(self, topic: str, payload: bytes) -> None:
+        """Take in one message; report and drop one that cannot be decoded."""
         levels = self._topics.levels(topic)
         try:
             if levels:
-                self._hear(levels, payload)
+                self._handle(levels, payload)
         except (ValueError, OverflowError, RecursionError) as error:
-            self._refuse(f"{topic[:200]} cannot be read: {error}")
+            self._report(f"{topic[:200]} cannot be decoded: {error}")
 
-    def _hear(self, levels: tuple[str, ...], payload: bytes) -> None:
+    def _handle(self, levels: tuple[str, ...], payload: bytes) -> None:
         match levels[-1]:
             case "coordinator":
-                self.board.coordinator = msgspec.json.decode(payload, type=Presence)
+                self.cluster.coordinator = msgspec.json.decode(payload, type=Presence)
+            case "state" if not payload:
+                self.cluster.groups.pop(levels[1], None)
             case "state":
-                self._hear_state(levels[1], payload)
-            case "deaths":
-                self._hear_death(msgspec.json.decode(payload, type=DeathMessage))
+                summary = msgspec.json.decode(payload, type=GroupSummary)
+                self.cluster.groups[levels[1]] = summary
+                self._reader.note_event_number(summary.group, summary.event_number)
+            case "connection-losses":
+                loss = msgspec.json.decode(payload, type=ConnectionLossMessage)
+                self.cluster.record_connection_loss(loss)
+                if self._console is not None:
+                    self._console.print(connection_loss_line(loss))
             case "events":
-                self._hear_events(msgspec.json.decode(payload, type=FeedMessage))
+                message = msgspec.json.decode(payload, type=FeedMessage)
+                for event in self._reader.accept(message):
+                    self.cluster.record_event(message.group, event)
+                    if self._console is not None:
+                        self._console.print(event_line(message.group, event))
 
-    def _hear_state(self, level: str, payload: bytes) -> None:
-        if not payload:
-            self.board.groups.pop(level, None)
-            return
-        summary = msgspec.json.decode(payload, type=GroupSummary)
-        self.board.groups[level] = summary
-        self._reader.heard_of(summary.group, summary.number)
-
-    def _hear_death(self, death: DeathMessage) -> None:
-        self.board.died(death)
-        if self._console is not None:
-            self._console.print(death_line(death))
-
-    def _hear_events(self, message: FeedMessage) -> None:
-        for event in self._reader.take(message):
-            self.board.note(message.group, event)
-            if self._console is not None:
-                self._console.print(event_line(message.group, event))
-
-    async def _ask_again(self, client: aiomqtt.Client) -> None:
-        """What was missing a while ago and is missing still was lost by the broker, or came before our time."""
+    async def _request_missing_events(self, client: aiomqtt.Client) -> None:
+        """Request events that stayed missing for an interval: the broker lost them, or they precede this connection."""
         before: dict[str | None, int] = {}
         while True:
-            await asyncio.sleep(ASK_AGAIN_S)
-            missing = dict(self._reader.missing())
+            await asyncio.sleep(REPLAY_REQUEST_INTERVAL_S)
+            missing = dict(self._reader.gaps())
             for group, number in missing.items():
                 if self._from_start or before.get(group) == number:
                     request = msgspec.json.encode({"from": number})
-                    await client.publish(self._topics.group(group, "again"), request, qos=1)
+                    await client.publish(self._topics.group(group, "replay"), request, qos=1)
             before = missing

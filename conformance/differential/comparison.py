@@ -1,27 +1,27 @@
-"""What many duels came to, for people and for programs."""
+"""The comparison of two brokers by many random courses, as text, as JSON and as a section of docs/conformance.md."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from regroup.conformance.differential.duel import DuelOutcome
-from regroup.conformance.differential.random_course import API_OF, course
+from regroup.conformance.differential.differential_run import CourseResult
+from regroup.conformance.differential.random_course import MOVE_SPECS, MoveKind, random_course
 
-TELLING = ("group.initial.rebalance.delay.ms", "group.max.size")
-"""Settings without which nobody could tell what was compared."""
+REPORTED_SETTINGS = ("group.initial.rebalance.delay.ms", "group.max.size")
+"""The settings on which the behaviour of the compared brokers depends most."""
 
-EXPLANATION = """Random courses of 40 moves by four members, static and dynamic, versions mixed; after each move every
-answer that came is compared, and the group as DescribeGroups shows it. Where Kafka leaves a choice open, its choice is
-told to the emulator, and the comparison goes on. Whatever differs is played again: what differs in every try is a
-difference, the rest are taken for races of a request against a timeout, of which a busy machine has many (a difference
-that shows only now and then would hide among them). To play them:
-`regroup conformance --bootstrap HOST:PORT --against emulator --seeds 1-500`.
+EXPLANATION = """A random course is a sequence of 40 requests of four members, static and dynamic, in mixed versions.
+It is played to two brokers; after each request all new responses are compared, and the group as DescribeGroups returns
+it. Where Kafka leaves a choice open, the emulator follows Kafka's choice, and the comparison continues. A course with a
+difference is played again: what differs in every attempt is a difference, the rest counts as races of a request against
+a timeout, of which a busy machine has many (a difference that shows only now and then would hide among them). To play
+the courses: `regroup conformance --bootstrap HOST:PORT --against emulator --seeds 1-500`.
 """
 
 
-class Comparison(msgspec.Struct, frozen=True):
-    """Random courses, played to two brokers under one set of settings."""
+class CourseComparison(msgspec.Struct, frozen=True):
+    """Random courses that were played to two brokers with the same settings."""
 
     one: str
     other: str
@@ -29,101 +29,86 @@ class Comparison(msgspec.Struct, frozen=True):
     settings: dict[str, str]
     courses: int
     agreed_at_once: int
-    agreed_again: int
-    """They parted, and agreed when the course was played again: a race of a request against a timeout, most likely."""
-    parted_by_choice: int
-    """They differed in every try, but only in a choice that Kafka leaves open."""
+    agreed_on_replay: int
+    """Courses that differed at first and agreed later: most likely races of a request against a timeout."""
+    differed_by_choice: int
+    """Courses that differed in every attempt, but only in choices that Kafka leaves open."""
     too_late: int
-    """They differed, and a player was late in every try: the machine was too busy to tell."""
+    """Courses without a result: the machine was too busy to play them in time."""
     differ: list[list[str]]
-    """Of each course in which they differed in every try: what was played, and where they parted."""
+    """The courses that differed in every attempt, each as lines of text: the course, and the difference."""
     requests: dict[str, dict[int, int]]
-    """How many requests a broker was asked, by API and version."""
+    """The number of requests to each broker, by API and version."""
 
 
-def comparison(
-    one: str, other: str, date: str, settings: Mapping[str, str], outcomes: Sequence[DuelOutcome]
-) -> Comparison:
-    """Count the outcomes."""
-    return Comparison(
+def summarize(
+    one: str, other: str, date: str, settings: Mapping[str, str], results: Sequence[CourseResult]
+) -> CourseComparison:
+    """The comparison that these results make."""
+    return CourseComparison(
         one=one,
         other=other,
         date=date,
-        settings={name: settings[name] for name in TELLING if name in settings},
-        courses=len(outcomes),
-        agreed_at_once=sum(each.agreed and not each.parted for each in outcomes),
-        agreed_again=sum(each.agreed and bool(each.parted) for each in outcomes),
-        parted_by_choice=sum(each.only_choices for each in outcomes),
-        too_late=sum(each.too_late for each in outcomes),
-        differ=[[*each.difference.lines()] for each in outcomes if each.difference],
-        requests=_requests(each.seed for each in outcomes),
+        settings={name: settings[name] for name in REPORTED_SETTINGS if name in settings},
+        courses=len(results),
+        agreed_at_once=sum(result.agreed and not result.differences for result in results),
+        agreed_on_replay=sum(result.agreed and bool(result.differences) for result in results),
+        differed_by_choice=sum(result.differs_only_in_leader for result in results),
+        too_late=sum(result.is_too_late for result in results),
+        differ=[[*result.difference.lines()] for result in results if result.difference],
+        requests=_count_requests(result.seed for result in results),
     )
 
 
-def _requests(seeds: Iterable[int]) -> dict[str, dict[int, int]]:
-    moves = Counter(
-        (API_OF[move.kind], move.version) for seed in seeds for move in course(seed).moves if move.kind in API_OF
+def _count_requests(seeds: Iterable[int]) -> dict[str, dict[int, int]]:
+    moves = Counter((move.kind, move.version) for seed in seeds for move in random_course(seed).moves)
+    return {
+        spec.api: {version: moves[kind, version] for version in range(spec.newest_version + 1) if moves[kind, version]}
+        for kind, spec in MOVE_SPECS.items()
+        if kind is not MoveKind.WAIT
+    }
+
+
+def format_comparison(comparison: CourseComparison) -> Iterator[str]:
+    """Every difference, then the totals."""
+    for lines in comparison.differ:
+        yield from (*lines, "")
+    requests = sum(sum(versions.values()) for versions in comparison.requests.values())
+    brokers = f"{comparison.one} and {comparison.other}"
+    yield from (
+        f"{comparison.courses} courses of {brokers} compared, {requests} requests to each:",
+        f"{comparison.agreed_at_once:>6} agree",
+        f"{comparison.agreed_on_replay:>6} agree when they are played again",
+        f"{comparison.differed_by_choice:>6} differ only in a choice that Kafka leaves open",
+        f"{comparison.too_late:>6} have no result: this machine was too busy to play them in time",
+        f"{len(comparison.differ):>6} differ",
     )
-    counted: dict[str, dict[int, int]] = {name: {} for name in API_OF.values()}
-    for (name, version), count in sorted(moves.items()):
-        counted[name][version] = count
-    return counted
 
 
-def as_text(told: Comparison) -> Iterator[str]:
-    """Every difference, then the sums."""
-    for lines in told.differ:
-        yield from lines
-        yield ""
-    asked = sum(sum(versions.values()) for versions in told.requests.values())
-    yield f"{told.courses} courses of {told.one} and {told.other} compared, {asked} requests to each:"
-    yield f"{told.agreed_at_once:>6} agree"
-    yield f"{told.agreed_again:>6} agree when they are played again"
-    yield f"{told.parted_by_choice:>6} part by a choice that Kafka leaves open, every time"
-    yield f"{told.too_late:>6} say nothing: this machine was too busy to play them in time"
-    yield f"{len(told.differ):>6} differ"
+def encode_comparison(comparison: CourseComparison) -> str:
+    """The comparison as JSON; `msgspec.json.decode(text, type=CourseComparison)` reads it."""
+    return msgspec.json.format(msgspec.json.encode(comparison)).decode()
 
 
-def as_json(told: Comparison) -> str:
-    """For programs; `msgspec.json.decode(text, type=Comparison)` reads it back."""
-    return msgspec.json.format(msgspec.json.encode(told)).decode()
-
-
-def section(found: Sequence[Comparison]) -> Iterator[str]:
-    """What the page of conformance says about them."""
-    yield "## By chance"
-    yield ""
-    yield EXPLANATION
-    yield "| compared | settings | on | courses | agree at once | when played again | by choice | too late | differ |"
+def render_comparisons(comparisons: Sequence[CourseComparison]) -> Iterator[str]:
+    """The section of docs/conformance.md."""
+    yield from ("## Random courses", "", EXPLANATION)
+    yield "| compared | settings | date | courses | agree at once | on replay | by choice | too late | differ |"
     yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
-    for each in found:
+    for each in comparisons:
         settings = ", ".join(f"`{name}={value}`" for name, value in each.settings.items())
-        agreed = (each.agreed_at_once, each.agreed_again)
-        counts = (each.courses, *agreed, each.parted_by_choice, each.too_late, len(each.differ))
+        agreed = (each.agreed_at_once, each.agreed_on_replay)
+        counts = (each.courses, *agreed, each.differed_by_choice, each.too_late, len(each.differ))
         yield f"| {each.one} and {each.other} | {settings} | {each.date[:10]} | {' | '.join(map(str, counts))} |"
-    yield ""
-    yield from _asked(found)
-    yield ""
-    yield from _differences(found)
-
-
-def _asked(found: Sequence[Comparison]) -> Iterator[str]:
-    yield "| requests to each broker | versions | |"
-    yield "|---|---|--:|"
-    for name in API_OF.values():
-        versions = sorted({version for each in found for version in each.requests.get(name, {})})
-        count = sum(sum(each.requests.get(name, {}).values()) for each in found)
+    yield from ("", "| requests to each broker | versions | |", "|---|---|--:|")
+    for api in dict.fromkeys(api for each in comparisons for api in each.requests):
+        versions = sorted({version for each in comparisons for version in each.requests.get(api, {})})
+        count = sum(sum(each.requests.get(api, {}).values()) for each in comparisons)
         if versions:
-            yield f"| {name} | {versions[0]} to {versions[-1]} | {count} |"
-
-
-def _differences(found: Sequence[Comparison]) -> Iterator[str]:
-    remaining = [lines for each in found for lines in each.differ]
-    if not remaining:
-        yield "No difference remains."
-        yield ""
-    for lines in remaining:
-        yield "```"
-        yield from lines
-        yield "```"
-        yield ""
+            yield f"| {api} | {versions[0]} to {versions[-1]} | {count} |"
+    yield ""
+    differences = [lines for each in comparisons for lines in each.differ]
+    if not differences:
+        yield from ("No difference remains.", "")
+    for lines in differences:
+        yield from ("```", *lines, "```", "")

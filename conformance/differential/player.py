@@ -1,183 +1,182 @@
-"""Plays a random course to one broker, and keeps what was to be seen."""
+"""Plays a random course to one broker, and records its responses and the state of the group."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from regroup.conformance.differential.normalise import OF_MOVE, Names, Seen, given_id
-from regroup.conformance.differential.random_course import PROTOCOLS, Actor, Course, Kind, Move
-from regroup.conformance.harness.expect import Differs
-from regroup.conformance.harness.member import Member, leave
-from regroup.conformance.harness.offsets import fetches, forgets
-from regroup.conformance.harness.pending import Waiting
-from regroup.conformance.harness.story import Story
-from regroup.conformance.harness.target import FOO, PARTITIONS, Target
-from regroup.protocol.message import Message
+from regroup.conformance.differential.normalise import MOVE_SEPARATOR, MemberIdNames, NormalisedFields
+from regroup.conformance.differential.random_course import (
+    ASSIGNOR_LISTS,
+    CourseMove,
+    MoveKind,
+    RandomCourse,
+)
+from regroup.conformance.harness.expect import ExpectationFailed
+from regroup.conformance.harness.member import ConformanceMember, leave_group
+from regroup.conformance.harness.offsets import delete_offsets, fetch_offsets
+from regroup.conformance.harness.sent_request import SentRequest
+from regroup.conformance.harness.story import StoryContext
+from regroup.conformance.harness.target import FOO_TOPIC, PARTITIONS_PER_TOPIC, ConformanceTarget
 from regroup.protocol.messages.describe import DeleteGroupsRequest, DeleteGroupsResponse, DescribedGroup
 from regroup.protocol.messages.group import JoinGroupResponse, MemberIdentity
 
-LOOKED_AT = 0.45
-"""This far into a slot its answers are there, and no timeout has ended yet."""
+OBSERVATION_POINT = 0.45
+"""The part of a slot after which its responses are there, and before which no timeout expires."""
 
-LATE = 0.2
-"""Who is later with a move or an answer than this part of a slot may be on the wrong side of a timeout."""
+MAX_LATENESS = 0.2
+"""A move or an observation that is later than this part of a slot may be on the wrong side of a timeout."""
 
 
-class Guide(Protocol):
-    """A broker that can be told what to choose where Kafka leaves the choice to chance."""
+class LeaderSteering(Protocol):
+    """A broker whose choice of leaders can be steered, where Kafka's is random."""
 
-    def favours(self, group_id: str, member_id: str) -> None:
-        """If the group needs another leader, it shall be this member."""
+    def prefer_leader(self, group_id: str, member_id: str) -> None:
+        """Choose this member if the group needs another leader."""
 
 
 @dataclass
-class Slot:
-    """What was to be seen at the end of one slot: the answers that came, by their moves, and the group."""
+class MoveObservation:
+    """The new responses in the slot of one move, by the number of their moves, and the group."""
 
-    move: Move
-    answers: dict[int, Seen] = field(default_factory=dict)
-    group: Seen = field(default_factory=dict)
+    move: CourseMove
+    responses: dict[int, NormalisedFields] = field(default_factory=dict)
+    group: NormalisedFields = field(default_factory=dict)
 
 
-class Player:
-    """One course, one broker, one group. `leaders` are the names of those who shall lead next, slot by slot."""
+class CoursePlayer:
+    """Plays one course to one broker, in one group.
 
-    def __init__(self, target: Target, group: str, guide: Guide | None = None, leaders: Sequence[str] = ()) -> None:
-        self._story = Story(target, group)
-        self._guide = guide
+    With `steering`, the broker prefers the next leader from `leaders`, which has a member's name for each slot.
+    """
+
+    def __init__(
+        self,
+        target: ConformanceTarget,
+        group_id: str,
+        steering: LeaderSteering | None = None,
+        leaders: Sequence[str] = (),
+    ) -> None:
+        self._story = StoryContext(target, group_id)
+        self._steering = steering
         self._leaders = leaders
-        self._names = Names(group)
-        self._waiting: dict[int, Waiting[Any]] = {}
-        self._members: list[Member] = []
+        self._names = MemberIdNames(group_id)
+        self._pending: dict[int, SentRequest[Any]] = {}
+        self._members: list[ConformanceMember] = []
         self.is_late = False
-        """Some request was sent late, or what came of it was seen late."""
+        """Whether a request was sent late, or its response was observed late."""
 
-    async def play(self, played: Course, before: Sequence[Slot] = ()) -> list[Slot]:
-        """What was to be seen, slot by slot. It ends where it no longer is what another player saw `before`."""
-        self._members = [self._member(each) for each in played.actors]
-        slots: list[Slot] = []
-        slot = played.slot_ms / 1000
-        starts = asyncio.get_running_loop().time()
+    async def play(self, course: RandomCourse, expected: Sequence[MoveObservation] = ()) -> list[MoveObservation]:
+        """An observation for each move, up to the first one that differs from the `expected` one."""
+        self._members = [
+            ConformanceMember(
+                self._story,
+                actor.name,
+                instance_id=actor.instance_id,
+                session_timeout_ms=actor.session_timeout_ms,
+                rebalance_timeout_ms=actor.rebalance_timeout_ms,
+            )
+            for actor in course.actors
+        ]
+        observations: list[MoveObservation] = []
+        slot_s = course.slot_ms / 1000
+        start_s = asyncio.get_running_loop().time()
         try:
-            for number, move in enumerate(played.moves):
-                await self._sleep_until(starts, slot)
-                if (asked := self._asked(number, move)) is not None:
-                    self._waiting[number] = asked
-                await self._sleep_until(starts + LOOKED_AT * slot, slot)
-                slots.append(await self._look(number, move))
-                self._note_lateness(starts + LOOKED_AT * slot, slot)
-                if before and slots[number] != before[number]:
+            for number, move in enumerate(course.moves):
+                await self._sleep_until(start_s, slot_s)
+                if (request := self._send(number, move)) is not None:
+                    self._pending[number] = request
+                await self._sleep_until(start_s + OBSERVATION_POINT * slot_s, slot_s)
+                observations.append(await self._observe(number, move))
+                self._note_lateness(start_s + OBSERVATION_POINT * slot_s, slot_s)
+                if expected and observations[number] != expected[number]:
                     break
-                self._hint(number + 1)
-                starts += slot
+                self._steer(number + 1)
+                start_s += slot_s
         finally:
             await self._story.close()
-        return slots
+        return observations
 
-    def _member(self, actor: Actor) -> Member:
-        return Member(
-            self._story,
-            actor.name,
-            instance=actor.instance,
-            session_timeout_ms=actor.session_timeout_ms,
-            rebalance_timeout_ms=actor.rebalance_timeout_ms,
-        )
+    async def _sleep_until(self, time_s: float, slot_s: float) -> None:
+        await asyncio.sleep(time_s - asyncio.get_running_loop().time())
+        self._note_lateness(time_s, slot_s)
 
-    async def _sleep_until(self, moment: float, slot: float) -> None:
-        await asyncio.sleep(moment - asyncio.get_running_loop().time())
-        self._note_lateness(moment, slot)
+    def _note_lateness(self, time_s: float, slot_s: float) -> None:
+        self.is_late |= asyncio.get_running_loop().time() - time_s > MAX_LATENESS * slot_s
 
-    def _note_lateness(self, moment: float, slot: float) -> None:
-        self.is_late |= asyncio.get_running_loop().time() - moment > LATE * slot
+    def _steer(self, slot: int) -> None:
+        """Steer the leader one slot ahead: its member id is known, since it has joined in an earlier slot."""
+        if self._steering and slot < len(self._leaders) and (leader := self._names.id_of(self._leaders[slot])):
+            self._steering.prefer_leader(self._story.group_id, leader)
 
-    def _hint(self, slot: int) -> None:
-        """Whoever shall lead next is known by name before it is needed: it has joined in an earlier slot."""
-        if self._guide and slot < len(self._leaders) and (leader := self._names.id_of(self._leaders[slot])):
-            self._guide.favours(self._story.group, leader)
-
-    # Moving
-
-    def _asked(self, number: int, move: Move) -> Waiting[Any] | None:
-        actor, borrowed = self._members[move.actor], self._borrowed_id(move)
+    def _send(self, number: int, move: CourseMove) -> SentRequest[Any] | None:
+        actor, version = self._members[move.actor], move.version
+        member_id = None
+        if move.borrowed_from is not None:
+            member_id = self._members[move.borrowed_from].id if move.borrowed_from >= 0 else ""
+        generation_id = actor.generation_id + move.generation_offset
+        partition = (FOO_TOPIC, number % PARTITIONS_PER_TOPIC)
         match move.kind:
-            case Kind.JOIN:
-                actor.protocol_type, offered = move.protocol_type, dict(PROTOCOLS[move.protocols])
-                return actor.asks_to_join(version=move.version, member_id=borrowed, protocols=offered)
-            case Kind.SYNC:
-                shares = {each.id: f"{number} for {each.name}".encode() for each in self._members if each.id}
-                generation = actor.generation + move.later_generations
-                return actor.syncs(shares, version=move.version, member_id=borrowed, generation=generation)
-            case Kind.BEAT:
-                generation = actor.generation + move.later_generations
-                return actor.beats(version=move.version, member_id=borrowed, generation=generation)
-            case Kind.LEAVE:
-                return leave(self._story, *self._leaving(move), version=move.version, speaker=actor.name)
-            case Kind.COMMIT:
-                generation = actor.generation + move.later_generations
-                offsets = {(FOO, number % PARTITIONS): number}
-                return actor.commits(offsets, version=move.version, member_id=borrowed, generation=generation)
-            case Kind.FETCH:
-                return fetches(self._story, None, version=move.version)
-            case Kind.FORGET:
-                return forgets(self._story, (FOO, number % PARTITIONS))
-            case Kind.DELETE:
-                request = DeleteGroupsRequest(groups_names=[self._story.group])
-                return self._story.ask(request, DeleteGroupsResponse, version=move.version)
+            case MoveKind.JOIN:
+                actor.protocol_type, protocols = move.protocol_type, dict(ASSIGNOR_LISTS[move.assignor_list])
+                return actor.join_group(version=version, member_id=member_id, protocols=protocols)
+            case MoveKind.SYNC:
+                assignments = {each.id: f"{number} for {each.name}".encode() for each in self._members if each.id}
+                return actor.sync_group(assignments, version=version, member_id=member_id, generation_id=generation_id)
+            case MoveKind.HEARTBEAT:
+                return actor.heartbeat(version=version, member_id=member_id, generation_id=generation_id)
+            case MoveKind.LEAVE:
+                return leave_group(self._story, *self._leaving(move, member_id), version=version, sender=actor.name)
+            case MoveKind.COMMIT:
+                return actor.commit_offsets(
+                    {partition: number}, version=version, member_id=member_id, generation_id=generation_id
+                )
+            case MoveKind.FETCH:
+                return fetch_offsets(self._story, None, version=version)
+            case MoveKind.DELETE_OFFSET:
+                return delete_offsets(self._story, partition)
+            case MoveKind.DELETE_GROUP:
+                request = DeleteGroupsRequest(groups_names=[self._story.group_id])
+                return self._story.send(request, DeleteGroupsResponse, version=version)
         return None
 
-    def _borrowed_id(self, move: Move) -> str | None:
-        if move.borrowed is None:
-            return None
-        return self._members[move.borrowed].id if move.borrowed >= 0 else ""
-
-    def _leaving(self, move: Move) -> list[MemberIdentity]:
+    def _leaving(self, move: CourseMove, borrowed_id: str | None) -> list[MemberIdentity]:
         leaving = []
-        for number in (move.actor, *move.companions):
+        for number in (move.actor, *move.also_leaving):
             member = self._members[number]
-            member_id = self._borrowed_id(move) if number == move.actor else None
-            if move.by_instance and member.instance is not None:
+            member_id = member.id if number != move.actor or borrowed_id is None else borrowed_id
+            if move.by_instance_id and member.instance_id is not None:
                 member_id = ""
-            member_id = member.id if member_id is None else member_id
-            leaving.append(MemberIdentity(member_id=member_id, group_instance_id=member.instance))
+            leaving.append(MemberIdentity(member_id=member_id, group_instance_id=member.instance_id))
         return leaving
 
-    # Looking
-
-    async def _look(self, number: int, move: Move) -> Slot:
-        """To look at the group takes as long as any request that was sent before, so it comes first."""
-        group = await self._described()
-        answers = {}
-        for asked in [asked for asked, each in sorted(self._waiting.items()) if each.answered]:
-            waited = self._waiting.pop(asked)
-            answers[asked] = waited.result_or_error()
-            self._take_in(asked, waited.speaker, answers[asked])
-        return Slot(
+    async def _observe(self, number: int, move: CourseMove) -> MoveObservation:
+        # DescribeGroups takes as long as any request that was sent before: their responses are there afterwards.
+        group = await self._describe()
+        responses = {}
+        for earlier in [earlier for earlier, request in sorted(self._pending.items()) if request.is_done]:
+            request = self._pending.pop(earlier)
+            responses[earlier] = response = request.response_or_error()
+            if isinstance(response, JoinGroupResponse):
+                self._names.add(response.member_id, f"{request.exchange.sender}{MOVE_SEPARATOR}{earlier}")
+                # Two responses to one actor may arrive in either order; the one to the later move counts.
+                self._members[int(request.exchange.sender.removeprefix("actor "))].apply_join_response(response)
+        return MoveObservation(
             move,
-            {asked: self._names.answer(answer) for asked, answer in answers.items()},
-            self._seen(group, f"{self._members[move.actor].name}{OF_MOVE}{number}"),
+            {earlier: self._names.normalise_response(response) for earlier, response in responses.items()},
+            self._normalise_group(group, f"{self._members[move.actor].name}{MOVE_SEPARATOR}{number}"),
         )
 
-    def _take_in(self, asked: int, speaker: str, answer: Message | BaseException) -> None:
-        self._names.give(given_id(answer), f"{speaker}{OF_MOVE}{asked}")
-        # Two answers to one actor may come in either order; the one to the later move counts.
-        if isinstance(answer, JoinGroupResponse):
-            self._members[_actor_number(speaker)].remembers(answer)
-
-    async def _described(self) -> DescribedGroup | Differs:
+    async def _describe(self) -> DescribedGroup | ExpectationFailed:
         try:
             return await self._story.describe()
-        except Differs as failure:
+        except ExpectationFailed as failure:
             return failure
 
-    def _seen(self, group: DescribedGroup | Differs, newcomer: str) -> Seen:
-        """Who is shown and has no name yet has come with this slot's move."""
-        if isinstance(group, Differs):
+    def _normalise_group(self, group: DescribedGroup | ExpectationFailed, new_member: str) -> NormalisedFields:
+        """The group as observed; a member whose id has no name yet has joined with the move of this slot."""
+        if isinstance(group, ExpectationFailed):
             return {"failure": str(group)}
-        for each in group.members:
-            self._names.give(each.member_id, newcomer)
-        return self._names.group(group)
-
-
-def _actor_number(speaker: str) -> int:
-    return int(speaker.removeprefix("actor "))
+        for member in group.members:
+            self._names.add(member.member_id, new_member)
+        return self._names.normalise_group(group)

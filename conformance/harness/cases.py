@@ -1,102 +1,61 @@
-"""The stories, by the name of the behaviour that each one checks."""
+"""The registry of stories, by the id of the behaviour that each one checks."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from regroup.conformance.harness.story import Story
+from regroup.conformance.harness.story import StoryContext
 
-Telling = Callable[[Story], Awaitable[None]]
+StoryFunction = Callable[[StoryContext], Awaitable[None]]
 
-CASE_SECONDS = 60.0
-"""A case that needs longer says so."""
+DEFAULT_CASE_TIMEOUT_S = 60.0
+"""The time for a story that does not state its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """What a setting must be for a story to be told: at least, at most, both ends included."""
+class SettingBounds:
+    """The values of a broker setting that a story needs, both ends included."""
 
     at_least: int = -(2**63)
     at_most: int = 2**63
 
-    def is_met_by(self, value: int) -> bool:
-        return self.at_least <= value <= self.at_most
-
     def __str__(self) -> str:
-        bounds = []
-        if self.at_least > -(2**63):
-            bounds.append(f"at least {self.at_least}")
-        if self.at_most < 2**63:
-            bounds.append(f"at most {self.at_most}")
-        return " and ".join(bounds)
-
-
-def exactly(value: int) -> Need:
-    """Neither more nor less."""
-    return Need(value, value)
+        lower = [f"at least {self.at_least}"] if self.at_least > -(2**63) else []
+        upper = [f"at most {self.at_most}"] if self.at_most < 2**63 else []
+        return " and ".join(lower + upper)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A behaviour that can be seen on the wire. `importance`: 1 core, 2 ordinary, 3 exotic.
+class ConformanceCase:
+    """A behaviour of the catalogue that a client can observe, and the story that checks it.
 
-    `corrected` says where the catalogue, which was read from sources, had expected something else than Kafka does.
+    `importance` is 1 core, 2 ordinary, 3 exotic. `correction` says how Kafka differs from the catalogue, which was read
+    from its sources.
     """
 
     id: str
     importance: int
     summary: str
-    tell: Telling
-    needs: Mapping[str, Need]
-    seconds: float
-    restarts: bool
-    corrected: str
+    story: StoryFunction
+    required_settings: Mapping[str, SettingBounds]
+    timeout_s: float
+    needs_restart: bool
+    correction: str
 
     @property
     def area(self) -> str:
+        """The first part of the id."""
         return area_of(self.id)
 
 
-CASES: dict[str, Case] = {}
+CASES: dict[str, ConformanceCase] = {}
 
-SMALL_GROUP = {"group.max.size": Need(at_least=13)}
-"""Nearly every story wants some room in its group and a coordinator that does not clean up meanwhile."""
-LEFT_IN_PEACE = {**SMALL_GROUP, "offsets.retention.check.interval.ms": Need(at_least=60_000)}
+DEFAULT_REQUIREMENTS = {
+    "group.max.size": SettingBounds(at_least=13),
+    "offsets.retention.check.interval.ms": SettingBounds(at_least=60_000),
+}
+"""Nearly every story needs several members in its group, and no cleanup of its offsets while it runs."""
 
-
-def area_of(behaviour: str) -> str:
-    """`join` of `join.generation.first-is-one`."""
-    return behaviour.split(".", maxsplit=1)[0]
-
-
-def case(
-    behaviour: str,
-    importance: int,
-    *,
-    needs: Mapping[str, Need] = LEFT_IN_PEACE,
-    seconds: float = CASE_SECONDS,
-    restarts: bool = False,
-    corrected: str = "",
-) -> Callable[[Telling], Telling]:
-    """Enter a story under the behaviour it checks; its docstring is the sentence that people read."""
-
-    def enter(tell: Telling) -> Telling:
-        assert behaviour not in CASES, f"two stories about {behaviour}"
-        summary = " ".join((tell.__doc__ or "").split())
-        CASES[behaviour] = Case(behaviour, importance, summary, tell, needs, seconds, restarts, corrected)
-        return tell
-
-    return enter
-
-
-def unmet(target_settings: Mapping[str, str], needs: Mapping[str, Need]) -> Iterator[str]:
-    """The needs that these settings do not meet, in words. What is not known is taken to be Kafka's default."""
-    for name, need in needs.items():
-        value = int(target_settings.get(name, DEFAULTS[name]))
-        if not need.is_met_by(value):
-            yield f"{name} is {value}, and must be {need}"
-
-
-DEFAULTS = {
+KAFKA_DEFAULTS = {
     "group.max.size": "2147483647",
     "group.min.session.timeout.ms": "6000",
     "group.max.session.timeout.ms": "1800000",
@@ -106,4 +65,39 @@ DEFAULTS = {
     "offsets.retention.check.interval.ms": "600000",
     "offsets.commit.timeout.ms": "5000",
 }
-"""Kafka's own, for what the broker does not tell."""
+"""Kafka's defaults, for settings that the broker does not report."""
+
+
+def area_of(behaviour: str) -> str:
+    """The area of a behaviour: `join` for `join.generation.first-is-one`."""
+    return behaviour.split(".", maxsplit=1)[0]
+
+
+def case(
+    behaviour: str,
+    importance: int,
+    *,
+    required_settings: Mapping[str, SettingBounds] = DEFAULT_REQUIREMENTS,
+    timeout_s: float = DEFAULT_CASE_TIMEOUT_S,
+    needs_restart: bool = False,
+    correction: str = "",
+) -> Callable[[StoryFunction], StoryFunction]:
+    """Register a story for the behaviour it checks. Its docstring is the summary on the published page."""
+
+    def register(story: StoryFunction) -> StoryFunction:
+        assert behaviour not in CASES, f"two stories for {behaviour}"
+        summary = " ".join((story.__doc__ or "").split())
+        CASES[behaviour] = ConformanceCase(
+            behaviour, importance, summary, story, required_settings, timeout_s, needs_restart, correction
+        )
+        return story
+
+    return register
+
+
+def unmet_requirements(settings: Mapping[str, str], required: Mapping[str, SettingBounds]) -> Iterator[str]:
+    """The requirements that the broker's settings do not meet: what each setting is, and what it must be."""
+    for name, bounds in required.items():
+        value = int(settings.get(name, KAFKA_DEFAULTS[name]))
+        if not bounds.at_least <= value <= bounds.at_most:
+            yield f"{name} is {value}, but must be {bounds}"

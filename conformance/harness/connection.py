@@ -1,6 +1,7 @@
-"""One connection to a broker: a request goes out, its answer comes back, one at a time as Kafka does it."""
+"""A raw connection to a broker, for one request at a time."""
 
 import asyncio
+from contextlib import suppress
 from typing import Self, TypeVar
 
 from regroup.protocol.apis import APIS
@@ -8,18 +9,18 @@ from regroup.protocol.frames import FrameReader, decode_response, encode_request
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 
-Answer = TypeVar("Answer", bound=Message)
+AnyResponse = TypeVar("AnyResponse", bound=Message)
 
-CLIENT_ID = "regroup"
+DEFAULT_CLIENT_ID = "regroup"
 _CHUNK_BYTES = 65536
 
 
 class ConnectionLost(Exception):
-    """The broker closed the connection instead of answering."""
+    """The broker closed the connection instead of sending a response."""
 
 
-class Connection:
-    """A raw connection. It is not shared: whoever asks waits for the answer before asking again."""
+class ConformanceConnection:
+    """A connection that is not shared: its user awaits each response before the next request."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -29,21 +30,21 @@ class Connection:
 
     @classmethod
     async def open(cls, host: str, port: int) -> Self:
-        """OSError: nobody listens there."""
+        """Connect. OSError if no broker listens there."""
         return cls(*await asyncio.open_connection(host, port))
 
-    async def ask(self, request: Message, version: int, client_id: str | None = CLIENT_ID) -> Message:
-        """The answer to one request. ConnectionLost, or Malformed when the answer cannot be read."""
+    async def send(self, request: Message, version: int, client_id: str | None = DEFAULT_CLIENT_ID) -> Message:
+        """Send a request and return its response. ConnectionLost; Malformed if the response cannot be decoded."""
         self._correlation_id += 1
         header = RequestHeader(request.api_key, version, self._correlation_id, client_id)
-        frame = await self.exchange(encode_request(header, request))
-        correlation_id, answer = decode_response(request.api_key, version, frame)
+        frame = await self.send_frame(encode_request(header, request))
+        correlation_id, response = decode_response(request.api_key, version, frame)
         if correlation_id != self._correlation_id:
-            raise ConnectionLost(f"asked with correlation id {self._correlation_id}, answered with {correlation_id}")
-        return answer
+            raise ConnectionLost(f"the response to request {self._correlation_id} has correlation id {correlation_id}")
+        return response
 
-    async def exchange(self, request: bytes) -> bytes:
-        """A frame out (with its length), a frame in (without): for requests that the codec would not write."""
+    async def send_frame(self, request: bytes) -> bytes:
+        """Send a frame with its length prefix and return the response frame without, for what no codec would write."""
         try:
             self._writer.write(request)
             await self._writer.drain()
@@ -52,23 +53,21 @@ class Connection:
                     return frame
         except ConnectionError as error:
             raise ConnectionLost(f"the connection broke: {error}") from error
-        raise ConnectionLost("the connection was closed without an answer")
+        raise ConnectionLost("the connection was closed without a response")
 
     async def close(self) -> None:
-        """Close at once; whatever the broker still wanted to say is not waited for."""
+        """Close at once and drop responses that are still to come."""
         self._writer.transport.abort()
-        try:
+        with suppress(OSError):
             await self._writer.wait_closed()
-        except OSError:
-            return
 
 
-def answer_as(kind: type[Answer], answer: Message) -> Answer:
-    """The answer as the type that the API table promises."""
-    assert type(answer) is kind, f"{type(answer).__name__} where {kind.__name__} was expected"
-    return answer
+def response_as(response_type: type[AnyResponse], response: Message) -> AnyResponse:
+    """The response as the type that belongs to the API of its request."""
+    assert type(response) is response_type, f"{type(response).__name__} instead of {response_type.__name__}"
+    return response
 
 
 def api_name(request: Message) -> str:
-    """Kafka's name of the API, as in `JoinGroup`."""
+    """Kafka's name of the request's API, such as `JoinGroup`."""
     return APIS[request.api_key].name

@@ -1,133 +1,130 @@
-"""What a story expects, and how it says that something else came."""
+"""Expectations of a story: each one raises ExpectationFailed with the expected and the actual value."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message, Structure
 from regroup.protocol.messages.group import LeaveGroupResponse
-from regroup.protocol.messages.offsets import (
-    OffsetCommitResponse,
-    OffsetDeleteResponse,
-    OffsetFetchResponse,
-)
+from regroup.protocol.messages.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponse
 from regroup.protocol.messages.transactions import TxnOffsetCommitResponse
 
-Partition = tuple[str, int]
-"""Topic and number."""
+PartitionKey = tuple[str, int]
+"""Topic and partition index."""
+
+TIMER_TOLERANCE_S = 4.0
+"""The time by which a timer may be late; those of a busy broker are late, never early."""
 
 
-TICK_SECONDS = 0.4
-"""Timers of a busy broker are late, never early: what must last a second may last this much longer."""
-
-
-class Differs(Exception):
-    """The broker did something else than Kafka does; the text says what was expected and what came."""
+class ExpectationFailed(Exception):
+    """The broker does something else than Kafka; the text says what was expected and what it did."""
 
 
 class NotObservable(Exception):
-    """This broker, or this way of asking, cannot show the behaviour; the text says why."""
+    """This broker, or its settings, cannot show the behaviour; the text says why."""
 
 
-def same(what: str, wanted: object, came: object) -> None:
-    """Differs unless both are equal."""
-    if came != wanted:
-        raise Differs(f"{what}: expected {wanted!r}, came {came!r}")
+def expect_equal(what: str, expected: object, actual: object) -> None:
+    """Both values are equal."""
+    if actual != expected:
+        raise ExpectationFailed(f"{what}: expected {expected!r}, got {actual!r}")
 
 
-def one_of(what: str, wanted: tuple[object, ...], came: object) -> None:
-    """For choices that Kafka leaves open."""
-    if came not in wanted:
-        raise Differs(f"{what}: expected one of {', '.join(map(repr, wanted))}, came {came!r}")
+def expect_one_of(what: str, expected: Collection[object], actual: object) -> None:
+    """The value is one of several, where Kafka leaves the choice open."""
+    if actual not in expected:
+        raise ExpectationFailed(f"{what}: expected one of {', '.join(map(repr, expected))}, got {actual!r}")
 
 
-def that(fact: bool, what_is_wrong: str) -> None:
-    """Differs with these words unless the fact holds."""
-    if not fact:
-        raise Differs(what_is_wrong)
+def expect_true(condition: bool, failure: str) -> None:
+    """The condition holds; `failure` is the text of the exception."""
+    if not condition:
+        raise ExpectationFailed(failure)
 
 
-def took(what: str, seconds: float, at_least: float, at_most: float) -> None:
-    """A duration between two bounds, where a busy machine may be late."""
-    that(
-        at_least - 0.05 <= seconds <= at_most + 10 * TICK_SECONDS, f"{what} took {seconds:.2f} s, not {at_least:.2f} s"
-    )
+def expect_duration(what: str, duration_s: float, at_least_s: float, at_most_s: float | None = None) -> None:
+    """The duration is within its bounds; without `at_most_s` it is `at_least_s`, apart from late timers."""
+    in_time = at_least_s - 0.05 <= duration_s <= (at_most_s or at_least_s) + TIMER_TOLERANCE_S
+    expect_true(in_time, f"{what} took {duration_s:.2f} s instead of {at_least_s:.2f} s")
 
 
-def expect(answer: Structure, error: int | None = None, **fields: object) -> None:
-    """The answer has these values in its fields; `error` stands for `error_code` and is shown by name."""
+def expect(response: Structure, error: int | None = None, **fields: object) -> None:
+    """The response has these values in its fields; `error` is its `error_code`, shown with its name."""
+    name = type(response).__name__
     if error is not None:
-        code_is(f"{_name(answer)}.error_code", error, answer.error_code)  # type: ignore[attr-defined]  # by duck
-    for field, wanted in fields.items():
-        same(f"{_name(answer)}.{field}", wanted, getattr(answer, field))
+        expect_error(f"{name}.error_code", error, response.error_code)  # type: ignore[attr-defined]  # the caller knows
+    for field, expected in fields.items():
+        expect_equal(f"{name}.{field}", expected, getattr(response, field))
 
 
-def code_is(what: str, wanted: int, came: int) -> None:
-    """Two error codes, shown by their names."""
-    if came != wanted:
-        raise Differs(f"{what}: expected {_code(wanted)}, came {_code(came)}")
+def expect_error(what: str, expected: int, actual: int) -> None:
+    """Two error codes are equal; they are shown with their names."""
+    if actual != expected:
+        raise ExpectationFailed(f"{what}: expected {_code(expected)}, got {_code(actual)}")
 
 
-def codes_are(answer: Message, wanted: Mapping[Partition, int]) -> None:
-    """An answer with a code for each partition: these partitions, in any order, with these codes."""
-    came = partition_codes(answer)
-    if came != dict(wanted):
-        raise Differs(f"{_name(answer)}: expected {_codes(wanted)}, came {_codes(came)}")
+def expect_partition_errors(response: Message, expected: Mapping[PartitionKey, int]) -> None:
+    """The response has exactly these partitions, in any order, with these error codes."""
+    actual = _partition_errors(response)
+    if actual != dict(expected):
+        raise ExpectationFailed(f"{type(response).__name__}: expected {_codes(expected)}, got {_codes(actual)}")
 
 
-def every_partition(answer: Message, error: int) -> None:
-    """Each partition of the answer has this code, and there is at least one."""
-    came = partition_codes(answer)
-    that(bool(came), f"{_name(answer)} names no partition")
-    codes_are(answer, dict.fromkeys(came, error))
+def expect_every_partition(response: Message, error: int) -> None:
+    """The response has at least one partition, and each has this error code."""
+    actual = _partition_errors(response)
+    expect_true(bool(actual), f"{type(response).__name__} has no partitions")
+    expect_partition_errors(response, dict.fromkeys(actual, error))
 
 
-def left_with(answer: LeaveGroupResponse, *codes: int) -> None:
-    """A LeaveGroup of v3 or later whose request was accepted and whose members have these codes, in this order."""
-    code_is("LeaveGroupResponse.error_code", 0, answer.error_code)
-    wanted, came = [_code(code) for code in codes], [_code(each.error_code) for each in answer.members]
-    same("the codes of the leaving members", wanted, came)
+def expect_member_errors(response: LeaveGroupResponse, *errors: int) -> None:
+    """A LeaveGroup of v3 or later succeeds as a whole, and its members have these error codes, in this order."""
+    expect(response, error=ErrorCode.NONE)
+    expected, actual = map(_code, errors), (_code(member.error_code) for member in response.members)
+    expect_equal("error codes of the leaving members", [*expected], [*actual])
 
 
-def partition_codes(answer: Message) -> dict[Partition, int]:
-    """The code of each partition in the answer to a commit or to a deletion of offsets."""
-    assert isinstance(answer, OffsetCommitResponse | OffsetDeleteResponse | TxnOffsetCommitResponse)
-    return {(topic.name, each.partition_index): each.error_code for topic in answer.topics for each in topic.partitions}
-
-
-class Offset(tuple[int, int, str | None, int]):
-    """What OffsetFetch says of one partition: offset, leader epoch, metadata, error code."""
-
-    __slots__ = ()
-
-
-NO_OFFSET = Offset((-1, -1, "", 0))
-
-
-def offsets_in(answer: OffsetFetchResponse) -> dict[Partition, Offset]:
-    """The offsets in an answer of any version; those of the first group where there are several."""
-    topics: list[Any] = [*(answer.groups[0].topics if answer.groups else answer.topics)]
+def _partition_errors(response: Message) -> dict[PartitionKey, int]:
+    assert isinstance(response, OffsetCommitResponse | OffsetDeleteResponse | TxnOffsetCommitResponse)
     return {
-        (topic.name, each.partition_index): Offset(
-            (each.committed_offset, each.committed_leader_epoch, each.metadata, each.error_code)
+        (topic.name, partition.partition_index): partition.error_code
+        for topic in response.topics
+        for partition in topic.partitions
+    }
+
+
+class FetchedOffset(NamedTuple):
+    """The part of an OffsetFetch response for one partition; offset -1 means that none is committed."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str | None = ""
+    error: int = 0
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def fetched_offsets(response: OffsetFetchResponse) -> dict[PartitionKey, FetchedOffset]:
+    """The offsets in a response of any version; those of the first group if there are several."""
+    topics: list[Any] = [*(response.groups[0].topics if response.groups else response.topics)]
+    return {
+        (topic.name, each.partition_index): FetchedOffset(
+            each.committed_offset, each.committed_leader_epoch, each.metadata, each.error_code
         )
         for topic in topics
         for each in topic.partitions
     }
 
 
-def fetch_code(answer: OffsetFetchResponse) -> int:
-    """The code for the whole of the (first) group, which v8 moved."""
-    return answer.groups[0].error_code if answer.groups else answer.error_code
-
-
-def _name(answer: Structure) -> str:
-    return type(answer).__name__
+def group_error(response: OffsetFetchResponse) -> int:
+    """The error code of the (first) group; up to v7 it is that of the whole response."""
+    return response.groups[0].error_code if response.groups else response.error_code
 
 
 def _code(code: int) -> str:
-    return f"{code} {ErrorCode.named(code)}" if code else "0"
+    return f"{code} {ErrorCode.name_of(code)}" if code else "0"
 
 
-def _codes(codes: Mapping[Partition, int]) -> str:
+def _codes(codes: Mapping[PartitionKey, int]) -> str:
     return "{" + ", ".join(f"{topic}-{number}: {_code(code)}" for (topic, number), code in sorted(codes.items())) + "}"

@@ -1,12 +1,20 @@
-"""A member of a group, as the stories speak of it. It does exactly what it is told, sensible or not."""
+"""A group member whose requests a story sends one by one, valid or not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Self, TypedDict, Unpack
 
-from regroup.conformance.harness.connection import CLIENT_ID
-from regroup.conformance.harness.expect import Partition
-from regroup.conformance.harness.pending import Waiting
-from regroup.conformance.harness.story import REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_MS, TWO_ASSIGNORS, Story
+from regroup.conformance.harness.connection import DEFAULT_CLIENT_ID
+from regroup.conformance.harness.expect import PartitionKey, expect, expect_equal, expect_true
+from regroup.conformance.harness.sent_request import SentRequest
+from regroup.conformance.harness.story import (
+    DEFAULT_ASSIGNORS,
+    DEFAULT_REBALANCE_TIMEOUT_MS,
+    DEFAULT_SESSION_TIMEOUT_MS,
+    StoryContext,
+)
 from regroup.protocol.errors import ErrorCode as E
+from regroup.protocol.messages.describe import DescribedGroup
 from regroup.protocol.messages.group import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -27,58 +35,66 @@ from regroup.protocol.messages.offsets import (
     OffsetCommitResponse,
 )
 
-Protocols = Mapping[str, bytes]
+AssignorMetadata = Mapping[str, bytes]
+"""The protocols of JoinGroup: the member's metadata, by assignor, in the member's order."""
 
 
-class Member:
-    """One member with a name for the reader, and the id and generation that the broker gave it last."""
+class MemberOptions(TypedDict, total=False):
+    """Options that all members of a group can have in common."""
 
-    def __init__(
-        self,
-        story: Story,
-        name: str,
-        *,
-        instance: str | None = None,
-        protocols: Protocols = TWO_ASSIGNORS,
-        session_timeout_ms: int = SESSION_TIMEOUT_MS,
-        rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS,
-        protocol_type: str = "consumer",
-        client_id: str = CLIENT_ID,
-    ) -> None:
-        self.story = story
-        self.name = name
-        self.instance = instance
-        self.protocols = protocols
-        self.session_timeout_ms = session_timeout_ms
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.protocol_type = protocol_type
-        self.client_id = client_id
-        self.id = ""
-        self.generation = -1
-        self.chosen: str | None = "range"
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: AssignorMetadata
 
-    # Joining
 
-    def asks_to_join(
+@dataclass(eq=False)
+class ConformanceMember:
+    """One member: a name for the transcript, and the member id and generation id that the broker gave it last."""
+
+    story: StoryContext
+    name: str
+    _: KW_ONLY
+    instance_id: str | None = None
+    protocols: AssignorMetadata = field(default_factory=lambda: DEFAULT_ASSIGNORS)
+    session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
+    rebalance_timeout_ms: int = DEFAULT_REBALANCE_TIMEOUT_MS
+    protocol_type: str = "consumer"
+    client_id: str = DEFAULT_CLIENT_ID
+    id: str = field(default="", init=False)
+    generation_id: int = field(default=-1, init=False)
+    protocol_name: str | None = field(default="range", init=False)
+
+    def replacement(self, **options: Unpack[MemberOptions]) -> Self:
+        """Another process with the same group instance id, which has no member id yet."""
+        return type(self)(self.story, f"{self.name}'s replacement", instance_id=self.instance_id, **options)
+
+    def join_group(
         self,
         *,
         version: int | None = None,
         member_id: str | None = None,
-        protocols: Protocols | None = None,
-    ) -> Waiting[JoinGroupResponse]:
-        """One JoinGroup, with the id that the member has. What comes is remembered."""
-        request = self.join_request(member_id=member_id, protocols=protocols)
-        asked = self.story.ask(request, JoinGroupResponse, version=version, speaker=self.name, client_id=self.client_id)
-        return asked.then(self.remembers)
+        protocols: AssignorMetadata | None = None,
+    ) -> SentRequest[JoinGroupResponse]:
+        """Send one JoinGroup, with the member's id; the member takes over what the response gives it."""
+        return self.story.send(
+            self.join_group_request(member_id=member_id, protocols=protocols),
+            JoinGroupResponse,
+            version=version,
+            sender=self.name,
+            client_id=self.client_id,
+            on_response=self.apply_join_response,
+        )
 
-    def join_request(self, *, member_id: str | None = None, protocols: Protocols | None = None) -> JoinGroupRequest:
-        """What `asks_to_join` sends."""
+    def join_group_request(
+        self, *, member_id: str | None = None, protocols: AssignorMetadata | None = None
+    ) -> JoinGroupRequest:
+        """The request that `join_group` sends."""
         return JoinGroupRequest(
-            group_id=self.story.group,
+            group_id=self.story.group_id,
             session_timeout_ms=self.session_timeout_ms,
             rebalance_timeout_ms=self.rebalance_timeout_ms,
             member_id=self.id if member_id is None else member_id,
-            group_instance_id=self.instance,
+            group_instance_id=self.instance_id,
             protocol_type=self.protocol_type,
             protocols=[
                 JoinGroupRequestProtocol(name=name, metadata=metadata)
@@ -86,121 +102,130 @@ class Member:
             ],
         )
 
-    def remembers(self, answer: JoinGroupResponse) -> None:
-        """Take over the id and the generation that the broker gave."""
-        if answer.error_code in (E.NONE, E.MEMBER_ID_REQUIRED):
-            self.id = answer.member_id
-        if answer.error_code == E.NONE:
-            self.generation = answer.generation_id
-            self.chosen = answer.protocol_name
+    def apply_join_response(self, response: JoinGroupResponse) -> None:
+        """Take over member id, generation id and assignor from a response without an error."""
+        if response.error_code in (E.NONE, E.MEMBER_ID_REQUIRED):
+            self.id = response.member_id
+        if response.error_code == E.NONE:
+            self.generation_id = response.generation_id
+            self.protocol_name = response.protocol_name
 
-    async def gets_an_id(self) -> None:
-        """The first half of joining (KIP-394): the member is pending now. Static members need no such thing."""
-        if self.id == "" and self.instance is None:
-            await self.asks_to_join()
+    async def obtain_member_id(self) -> None:
+        """Send the first JoinGroup of KIP-394 and become a pending join member; static members do not need it."""
+        if self.id == "" and self.instance_id is None:
+            await self.join_group()
 
-    async def begins_to_join(self) -> Waiting[JoinGroupResponse]:
-        """Both halves of joining; the answer to the second is not waited for."""
-        await self.gets_an_id()
-        return self.asks_to_join()
+    async def start_join(self) -> SentRequest[JoinGroupResponse]:
+        """Obtain a member id, and send the JoinGroup whose response begins the next generation."""
+        await self.obtain_member_id()
+        return self.join_group()
 
-    async def knocks(self) -> Waiting[JoinGroupResponse]:
-        """Join, and be kept waiting: the group is rebalancing now."""
-        waiting = await self.begins_to_join()
-        await waiting.is_parked()
-        return waiting
+    async def start_rebalance(self) -> SentRequest[JoinGroupResponse]:
+        """Join, and expect that the response is pending: the group is in PreparingRebalance now."""
+        return await (await self.start_join()).expect_pending()
 
-    async def joins(self) -> JoinGroupResponse:
-        """Join and wait for the next generation to begin."""
-        return await (await self.begins_to_join())
+    async def join(self) -> JoinGroupResponse:
+        """Join, and wait for the next generation."""
+        return await (await self.start_join())
 
-    # Being there
-
-    def syncs(
+    def sync_group(
         self,
-        shares: Mapping[str, bytes] | None = None,
+        assignments: Mapping[str, bytes] | None = None,
         *,
         version: int | None = None,
         member_id: str | None = None,
-        generation: int | None = None,
-        protocol_type: str | None = "consumer",
+        generation_id: int | None = None,
+        protocol_type: str | None = "",
         protocol_name: str | None = "",
-    ) -> Waiting[SyncGroupResponse]:
-        """One SyncGroup; the leader's `shares` say who gets what, by member id."""
+    ) -> SentRequest[SyncGroupResponse]:
+        """Send one SyncGroup; the leader's has `assignments`, by member id. Empty names stand for the member's own."""
         request = SyncGroupRequest(
-            group_id=self.story.group,
-            generation_id=self.generation if generation is None else generation,
+            group_id=self.story.group_id,
+            generation_id=self.generation_id if generation_id is None else generation_id,
             member_id=self.id if member_id is None else member_id,
-            group_instance_id=self.instance,
-            protocol_type=protocol_type and self.protocol_type if protocol_type == "consumer" else protocol_type,
-            protocol_name=self.chosen if protocol_name == "" else protocol_name,
+            group_instance_id=self.instance_id,
+            protocol_type=self.protocol_type if protocol_type == "" else protocol_type,
+            protocol_name=self.protocol_name if protocol_name == "" else protocol_name,
             assignments=[
-                SyncGroupRequestAssignment(member_id=member, assignment=share)
-                for member, share in (shares or {}).items()
+                SyncGroupRequestAssignment(member_id=member, assignment=assignment)
+                for member, assignment in (assignments or {}).items()
             ],
         )
-        return self.story.ask(request, SyncGroupResponse, version=version, speaker=self.name)
+        return self.story.send(request, SyncGroupResponse, version=version, sender=self.name)
 
-    def beats(
-        self, *, generation: int | None = None, member_id: str | None = None, version: int | None = None
-    ) -> Waiting[HeartbeatResponse]:
-        """One Heartbeat."""
+    def heartbeat(
+        self, *, generation_id: int | None = None, member_id: str | None = None, version: int | None = None
+    ) -> SentRequest[HeartbeatResponse]:
+        """Send one Heartbeat."""
         request = HeartbeatRequest(
-            group_id=self.story.group,
-            generation_id=self.generation if generation is None else generation,
+            group_id=self.story.group_id,
+            generation_id=self.generation_id if generation_id is None else generation_id,
             member_id=self.id if member_id is None else member_id,
-            group_instance_id=self.instance,
+            group_instance_id=self.instance_id,
         )
-        return self.story.ask(request, HeartbeatResponse, version=version, speaker=self.name)
+        return self.story.send(request, HeartbeatResponse, version=version, sender=self.name)
 
-    def commits(
+    async def expect_stable(self, members: int | None = None) -> None:
+        """The group is Stable, with this number of members, and a heartbeat of this member succeeds."""
+        await self.story.expect_state("Stable", members)
+        expect(await self.heartbeat(), error=E.NONE)
+
+    async def expect_rebalance(self, members: int | None = None) -> None:
+        """The group is in PreparingRebalance, with this number of members, and a heartbeat makes this member rejoin."""
+        await self.story.expect_state("PreparingRebalance", members)
+        expect(await self.heartbeat(), error=E.REBALANCE_IN_PROGRESS)
+
+    def commit_offsets(
         self,
-        offsets: Mapping[Partition, int],
+        offsets: Mapping[PartitionKey, int],
         *,
-        generation: int | None = None,
+        generation_id: int | None = None,
         member_id: str | None = None,
-        metadata: Mapping[Partition, str] | None = None,
+        metadata: Mapping[PartitionKey, str] | None = None,
         leader_epoch: int = -1,
         retention_time_ms: int = -1,
         version: int | None = None,
-    ) -> Waiting[OffsetCommitResponse]:
-        """One OffsetCommit as a member of the group."""
+    ) -> SentRequest[OffsetCommitResponse]:
+        """Send one OffsetCommit as a member of the group."""
         request = OffsetCommitRequest(
-            group_id=self.story.group,
-            generation_id_or_member_epoch=self.generation if generation is None else generation,
+            group_id=self.story.group_id,
+            generation_id_or_member_epoch=self.generation_id if generation_id is None else generation_id,
             member_id=self.id if member_id is None else member_id,
-            group_instance_id=self.instance,
+            group_instance_id=self.instance_id,
             retention_time_ms=retention_time_ms,
-            topics=offset_topics(offsets, metadata, leader_epoch),
+            topics=offset_commit_topics(offsets, metadata, leader_epoch),
         )
-        return self.story.ask(request, OffsetCommitResponse, version=version, speaker=self.name)
+        return self.story.send(request, OffsetCommitResponse, version=version, sender=self.name)
 
-    # Leaving
-
-    def leaves(self, *, version: int | None = None) -> Waiting[LeaveGroupResponse]:
-        """One LeaveGroup for this member, in the form that the version has."""
-        return leave(self.story, self, version=version, speaker=self.name)
+    def leave_group(self, *, version: int | None = None) -> SentRequest[LeaveGroupResponse]:
+        """Send one LeaveGroup for this member."""
+        return leave_group(self.story, self, version=version, sender=self.name)
 
 
-def leave(
-    story: Story, *members: Member | MemberIdentity, version: int | None = None, speaker: str = "an administrator"
-) -> Waiting[LeaveGroupResponse]:
-    """One LeaveGroup that takes these members out."""
+def leave_group(
+    story: StoryContext,
+    *members: ConformanceMember | MemberIdentity,
+    version: int | None = None,
+    sender: str = "admin",
+) -> SentRequest[LeaveGroupResponse]:
+    """Send one LeaveGroup for these members; up to v2 it can name only the first one."""
     leaving = [
-        MemberIdentity(member_id=each.id, group_instance_id=each.instance) if isinstance(each, Member) else each
-        for each in members
+        MemberIdentity(member_id=member.id, group_instance_id=member.instance_id)
+        if isinstance(member, ConformanceMember)
+        else member
+        for member in members
     ]
     if version is not None and version < 3:
-        request = LeaveGroupRequest(group_id=story.group, member_id=leaving[0].member_id)
+        request = LeaveGroupRequest(group_id=story.group_id, member_id=leaving[0].member_id)
     else:
-        request = LeaveGroupRequest(group_id=story.group, members=leaving)
-    return story.ask(request, LeaveGroupResponse, version=version, speaker=speaker)
+        request = LeaveGroupRequest(group_id=story.group_id, members=leaving)
+    return story.send(request, LeaveGroupResponse, version=version, sender=sender)
 
 
-def offset_topics(
-    offsets: Mapping[Partition, int], metadata: Mapping[Partition, str] | None = None, leader_epoch: int = -1
+def offset_commit_topics(
+    offsets: Mapping[PartitionKey, int], metadata: Mapping[PartitionKey, str] | None = None, leader_epoch: int = -1
 ) -> list[OffsetCommitRequestTopic]:
-    """Offsets by partition, in the form of OffsetCommit."""
+    """The topics of an OffsetCommit request for these offsets."""
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for (topic, number), offset in offsets.items():
         topics.setdefault(topic, []).append(
@@ -214,15 +239,31 @@ def offset_topics(
     return [OffsetCommitRequestTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
 
 
-async def share_out(leader: Member, *followers: Member) -> None:
-    """The leader gives everyone a share with the member's name on it, and the group becomes stable."""
-    shares = {each.id: share_of(each) for each in (leader, *followers)}
-    waiting: Sequence[Waiting[SyncGroupResponse]] = [each.syncs() for each in followers]
-    await leader.syncs(shares)
-    for each in waiting:
-        await each
+async def sync_all(leader: ConformanceMember, *followers: ConformanceMember) -> None:
+    """All members send SyncGroup, the leader's with the `assignment_of` each one: the group becomes Stable."""
+    requests = [follower.sync_group() for follower in followers]
+    await leader.sync_group({member.id: assignment_of(member) for member in (leader, *followers)})
+    for request in requests:
+        await request
 
 
-def share_of(member: Member) -> bytes:
-    """What `share_out` gives to a member: bytes that no coordinator needs to understand."""
-    return f"share of {member.name}".encode()
+def assignment_of(member: ConformanceMember) -> bytes:
+    """The assignment that `sync_all` gives a member: bytes that no coordinator has to understand."""
+    return f"assignment of {member.name}".encode()
+
+
+def expect_member_id(response: JoinGroupResponse, prefix: str, replaced: str = "") -> None:
+    """The response has a member id with this prefix, which is not the replaced one."""
+    expect_true(response.member_id.startswith(prefix), f"member id should begin with {prefix}: {response.member_id}")
+    expect_true(response.member_id != replaced, f"member id should be a new one: {response.member_id}")
+
+
+def expect_members(response: JoinGroupResponse, *members: ConformanceMember) -> None:
+    """The leader's response lists exactly these members, in any order."""
+    listed = sorted(member.member_id for member in response.members)
+    expect_equal("members in the leader's response", sorted(member.id for member in members), listed)
+
+
+def described_assignments(group: DescribedGroup) -> dict[str, bytes]:
+    """The assignments that DescribeGroups returns, by member id."""
+    return {member.member_id: member.member_assignment for member in group.members}

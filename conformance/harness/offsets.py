@@ -1,22 +1,27 @@
-"""Offsets as the stories handle them: committed from outside, fetched, deleted, and committed in a transaction."""
+"""Offsets of a group: committed with or without a member, fetched, deleted, and committed in a transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Self
 
+from regroup.conformance.harness.connection import AnyResponse
 from regroup.conformance.harness.expect import (
-    NO_OFFSET,
+    FetchedOffset,
     NotObservable,
-    Offset,
-    Partition,
-    every_partition,
-    offsets_in,
-    same,
+    PartitionKey,
+    expect,
+    expect_equal,
+    expect_every_partition,
+    fetched_offsets,
 )
-from regroup.conformance.harness.member import Member, offset_topics
-from regroup.conformance.harness.pending import Waiting
-from regroup.conformance.harness.story import Story
-from regroup.conformance.harness.target import RETRIABLE
+from regroup.conformance.harness.member import ConformanceMember, offset_commit_topics
+from regroup.conformance.harness.routes import TRANSACTION_KEY
+from regroup.conformance.harness.sent_request import SentRequest
+from regroup.conformance.harness.story import StoryContext
+from regroup.conformance.harness.target import RETRIABLE_ERRORS
 from regroup.protocol.errors import ErrorCode as E
+from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse
 from regroup.protocol.messages.offsets import (
     OffsetCommitRequest,
@@ -44,173 +49,186 @@ from regroup.protocol.messages.transactions import (
     TxnOffsetCommitResponse,
 )
 
-TRANSACTION = 1
-"""The key type of FindCoordinator for a transactional id."""
-
 TRANSACTION_TIMEOUT_MS = 60_000
-UNTIL_V8 = 7
-"""The last version of OffsetFetch that asks for one group."""
+LAST_SINGLE_GROUP_FETCH = 7
+"""The last version of OffsetFetch that is for one group."""
 
 
-def commits_from_outside(
-    tell: Story, offsets: Mapping[Partition, int], *, version: int | None = None, leader_epoch: int = -1
-) -> Waiting[OffsetCommitResponse]:
-    """A commit of somebody who is no member, as an administrator or a consumer without a group would send it."""
-    request = OffsetCommitRequest(group_id=tell.group, topics=offset_topics(offsets, leader_epoch=leader_epoch))
-    return tell.ask(request, OffsetCommitResponse, version=version)
+def send_admin_commit(
+    story: StoryContext, offsets: Mapping[PartitionKey, int], *, leader_epoch: int = -1
+) -> SentRequest[OffsetCommitResponse]:
+    """Send an OffsetCommit without member and generation, as an admin client or a consumer without a group does."""
+    topics = offset_commit_topics(offsets, leader_epoch=leader_epoch)
+    return story.send(OffsetCommitRequest(group_id=story.group_id, topics=topics), OffsetCommitResponse)
 
 
-async def committed_outside(tell: Story, offsets: Mapping[Partition, int]) -> None:
-    """The same, and it went well."""
-    every_partition(await commits_from_outside(tell, offsets), E.NONE)
+async def admin_commit(story: StoryContext, offsets: Mapping[PartitionKey, int]) -> None:
+    """Commit offsets without a member; every partition succeeds."""
+    expect_every_partition(await send_admin_commit(story, offsets), E.NONE)
 
 
-def fetches(
-    tell: Story,
-    partitions: Sequence[Partition] | None,
+def fetch_offsets(
+    story: StoryContext,
+    partitions: Sequence[PartitionKey] | None,
     *,
     version: int | None = None,
     require_stable: bool = False,
-    groups: Sequence[str] = (),
-) -> Waiting[OffsetFetchResponse]:
-    """One OffsetFetch; None asks for everything that was committed."""
-    spoken = tell.target.version_for(OffsetFetchRequest(), version)
-    topics = None if partitions is None else {name: [n for t, n in partitions if t == name] for name, _ in partitions}
-    if spoken <= UNTIL_V8:
-        old = None if topics is None else [_old_topic(name, numbers) for name, numbers in topics.items()]
-        request = OffsetFetchRequest(group_id=tell.group, topics=old, require_stable=require_stable)
-    else:
-        new = None if topics is None else [_new_topic(name, numbers) for name, numbers in topics.items()]
-        asked = [OffsetFetchRequestGroup(group_id=name, topics=new) for name in groups or (tell.group,)]
-        request = OffsetFetchRequest(groups=asked, require_stable=require_stable)
-    return tell.ask(request, OffsetFetchResponse, version=spoken)
-
-
-def _old_topic(name: str, partitions: list[int]) -> OffsetFetchRequestTopic:
-    return OffsetFetchRequestTopic(name=name, partition_indexes=partitions)
-
-
-def _new_topic(name: str, partitions: list[int]) -> OffsetFetchRequestTopics:
-    return OffsetFetchRequestTopics(name=name, partition_indexes=partitions)
-
-
-async def stands_at(tell: Story, partition: Partition, offset: int) -> None:
-    """Differs unless this is the offset that is committed; -1 for none."""
-    found = offsets_in(await fetches(tell, [partition])).get(partition, NO_OFFSET)
-    same(f"the offset of {partition[0]}-{partition[1]}", (offset, 0), (found[0], found[3]))
-
-
-def forgets(tell: Story, *partitions: Partition) -> Waiting[OffsetDeleteResponse]:
-    """One OffsetDelete."""
-    topics = {
-        name: [OffsetDeleteRequestPartition(partition_index=n) for t, n in partitions if t == name]
-        for name, _ in partitions
-    }
-    asked = [OffsetDeleteRequestTopic(name=name, partitions=numbers) for name, numbers in topics.items()]
-    return tell.ask(OffsetDeleteRequest(group_id=tell.group, topics=asked), OffsetDeleteResponse)
-
-
-class Producer:
-    """A transactional producer that commits offsets of a group."""
-
-    def __init__(self, tell: Story, name: str, timeout_ms: int = TRANSACTION_TIMEOUT_MS) -> None:
-        self.story = tell
-        self.timeout_ms = timeout_ms
-        self.name = name
-        self.transactional_id = f"{tell.group}-{name}"
-        self.id = -1
-        self.epoch = -1
-
-    async def begins(self, *groups: str) -> None:
-        """Get a producer id, and announce offsets of these groups (of the story's own if none is named)."""
-        await self._finds_its_coordinator()
-        await self.story.until(self._gets_its_id)
-        for group in groups or (self.story.group,):
-            await self.story.until(partial(self._announces, group))
-
-    async def _finds_its_coordinator(self) -> None:
-        request = FindCoordinatorRequest(key=self.transactional_id, key_type=TRANSACTION)
-
-        async def there() -> None:
-            answer = await self.story.ask(request, FindCoordinatorResponse, version=2, speaker=self.name)
-            same("FindCoordinatorResponse.error_code", E.NONE, answer.error_code)
-
-        await self.story.until(there)
-
-    async def _gets_its_id(self) -> None:
-        request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self.timeout_ms)
-        answer = await self.story.ask(request, InitProducerIdResponse, speaker=self.name)
-        self._refuse_to_go_on("InitProducerId", answer.error_code)
-        same("InitProducerIdResponse.error_code", E.NONE, answer.error_code)
-        self.id, self.epoch = answer.producer_id, answer.producer_epoch
-
-    async def _announces(self, group: str) -> None:
-        request = AddOffsetsToTxnRequest(
-            transactional_id=self.transactional_id, producer_id=self.id, producer_epoch=self.epoch, group_id=group
+    group_ids: Sequence[str] = (),
+) -> SentRequest[OffsetFetchResponse]:
+    """Send one OffsetFetch, in the form of its version; without `partitions` it is for all topics."""
+    version = story.target.version_for(OffsetFetchRequest(), version)
+    by_topic = None if partitions is None else _by_topic(partitions).items()
+    if version <= LAST_SINGLE_GROUP_FETCH:
+        topics = [OffsetFetchRequestTopic(name=name, partition_indexes=numbers) for name, numbers in by_topic or ()]
+        request = OffsetFetchRequest(
+            group_id=story.group_id, topics=None if by_topic is None else topics, require_stable=require_stable
         )
-        answer = await self.story.ask(request, AddOffsetsToTxnResponse, version=3, speaker=self.name)
-        self._refuse_to_go_on("AddOffsetsToTxn", answer.error_code)
-        same("AddOffsetsToTxnResponse.error_code", E.NONE, answer.error_code)
+    else:
+        group_topics = [
+            OffsetFetchRequestTopics(name=name, partition_indexes=numbers) for name, numbers in by_topic or ()
+        ]
+        groups = [
+            OffsetFetchRequestGroup(group_id=name, topics=None if by_topic is None else group_topics)
+            for name in group_ids or (story.group_id,)
+        ]
+        request = OffsetFetchRequest(groups=groups, require_stable=require_stable)
+    return story.send(request, OffsetFetchResponse, version=version)
 
-    def _refuse_to_go_on(self, what: str, code: int) -> None:
-        if code not in (E.NONE, *RETRIABLE):
-            raise NotObservable(f"the broker refuses {what} with {E.named(code)}, so there are no transactions here")
 
-    def writes(
+async def expect_fetched(
+    story: StoryContext,
+    expected: Mapping[PartitionKey, FetchedOffset],
+    *,
+    version: int | None = None,
+    require_stable: bool = False,
+    all_topics: bool = False,
+) -> None:
+    """OffsetFetch for these partitions, or for all topics, returns exactly these offsets."""
+    request = fetch_offsets(story, None if all_topics else [*expected], version=version, require_stable=require_stable)
+    expect_equal("offsets" if version is None else f"offsets in v{version}", expected, fetched_offsets(await request))
+
+
+async def expect_committed(story: StoryContext, partition: PartitionKey, offset: int) -> None:
+    """This offset is committed for the partition; -1 for none."""
+    fetched = fetched_offsets(await fetch_offsets(story, [partition])).get(partition, FetchedOffset(-1))
+    expect_equal(f"offset of {partition[0]}-{partition[1]}", (offset, 0), (fetched.offset, fetched.error))
+
+
+def delete_offsets(story: StoryContext, *partitions: PartitionKey) -> SentRequest[OffsetDeleteResponse]:
+    """Send one OffsetDelete."""
+    topics = [
+        OffsetDeleteRequestTopic(
+            name=name, partitions=[OffsetDeleteRequestPartition(partition_index=number) for number in numbers]
+        )
+        for name, numbers in _by_topic(partitions).items()
+    ]
+    return story.send(OffsetDeleteRequest(group_id=story.group_id, topics=topics), OffsetDeleteResponse)
+
+
+def _by_topic(partitions: Iterable[PartitionKey]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        topics.setdefault(topic, []).append(number)
+    return topics
+
+
+@dataclass(eq=False)
+class TransactionalProducer:
+    """A transactional producer that commits offsets of groups."""
+
+    story: StoryContext
+    name: str
+    timeout_ms: int
+    id: int = field(default=-1, init=False)
+    epoch: int = field(default=-1, init=False)
+
+    def __post_init__(self) -> None:
+        self.transactional_id = f"{self.story.group_id}-{self.name}"
+
+    @classmethod
+    async def begin(
+        cls, story: StoryContext, name: str = "producer", *group_ids: str, timeout_ms: int = TRANSACTION_TIMEOUT_MS
+    ) -> Self:
+        """A producer with an open transaction for these groups, or for the story's group if none is named.
+
+        NotObservable if the broker refuses transactions.
+        """
+        producer = cls(story, name, timeout_ms)
+        find = FindCoordinatorRequest(key=producer.transactional_id, key_type=TRANSACTION_KEY)
+        await story.wait_until(lambda: producer._send(find, FindCoordinatorResponse, version=2))
+        await story.wait_until(producer._init_producer_id)
+        for group_id in group_ids or (story.group_id,):
+            await story.wait_until(partial(producer._add_offsets_to_txn, group_id))
+        return producer
+
+    async def _init_producer_id(self) -> None:
+        request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self.timeout_ms)
+        response = await self.story.send(request, InitProducerIdResponse, sender=self.name)
+        _check_transactions("InitProducerId", response.error_code)
+        expect(response, error=E.NONE)
+        self.id, self.epoch = response.producer_id, response.producer_epoch
+
+    async def _add_offsets_to_txn(self, group_id: str) -> None:
+        request = AddOffsetsToTxnRequest(
+            transactional_id=self.transactional_id, producer_id=self.id, producer_epoch=self.epoch, group_id=group_id
+        )
+        response = await self.story.send(request, AddOffsetsToTxnResponse, version=3, sender=self.name)
+        _check_transactions("AddOffsetsToTxn", response.error_code)
+        expect(response, error=E.NONE)
+
+    async def _send(self, request: Message, response_type: type[AnyResponse], version: int | None = None) -> None:
+        expect(await self.story.send(request, response_type, version=version, sender=self.name), error=E.NONE)
+
+    def txn_offset_commit(
         self,
-        offsets: Mapping[Partition, int],
+        offsets: Mapping[PartitionKey, int],
         *,
-        member: Member | None = None,
-        generation: int | None = None,
+        member: ConformanceMember | None = None,
+        generation_id: int | None = None,
         member_id: str | None = None,
-        group: str | None = None,
+        group_id: str | None = None,
         version: int | None = None,
-    ) -> Waiting[TxnOffsetCommitResponse]:
-        """One TxnOffsetCommit, in the name of a member if one is given."""
+    ) -> SentRequest[TxnOffsetCommitResponse]:
+        """Send one TxnOffsetCommit, with member id, generation id and instance id of `member` if it is given."""
         request = TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
-            group_id=group or self.story.group,
+            group_id=group_id or self.story.group_id,
             producer_id=self.id,
             producer_epoch=self.epoch,
-            generation_id=generation if generation is not None else member.generation if member else -1,
+            generation_id=generation_id if generation_id is not None else member.generation_id if member else -1,
             member_id=member_id if member_id is not None else member.id if member else "",
-            group_instance_id=member.instance if member else None,
+            group_instance_id=member.instance_id if member else None,
             topics=_txn_topics(offsets),
         )
-        return self.story.ask(request, TxnOffsetCommitResponse, version=version, speaker=self.name)
+        return self.story.send(request, TxnOffsetCommitResponse, version=version, sender=self.name)
 
-    async def writes_well(self, offsets: Mapping[Partition, int], *, group: str | None = None) -> None:
-        """The same in nobody's name, and it goes well; a transaction that is still being finished is waited for."""
+    async def send_offsets(self, offsets: Mapping[PartitionKey, int], *, group_id: str | None = None) -> None:
+        """Commit offsets without a member, as soon as an earlier transaction has ended; every partition succeeds."""
 
-        async def written() -> None:
-            every_partition(await self.writes(offsets, group=group), E.NONE)
+        async def send() -> None:
+            expect_every_partition(await self.txn_offset_commit(offsets, group_id=group_id), E.NONE)
 
-        await self.story.until(written)
+        await self.story.wait_until(send)
 
-    async def ends(self, *, committed: bool) -> None:
-        """All of it or nothing."""
+    async def end_transaction(self, *, committed: bool) -> None:
+        """Commit or abort the transaction."""
         request = EndTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.id,
             producer_epoch=self.epoch,
             committed=committed,
         )
-
-        async def ended() -> None:
-            answer = await self.story.ask(request, EndTxnResponse, speaker=self.name)
-            same("EndTxnResponse.error_code", E.NONE, answer.error_code)
-
-        await self.story.until(ended)
+        await self.story.wait_until(lambda: self._send(request, EndTxnResponse))
 
 
-def _txn_topics(offsets: Mapping[Partition, int]) -> list[TxnOffsetCommitRequestTopic]:
+def _check_transactions(api: str, error: int) -> None:
+    if error not in (E.NONE, *RETRIABLE_ERRORS):
+        raise NotObservable(f"the broker does not support transactions: {api} returns {E.name_of(error)}")
+
+
+def _txn_topics(offsets: Mapping[PartitionKey, int]) -> list[TxnOffsetCommitRequestTopic]:
     topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
     for (topic, number), offset in offsets.items():
-        row = TxnOffsetCommitRequestPartition(partition_index=number, committed_offset=offset)
-        topics.setdefault(topic, []).append(row)
-    return [TxnOffsetCommitRequestTopic(name=name, partitions=rows) for name, rows in topics.items()]
-
-
-def offset(committed: int, leader_epoch: int = -1, metadata: str | None = "", error: int = 0) -> Offset:
-    """What OffsetFetch should say of a partition."""
-    return Offset((committed, leader_epoch, metadata, error))
+        partition = TxnOffsetCommitRequestPartition(partition_index=number, committed_offset=offset)
+        topics.setdefault(topic, []).append(partition)
+    return [TxnOffsetCommitRequestTopic(name=name, partitions=partitions) for name, partitions in topics.items()]

@@ -1,83 +1,82 @@
-"""Which broker of a cluster a request belongs to: the coordinator of its group or of its transaction."""
+"""Which broker of a cluster a request goes to: the coordinator of its group or of its transaction."""
 
 import asyncio
 
-from regroup.conformance.harness.connection import Connection, answer_as
+from regroup.conformance.harness.connection import ConformanceConnection, response_as
 from regroup.conformance.harness.expect import NotObservable
-from regroup.conformance.harness.target import RETRIABLE, Address, Target
+from regroup.conformance.harness.target import RETRIABLE_ERRORS, BrokerAddress, ConformanceTarget
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse
 from regroup.protocol.messages.describe import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 from regroup.protocol.messages.offsets import OffsetFetchRequest
 from regroup.protocol.messages.transactions import AddOffsetsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
-GROUP, TRANSACTION = 0, 1
+GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 """Key types of FindCoordinator."""
 
-PAUSE_SECONDS = 0.05
-PATIENCE_SECONDS = 20.0
-
-Key = tuple[int, str]
+RETRY_PAUSE_S = 0.05
+FIND_COORDINATOR_TIMEOUT_S = 20.0
 
 
-class Routes:
-    """Asks once for each group and transaction. Of a broker that is alone, every request goes there."""
+class CoordinatorRoutes:
+    """The coordinators of groups and transactions, each found once. A single broker gets every request."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ConformanceTarget) -> None:
         self._target = target
-        self._known: dict[Key, Address] = {}
-        self._astray: Address | None = None
+        self._coordinators: dict[tuple[int, str], BrokerAddress] = {}
+        self._wrong_broker: BrokerAddress | None = None
 
-    async def find(self, group: str, request: Message | None = None) -> Address:
-        """Where to send a request of a story that is about this group."""
-        if self._astray is not None:
-            return self._astray
-        key = _key(group, request)
+    async def broker_for(self, group_id: str, request: Message | None = None) -> BrokerAddress:
+        """The broker for a request of a story whose group is `group_id`."""
+        if self._wrong_broker is not None:
+            return self._wrong_broker
+        key = _coordinator_key(group_id, request)
         if len(self._target.brokers) < 2 or key is None or not key[1]:
             return self._target.host, self._target.port
-        if key not in self._known:
-            self._known[key] = await self._ask(key)
-        return self._known[key]
+        if key not in self._coordinators:
+            self._coordinators[key] = await self._find_coordinator(*key)
+        return self._coordinators[key]
 
-    async def go_astray(self, group: str) -> None:
-        """All requests go from now on to a broker that does not coordinate this group. NotObservable of one alone."""
+    async def use_wrong_broker(self, group_id: str) -> None:
+        """Send all further requests to a broker that is not this group's coordinator. NotObservable with one broker."""
         if len(self._target.brokers) < 2:
-            raise NotObservable("a broker that is alone coordinates every group; a cluster of two shows it")
-        home = await self.find(group)
-        self._astray = next(each for each in self._target.brokers if each != home)
+            raise NotObservable("a single broker coordinates every group; a cluster of two brokers is needed")
+        coordinator = await self.broker_for(group_id)
+        self._wrong_broker = next(broker for broker in self._target.brokers if broker != coordinator)
 
-    def forget(self) -> None:
-        """Coordinators may have moved."""
-        self._known.clear()
+    def clear(self) -> None:
+        """Forget the coordinators: they may have moved."""
+        self._coordinators.clear()
 
-    async def _ask(self, key: Key) -> Address:
-        kind, name = key
-        question = FindCoordinatorRequest(key=name, key_type=kind)
-        version = self._target.version_for(question, 2)
-        connection = await Connection.open(self._target.host, self._target.port)
+    async def _find_coordinator(self, key_type: int, key: str) -> BrokerAddress:
+        request = FindCoordinatorRequest(key=key, key_type=key_type)
+        version = self._target.version_for(request, 2)
+        connection = await ConformanceConnection.open(self._target.host, self._target.port)
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(FIND_COORDINATOR_TIMEOUT_S):
                 while True:
-                    found = answer_as(FindCoordinatorResponse, await connection.ask(question, version))
-                    if found.error_code not in RETRIABLE:
+                    found = response_as(FindCoordinatorResponse, await connection.send(request, version))
+                    if found.error_code not in RETRIABLE_ERRORS:
                         break
-                    await asyncio.sleep(PAUSE_SECONDS)
+                    await asyncio.sleep(RETRY_PAUSE_S)
         finally:
             await connection.close()
-        here = (self._target.host, self._target.port)
-        return here if found.error_code else (found.host, found.port)
+        return (self._target.host, self._target.port) if found.error_code else (found.host, found.port)
 
 
-def _key(group: str, request: Message | None) -> Key | None:
-    """The first group counts where a request names several; a list of groups is asked of the story's coordinator."""
+def _coordinator_key(group_id: str, request: Message | None) -> tuple[int, str] | None:
+    """Key type and key of a request; None for one of no group. Of several groups the first one counts.
+
+    ListGroups goes to the coordinator of the story's group.
+    """
     match request:
         case None | ListGroupsRequest():
-            return GROUP, group
+            return GROUP_KEY, group_id
         case InitProducerIdRequest() | AddOffsetsToTxnRequest() | EndTxnRequest():
-            return TRANSACTION, request.transactional_id or ""
+            return TRANSACTION_KEY, request.transactional_id or ""
         case DescribeGroupsRequest(groups=[name, *_]) | DeleteGroupsRequest(groups_names=[name, *_]):
-            return GROUP, name
+            return GROUP_KEY, name
         case OffsetFetchRequest(groups=[first, *_]):
-            return GROUP, first.group_id
-    own = getattr(request, "group_id", None)
-    return (GROUP, own) if isinstance(own, str) else None
+            return GROUP_KEY, first.group_id
+    own_group_id = getattr(request, "group_id", None)
+    return (GROUP_KEY, own_group_id) if isinstance(own_group_id, str) else None

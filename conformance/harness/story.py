@@ -1,220 +1,240 @@
-"""The vocabulary of the stories: a group of its own, members with names, requests that are answered or wait.
+"""The context in which a story runs: its group, its requests, and the state that it expects the group to be in.
 
-    anna = await alone(tell)                         # Anna is the only member of a stable group
-    ben = Member(tell, "ben")
-    waiting = await ben.knocks()                     # has an id, asks to join, and is kept waiting
-    expect(await anna.beats(), error=E.REBALANCE_IN_PROGRESS)
-
-A request in flight is a `Waiting`: `await` gives its answer, `is_parked()` holds it to be without one.
+anna = await stable_group_of_one(story)
+ben = ConformanceMember(story, "ben")
+ben_join = await ben.start_rebalance()                                   # JoinGroup, whose response is pending
+expect(await anna.heartbeat(), error=E.REBALANCE_IN_PROGRESS)
+expect(await anna.join_group(), error=E.NONE, generation_id=2)           # await gives the response
+expect(await ben_join, error=E.NONE, generation_id=2, leader=anna.id)
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Iterable
 from itertools import count
 from typing import Any
 
-from regroup.conformance.harness.connection import CLIENT_ID, Answer, Connection, ConnectionLost
-from regroup.conformance.harness.expect import Differs, NotObservable, that
-from regroup.conformance.harness.pending import PATIENCE_SECONDS, Exchange, Waiting
-from regroup.conformance.harness.routes import Routes
-from regroup.conformance.harness.target import BAR, Address, Target, VersionNotSpoken
-from regroup.protocol.apis import APIS
+from regroup.conformance.harness.connection import (
+    DEFAULT_CLIENT_ID,
+    AnyResponse,
+    ConformanceConnection,
+    ConnectionLost,
+    response_as,
+)
+from regroup.conformance.harness.expect import ExpectationFailed, NotObservable, expect, expect_true
+from regroup.conformance.harness.routes import CoordinatorRoutes
+from regroup.conformance.harness.sent_request import RESPONSE_TIMEOUT_S, SentRequest, StoryExchange
+from regroup.conformance.harness.target import BAR_TOPIC, BrokerAddress, ConformanceTarget, VersionNotOffered
 from regroup.protocol.consumer.subscription import Subscription, encode_subscription
 from regroup.protocol.exceptions import ProtocolError
 from regroup.protocol.message import Message
 from regroup.protocol.messages.describe import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 
-SESSION_TIMEOUT_MS = 10_000
-REBALANCE_TIMEOUT_MS = 60_000
+DEFAULT_SESSION_TIMEOUT_MS = 10_000
+DEFAULT_REBALANCE_TIMEOUT_MS = 60_000
 
-POLL_SECONDS = 0.03
+POLL_INTERVAL_S = 0.03
 
 
-class Story:
-    """One telling of one case against one broker."""
+class StoryContext:
+    """One run of one story against one broker. `restart` restarts the broker."""
 
-    def __init__(self, target: Target, group: str, pause: Callable[["Story"], Awaitable[None]] | None = None) -> None:
+    def __init__(
+        self,
+        target: ConformanceTarget,
+        group_id: str,
+        restart: Callable[["StoryContext"], Awaitable[None]] | None = None,
+    ) -> None:
         self.target = target
-        self.group = group
-        self.first_group = group
-        self.exchanges: list[Exchange] = []
-        self._pause = pause
-        self._routes = Routes(target)
-        self._idle: dict[Address, list[Connection]] = {}
-        self._open: list[Connection] = []
+        self.group_id = group_id
+        self.base_group_id = group_id
+        self.exchanges: list[StoryExchange] = []
+        self._restart = restart
+        self._routes = CoordinatorRoutes(target)
+        self._idle: dict[BrokerAddress, list[ConformanceConnection]] = {}
+        self._open: list[ConformanceConnection] = []
         self._tasks: list[asyncio.Task[Any]] = []
-        self._began = asyncio.get_running_loop().time()
+        self._began_at_s = asyncio.get_running_loop().time()
 
-    # Asking
+    # Requests
 
-    def ask(
+    def send(
         self,
         request: Message,
-        kind: type[Answer],
+        response_type: type[AnyResponse],
         *,
         version: int | None = None,
-        speaker: str = "somebody",
-        client_id: str | None = CLIENT_ID,
-    ) -> Waiting[Answer]:
-        """Send a request on a connection of its own. NotObservable where the broker does not speak the version."""
-        try:
-            spoken = self.target.version_for(request, version)
-        except VersionNotSpoken as reason:
-            raise NotObservable(str(reason)) from reason
-        exchange = Exchange(speaker, request, spoken, self.now())
-        self.exchanges.append(exchange)
-        task = self._begin(self._talk(exchange, client_id))
-        return Waiting(kind, task, exchange, self.state)
+        sender: str = "client",
+        client_id: str | None = DEFAULT_CLIENT_ID,
+        on_response: Callable[[AnyResponse], None] = lambda response: None,
+    ) -> SentRequest[AnyResponse]:
+        """Send a request on a connection that no other request is using. NotObservable if its version is not offered.
 
-    async def _talk(self, exchange: Exchange, client_id: str | None) -> Message:
+        `on_response` is called as soon as the response arrives, also when it is not awaited.
+        """
         try:
-            address = await self._routes.find(self.group, exchange.request)
-            connection = await self._line(address)
-            answer = await connection.ask(exchange.request, exchange.version, client_id)
+            exchange = StoryExchange(sender, request, self.target.version_for(request, version), self.elapsed_s())
+        except VersionNotOffered as reason:
+            raise NotObservable(str(reason)) from reason
+        self.exchanges.append(exchange)
+
+        async def receive() -> Message:
+            response = await self._exchange(exchange, client_id)
+            on_response(response_as(response_type, response))
+            return response
+
+        task = asyncio.ensure_future(receive())
+        self._tasks.append(task)
+        return SentRequest(response_type, task, exchange, self.group_state)
+
+    async def _exchange(self, exchange: StoryExchange, client_id: str | None) -> Message:
+        try:
+            address = await self._routes.broker_for(self.group_id, exchange.request)
+            idle = self._idle.setdefault(address, [])
+            connection = idle.pop() if idle else await self._connect(address)
+            response = await connection.send(exchange.request, exchange.version, client_id)
         except (OSError, ConnectionLost) as error:
             exchange.failure = str(error)
             raise ConnectionLost(str(error)) from error
         except ProtocolError as error:
             exchange.failure = str(error)
             raise
-        exchange.answer, exchange.answered_at = answer, self.now()
+        exchange.response, exchange.responded_at_s = response, self.elapsed_s()
         self._idle.setdefault(address, []).append(connection)
-        return answer
+        return response
 
-    async def _line(self, address: Address) -> Connection:
-        if idle := self._idle.get(address):
-            return idle.pop()
-        return await self._open_line(address)
+    async def expect_all(
+        self,
+        requests: Iterable[SentRequest[Any]],
+        *,
+        error: int | None = None,
+        timeout_s: float = RESPONSE_TIMEOUT_S,
+        **fields: object,
+    ) -> None:
+        """Each response arrives in time and has these values in its fields, as `expect` checks them."""
+        for request in requests:
+            expect(await request.response_within(timeout_s), error, **fields)
 
-    async def raw_connection(self) -> Connection:
-        """For what no codec would write: to the coordinator of the story's group."""
-        return await self._open_line(await self._routes.find(self.group))
+    async def open_connection(self) -> ConformanceConnection:
+        """A raw connection to the coordinator of the story's group, for what the codec would not write."""
+        return await self._connect(await self._routes.broker_for(self.group_id))
 
-    async def _open_line(self, address: Address) -> Connection:
-        connection = await Connection.open(*address)
+    async def _connect(self, address: BrokerAddress) -> ConformanceConnection:
+        connection = await ConformanceConnection.open(*address)
         self._open.append(connection)
         return connection
 
-    def _begin(self, work: Coroutine[Any, Any, Message]) -> "asyncio.Task[Message]":
-        task = asyncio.ensure_future(work)
-        self._tasks.append(task)
-        return task
-
-    async def close(self) -> None:
-        """Hang up everywhere."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        for connection in self._open:
-            await connection.close()
-
-    def now(self) -> float:
-        """Seconds since the story began."""
-        return asyncio.get_running_loop().time() - self._began
-
-    # Looking
-
-    async def describe(self, group: str | None = None, version: int | None = None) -> DescribedGroup:
-        """The group as DescribeGroups shows it."""
-        request = DescribeGroupsRequest(groups=[group or self.group])
-        answer = await self.ask(request, DescribeGroupsResponse, version=version, speaker="observer")
-        that(len(answer.groups) == 1, f"DescribeGroups for one group answered with {len(answer.groups)}")
-        return answer.groups[0]
-
-    async def state(self) -> str:
-        """`Stable`, `Empty` and so on, in Kafka's words."""
-        return (await self.describe()).group_state
-
-    async def is_in(self, state: str, members: int | None = None) -> None:
-        """Differs unless the group is in this state now, with so many members."""
-        group = await self.describe()
-        that(group.group_state == state, f"the group should be {state}, and is {group.group_state}")
-        that(members in (None, len(group.members)), f"{members} members expected, {len(group.members)} are shown")
-
-    async def becomes(self, state: str, members: int | None = None, within: float = PATIENCE_SECONDS) -> None:
-        """Wait until the group is in this state, with so many members."""
-        await self.until(lambda: self.is_in(state, members), within)
-
-    async def until(self, comes_true: Callable[[], Awaitable[None]], within: float = PATIENCE_SECONDS) -> None:
-        """Try again and again until it no longer raises Differs, or patience is over."""
-        deadline = self.now() + within
-        while True:
-            try:
-                return await comes_true()
-            except Differs as difference:
-                if self.now() > deadline:
-                    raise Differs(f"{difference} (after waiting {within:g} s)") from difference
-            await asyncio.sleep(POLL_SECONDS)
-
-    async def passes(self, seconds: float) -> None:
-        """Time passes, where nothing else can be waited for."""
-        await asyncio.sleep(seconds)
-
-    async def hangs_up(self) -> None:
-        """Every connection of this story is lost; the next request looks for its coordinator and opens a new one."""
-        self._routes.forget()
+    async def close_connections(self) -> None:
+        """Close every connection of this story; the next requests find their coordinators again."""
+        self._routes.clear()
         for connection in self._open:
             await connection.close()
         self._idle.clear()
         self._open.clear()
 
-    def turns_to_group(self, name: str) -> None:
-        """What follows happens in another group of this story."""
-        self.group = f"{self.first_group}-{name}"
+    async def close(self) -> None:
+        """Cancel pending requests and close every connection."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.close_connections()
 
-    async def turns_to_neighbour(self, name: str) -> None:
-        """Likewise, and the coordinator stays the same; in a cluster a number may follow the name."""
-        home = await self._routes.find(self.group)
-        self.turns_to_group(name)
+    # Time
+
+    def elapsed_s(self) -> float:
+        """Seconds since the story began."""
+        return asyncio.get_running_loop().time() - self._began_at_s
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass, where there is no response and no state to wait for."""
+        await asyncio.sleep(seconds)
+
+    async def wait_until(self, check: Callable[[], Awaitable[None]], timeout_s: float = RESPONSE_TIMEOUT_S) -> None:
+        """Repeat a check until it raises ExpectationFailed no longer, or raise its last one after the timeout."""
+        deadline_s = self.elapsed_s() + timeout_s
+        while True:
+            try:
+                return await check()
+            except ExpectationFailed as failure:
+                if self.elapsed_s() > deadline_s:
+                    raise ExpectationFailed(f"{failure} (after waiting {timeout_s:g} s)") from failure
+            await asyncio.sleep(POLL_INTERVAL_S)
+
+    # The group
+
+    async def describe(self, version: int | None = None) -> DescribedGroup:
+        """The group as DescribeGroups returns it."""
+        request = DescribeGroupsRequest(groups=[self.group_id])
+        response = await self.send(request, DescribeGroupsResponse, version=version, sender="observer")
+        expect_true(len(response.groups) == 1, f"DescribeGroups of one group returned {len(response.groups)}")
+        return response.groups[0]
+
+    async def group_state(self) -> str:
+        """Kafka's name of the group's state, such as `Stable`."""
+        return (await self.describe()).group_state
+
+    async def expect_state(self, state: str, members: int | None = None) -> None:
+        """The group is in this state, with this number of members."""
+        group = await self.describe()
+        expect_true(group.group_state == state, f"the group should be {state}, but is {group.group_state}")
+        expect_true(members in (None, len(group.members)), f"expected {members} members, got {len(group.members)}")
+
+    async def wait_for_state(
+        self, state: str, members: int | None = None, timeout_s: float = RESPONSE_TIMEOUT_S
+    ) -> None:
+        """Wait until the group is in this state, with this number of members."""
+        await self.wait_until(lambda: self.expect_state(state, members), timeout_s)
+
+    def use_group(self, name: str) -> None:
+        """Continue with another group of this story."""
+        self.group_id = f"{self.base_group_id}-{name}"
+
+    async def use_group_of_same_coordinator(self, name: str) -> None:
+        """Continue with another group that has the same coordinator; in a cluster a number may follow its name."""
+        coordinator = await self._routes.broker_for(self.group_id)
+        self.use_group(name)
         for number in count():
-            if await self._routes.find(self.group) == home:
+            if await self._routes.broker_for(self.group_id) == coordinator:
                 return
-            self.turns_to_group(f"{name}-{number}")
+            self.use_group(f"{name}-{number}")
 
-    async def turns_to_another_broker(self) -> None:
-        """What follows is asked of a broker that does not coordinate the group. NotObservable where there is none."""
-        await self._routes.go_astray(self.group)
+    # The broker
 
-    # What the broker is set to
+    async def use_wrong_broker(self) -> None:
+        """Send further requests to a broker that is not the group's coordinator. NotObservable with one broker."""
+        await self._routes.use_wrong_broker(self.group_id)
 
     def setting(self, name: str) -> int:
-        """A number from the settings. NotObservable where it is not known."""
-        value = self.target.number(name)
+        """A setting of the broker that is an integer. NotObservable if it is not known."""
+        value = self.target.int_setting(name)
         if value is None:
-            raise NotObservable(f"the broker does not tell {name} (say it with --set {name}=…)")
+            raise NotObservable(f"the broker does not report {name}; name it with --set {name}=…")
         return value
 
     @property
-    def short_session_ms(self) -> int:
-        """A session timeout that is over soon, yet not before a slow machine has set the scene."""
-        shortest = self.target.number("group.min.session.timeout.ms")
-        return max(1500, 6000 if shortest is None else shortest)
+    def short_session_timeout_ms(self) -> int:
+        """A session timeout that expires soon, but leaves a slow machine the time for the first requests."""
+        shortest_ms = self.target.int_setting("group.min.session.timeout.ms")
+        return max(1500, 6000 if shortest_ms is None else shortest_ms)
 
     @property
-    def initial_delay_ms(self) -> int:
-        """How long the first rebalance of an empty group waits; 3 s where the broker does not tell."""
-        delay = self.target.number("group.initial.rebalance.delay.ms")
-        return 3000 if delay is None else delay
+    def initial_rebalance_delay_ms(self) -> int:
+        """The broker's `group.initial.rebalance.delay.ms`; Kafka's default, 3 s, if it is not known."""
+        delay_ms = self.target.int_setting("group.initial.rebalance.delay.ms")
+        return 3000 if delay_ms is None else delay_ms
 
-    async def coordinator_restarts(self, *, hanging_up: bool = True) -> None:
-        """The broker goes down and comes back. NotObservable where nobody can restart it."""
-        if self._pause is None:
-            raise NotObservable("nobody can restart this broker (say how with --restart COMMAND)")
-        if hanging_up:
-            await self.hangs_up()
-        await self._pause(self)
-        await self.hangs_up()
+    async def restart_coordinator(self, *, close_connections: bool = True) -> None:
+        """Restart the broker; its connections are closed first, or by the restart. NotObservable without a command."""
+        if self._restart is None:
+            raise NotObservable("no command restarts this broker; name one with --restart COMMAND")
+        if close_connections:
+            await self.close_connections()
+        await self._restart(self)
+        await self.close_connections()
 
 
-def subscribed_to(*topics: str) -> bytes:
-    """A consumer's subscription, as it stands in JoinGroup."""
+def subscription_of(*topics: str) -> bytes:
+    """A consumer's subscription to these topics, as JoinGroup carries it."""
     return encode_subscription(Subscription(version=1, topics=topics))
 
 
-TWO_ASSIGNORS: dict[str, bytes] = {"range": subscribed_to(BAR), "roundrobin": subscribed_to(BAR)}
-
-
-def api_versions(request: type[Message]) -> range:
-    """Every version that we can write."""
-    versions = APIS[request.api_key].versions
-    return range(versions.first, versions.last + 1)
+DEFAULT_ASSIGNORS: dict[str, bytes] = {"range": subscription_of(BAR_TOPIC), "roundrobin": subscription_of(BAR_TOPIC)}

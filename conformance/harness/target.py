@@ -1,4 +1,4 @@
-"""The broker under examination: where it is, which versions it speaks, which settings it has."""
+"""The broker under test: its address, the API versions that it offers, its settings."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self
 
-from regroup.conformance.harness.connection import Answer, Connection, ConnectionLost, answer_as
+from regroup.conformance.harness.connection import AnyResponse, ConformanceConnection, ConnectionLost, response_as
 from regroup.protocol.apis import APIS
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.exceptions import ProtocolError
@@ -29,17 +29,18 @@ from regroup.protocol.messages.topics import (
     DescribeConfigsResponse,
 )
 
-FOO = "conformance-foo"
-BAR = "conformance-bar"
-PARTITIONS = 3
-"""Both topics are made at the start, with this many partitions each."""
+FOO_TOPIC = "conformance-foo"
+BAR_TOPIC = "conformance-bar"
+FOO_0, FOO_1, BAR_0, BAR_1 = (FOO_TOPIC, 0), (FOO_TOPIC, 1), (BAR_TOPIC, 0), (BAR_TOPIC, 1)
+PARTITIONS_PER_TOPIC = 3
+"""Both topics are created at the start with this many partitions."""
 
-ABSENT = "conformance-absent"
-"""A topic that nobody makes."""
+ABSENT_TOPIC = "conformance-absent"
+"""A topic that is never created."""
 
 BROKER_RESOURCE = 4
 
-HABITUAL_VERSIONS: Mapping[str, int] = {
+DEFAULT_VERSIONS: Mapping[str, int] = {
     "ApiVersions": 3,
     "Metadata": 8,
     "JoinGroup": 9,
@@ -56,149 +57,153 @@ HABITUAL_VERSIONS: Mapping[str, int] = {
     "EndTxn": 3,
     "InitProducerId": 3,
 }
-"""What a story speaks unless it says otherwise; less where the broker knows less. The catalogue is written so."""
+"""The versions of the catalogue: a story uses them, or the broker's newest, unless it names a version."""
 
-START_WITHIN_SECONDS = 30.0
-"""A coordinator that is just being set up answers after that."""
-KNOWN_WITHIN_SECONDS = 45.0
-RETRIABLE = {E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR, E.CONCURRENT_TRANSACTIONS}
+COORDINATOR_TIMEOUT_S = 30.0
+"""The time for a coordinator to start; stories begin afterwards in any case."""
+DISCOVERY_TIMEOUT_S = 45.0
+RETRIABLE_ERRORS = {
+    E.COORDINATOR_LOAD_IN_PROGRESS,
+    E.COORDINATOR_NOT_AVAILABLE,
+    E.NOT_COORDINATOR,
+    E.CONCURRENT_TRANSACTIONS,
+}
 
-Address = tuple[str, int]
+BrokerAddress = tuple[str, int]
 """Host and port."""
 
-Restart = Callable[[], Awaitable[None]]
+RestartBroker = Callable[[], Awaitable[None]]
 
 
-class NotThere(Exception):
-    """Nobody at this address speaks Kafka."""
+class TargetUnavailable(Exception):
+    """No broker with Kafka's protocol answers at this address."""
 
 
-class VersionNotSpoken(Exception):
+class VersionNotOffered(Exception):
     """The broker does not advertise this version of the API."""
 
 
 @dataclass
-class Target:
-    """One address and what was learnt about it. Times are milliseconds, settings are text as in `server.properties`."""
+class ConformanceTarget:
+    """The broker under test. Settings are text, as in `server.properties`; `brokers` are those of its cluster."""
 
     host: str
     port: int
     versions: Mapping[str, range] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
-    restart: Restart | None = None
-    newest: Mapping[str, int] = field(default_factory=dict)
-    brokers: tuple[Address, ...] = ()
-    """Every broker of the cluster, by the address that it tells."""
+    restart: RestartBroker | None = None
+    newest_versions: Mapping[str, int] = field(default_factory=dict)
+    brokers: tuple[BrokerAddress, ...] = ()
 
     @classmethod
-    async def learn(
+    async def discover(
         cls,
         address: str,
-        told: Mapping[str, str] | None = None,
-        restart: Restart | None = None,
-        newest: Mapping[str, int] | None = None,
+        settings: Mapping[str, str] | None = None,
+        restart: RestartBroker | None = None,
+        newest_versions: Mapping[str, int] | None = None,
     ) -> Self:
-        """Ask who is there: versions, settings, the two topics. NotThere.
+        """Ask the broker at HOST:PORT for its versions and settings, and create the two topics. TargetUnavailable.
 
-        `told` settings win over those that the broker tells; `newest` versions, by API, over those it advertises.
+        `settings` take precedence over those that the broker reports; `newest_versions`, by API, limit the versions
+        that it advertises.
         """
         host, _, port = address.rpartition(":")
-        target = cls(host.strip("[]") or "127.0.0.1", int(port), restart=restart, newest=newest or {})
-        await target.come_to_know(told or {})
+        target = cls(host.strip("[]") or "127.0.0.1", int(port), restart=restart, newest_versions=newest_versions or {})
+        await target.refresh(settings or {})
         return target
 
-    async def come_to_know(self, told: Mapping[str, str]) -> None:
-        """Fill in what can be asked."""
+    async def refresh(self, known_settings: Mapping[str, str]) -> None:
+        """Ask again, for example after a restart. TargetUnavailable."""
+        address = f"{self.host}:{self.port}"
         try:
-            connection = await Connection.open(self.host, self.port)
+            connection = await ConformanceConnection.open(self.host, self.port)
         except OSError as error:
-            raise NotThere(f"nobody listens at {self.host}:{self.port} ({error})") from error
+            raise TargetUnavailable(f"no broker listens at {address} ({error})") from error
         try:
-            async with asyncio.timeout(KNOWN_WITHIN_SECONDS):
-                await self._ask_everything(connection, told)
+            async with asyncio.timeout(DISCOVERY_TIMEOUT_S):
+                self.versions = await self._offered_versions(connection)
+                self.settings = {**await self._reported_settings(connection), **known_settings}
+                await self._create_topics(connection)
+                await self._wait_for_coordinator(connection)
         except TimeoutError as error:
-            raise NotThere(f"{self.host}:{self.port} takes what it is asked and does not answer") from error
+            raise TargetUnavailable(f"{address} accepts requests and does not answer") from error
         except (ConnectionLost, ProtocolError) as error:
-            raise NotThere(f"{self.host}:{self.port} does not answer as Kafka does: {error}") from error
+            raise TargetUnavailable(f"{address} does not answer as Kafka does: {error}") from error
         finally:
             await connection.close()
 
-    async def _ask_everything(self, connection: Connection, told: Mapping[str, str]) -> None:
-        self.versions = {
-            name: range(spoken.start, min(spoken.stop, self.newest.get(name, spoken.stop) + 1))
-            for name, spoken in (await _versions(connection)).items()
-        }
-        self.settings = {**await self._settings(connection), **told}
-        await self._make_topics(connection)
-        await self._wait_for_coordinator(connection)
-
-    def version_for(self, request: Message, wanted: int | None = None) -> int:
-        """The version in which to ask. VersionNotSpoken when the broker does not have it."""
+    def version_for(self, request: Message, version: int | None = None) -> int:
+        """The version in which to send a request: `version`, or the default one. VersionNotOffered."""
         name = APIS[request.api_key].name
-        spoken = self.versions.get(name)
-        if spoken is None:
-            raise VersionNotSpoken(f"the broker does not offer {name}")
-        if wanted is None:
-            return min(HABITUAL_VERSIONS.get(name, APIS[request.api_key].versions.last), spoken[-1])
-        if wanted not in spoken:
-            raise VersionNotSpoken(f"the broker offers {name} v{spoken[0]} to v{spoken[-1]}, not v{wanted}")
-        return wanted
+        offered = self.versions.get(name)
+        if offered is None:
+            raise VersionNotOffered(f"the broker does not offer {name}")
+        if version is None:
+            return min(DEFAULT_VERSIONS.get(name, APIS[request.api_key].versions.last), offered[-1])
+        if version not in offered:
+            raise VersionNotOffered(f"the broker offers {name} v{offered[0]} to v{offered[-1]}, not v{version}")
+        return version
 
-    def number(self, setting: str) -> int | None:
-        """A setting that is a whole number, or None where it is not known."""
-        text = self.settings.get(setting)
+    def int_setting(self, name: str) -> int | None:
+        """A setting that is an integer, or None if it is not known."""
+        text = self.settings.get(name)
         return int(text) if text is not None else None
 
-    async def _settings(self, connection: Connection) -> dict[str, str]:
-        cluster = await self._ask(connection, MetadataRequest(topics=[]), MetadataResponse)
-        self.brokers = tuple((each.host, each.port) for each in cluster.brokers)
+    async def _offered_versions(self, connection: ConformanceConnection) -> dict[str, range]:
+        """The versions that the broker advertises and the codec supports, by API."""
+        response = response_as(ApiVersionsResponse, await connection.send(ApiVersionsRequest(), 0))
+        offered: dict[str, range] = {}
+        for advertised in response.api_keys:
+            if (api := APIS.get(advertised.api_key)) is not None:
+                newest = min(advertised.max_version, api.versions.last)
+                newest = min(newest, self.newest_versions.get(api.name, newest))
+                if versions := range(max(advertised.min_version, api.versions.first), newest + 1):
+                    offered[api.name] = versions
+        return offered
+
+    async def _reported_settings(self, connection: ConformanceConnection) -> dict[str, str]:
+        cluster = await self._send(connection, MetadataRequest(topics=[]), MetadataResponse)
+        self.brokers = tuple((broker.host, broker.port) for broker in cluster.brokers)
         if "DescribeConfigs" not in self.versions or not cluster.brokers:
             return {}
         broker = DescribeConfigsResource(resource_type=BROKER_RESOURCE, resource_name=str(cluster.brokers[0].node_id))
-        answer = await self._ask(connection, DescribeConfigsRequest(resources=[broker]), DescribeConfigsResponse)
-        return {each.name: each.value for one in answer.results for each in one.configs if each.value is not None}
+        response = await self._send(connection, DescribeConfigsRequest(resources=[broker]), DescribeConfigsResponse)
+        configs = [config for result in response.results for config in result.configs]
+        return {config.name: config.value for config in configs if config.value is not None}
 
-    async def _make_topics(self, connection: Connection) -> None:
-        """Where topics cannot be created, the mention of a name may do it."""
+    async def _create_topics(self, connection: ConformanceConnection) -> None:
+        """Create the topics; a broker without CreateTopics may create those that Metadata names."""
+        names = (FOO_TOPIC, BAR_TOPIC)
         if "CreateTopics" in self.versions:
-            topics = [CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=1) for name in (FOO, BAR)]
+            topics = [
+                CreatableTopic(name=name, num_partitions=PARTITIONS_PER_TOPIC, replication_factor=1) for name in names
+            ]
             create = CreateTopicsRequest(topics=topics)
-            await connection.ask(create, self.version_for(create))
-        mention = MetadataRequest(topics=[MetadataRequestTopic(name=FOO), MetadataRequestTopic(name=BAR)])
-        await self._ask(connection, mention, MetadataResponse)
+            await connection.send(create, self.version_for(create))
+        metadata = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
+        await self._send(connection, metadata, MetadataResponse)
 
-    async def _wait_for_coordinator(self, connection: Connection) -> None:
-        """The first question about a coordinator makes Kafka create the topic that it needs."""
-        with suppress(TimeoutError, VersionNotSpoken):
-            async with asyncio.timeout(START_WITHIN_SECONDS):
-                while not await self._is_coordinating(connection):  # noqa: ASYNC110  # nobody would set an event
+    async def _wait_for_coordinator(self, connection: ConformanceConnection) -> None:
+        """Wait until groups have a coordinator: Kafka creates __consumer_offsets with the first FindCoordinator."""
+        with suppress(TimeoutError, VersionNotOffered):
+            async with asyncio.timeout(COORDINATOR_TIMEOUT_S):
+                while not await self._is_coordinating(connection):  # noqa: ASYNC110  # there is no event to wait for
                     await asyncio.sleep(0.1)
 
-    async def _is_coordinating(self, connection: Connection) -> bool:
-        """Every group id lives in some partition of the coordinator's topic: so many ids try nearly all of them."""
-        question = FindCoordinatorRequest(key="anybody")
-        found = answer_as(FindCoordinatorResponse, await connection.ask(question, self.version_for(question, 2)))
-        if found.error_code in RETRIABLE:
+    async def _is_coordinating(self, connection: ConformanceConnection) -> bool:
+        """Whether the partitions of __consumer_offsets are loaded: 500 group ids fall into nearly all of them."""
+        find = FindCoordinatorRequest(key="probe")
+        found = response_as(FindCoordinatorResponse, await connection.send(find, self.version_for(find, 2)))
+        if found.error_code in RETRIABLE_ERRORS:
             return False
-        request = DescribeGroupsRequest(groups=[f"nobody-{number}" for number in range(500)])
-        answer = await self._ask(connection, request, DescribeGroupsResponse)
-        # Of a cluster, the other brokers have the rest of the groups.
-        passing = RETRIABLE if len(self.brokers) < 2 else RETRIABLE - {E.NOT_COORDINATOR}
-        return all(each.error_code not in passing for each in answer.groups)
+        request = DescribeGroupsRequest(groups=[f"probe-{number}" for number in range(500)])
+        response = await self._send(connection, request, DescribeGroupsResponse)
+        # In a cluster the other brokers coordinate the rest of the groups.
+        temporary = RETRIABLE_ERRORS if len(self.brokers) < 2 else RETRIABLE_ERRORS - {E.NOT_COORDINATOR}
+        return all(group.error_code not in temporary for group in response.groups)
 
-    async def _ask(self, connection: Connection, request: Message, kind: type[Answer]) -> Answer:
-        return answer_as(kind, await connection.ask(request, self.version_for(request)))
-
-
-async def _versions(connection: Connection) -> dict[str, range]:
-    answer = answer_as(ApiVersionsResponse, await connection.ask(ApiVersionsRequest(), 0))
-    spoken: dict[str, range] = {}
-    for row in answer.api_keys:
-        api = APIS.get(row.api_key)
-        if api is not None and (both := _both(row.min_version, row.max_version, api.versions.first, api.versions.last)):
-            spoken[api.name] = both
-    return spoken
-
-
-def _both(first: int, last: int, our_first: int, our_last: int) -> range:
-    return range(max(first, our_first), min(last, our_last) + 1)
+    async def _send(
+        self, connection: ConformanceConnection, request: Message, response_type: type[AnyResponse]
+    ) -> AnyResponse:
+        return response_as(response_type, await connection.send(request, self.version_for(request)))

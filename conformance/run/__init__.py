@@ -1,1 +1,1 @@
-"""conformance/run"""
+"""Running stories: verdicts, reports, and the page docs/conformance.md."""

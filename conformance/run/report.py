@@ -1,96 +1,68 @@
-"""Verdicts for people and for programs."""
+"""Reports: all verdicts on one broker, as text and as JSON."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+import msgspec
 
 from regroup.conformance.harness.cases import area_of
-from regroup.conformance.run.not_observable import UNSEEN
-from regroup.conformance.run.runner import Outcome, Verdict
+from regroup.conformance.run.not_observable import NOT_OBSERVABLE
+from regroup.conformance.run.runner import StoryOutcome, StoryVerdict
 from regroup.conformance.stories import CASES
 
 
 @dataclass
-class Report:
-    """Who was examined, when, and what came of each behaviour. `date` is ISO 8601, `name` says who it is."""
+class ConformanceReport:
+    """The name of the broker, the date in ISO 8601, and a verdict for each behaviour."""
 
     name: str
     date: str
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[StoryVerdict] = field(default_factory=list)
 
-    def totals(self) -> dict[Outcome, int]:
-        """How many verdicts of each kind."""
-        counted = Counter(each.outcome for each in self.verdicts)
-        return {outcome: counted[outcome] for outcome in Outcome}
-
-    def by_behaviour(self) -> dict[str, Verdict]:
-        """The verdicts by the behaviour's name."""
-        return {each.behaviour: each for each in self.verdicts}
+    def totals(self) -> dict[StoryOutcome, int]:
+        """The number of verdicts by outcome, zeros included."""
+        counts = Counter(verdict.outcome for verdict in self.verdicts)
+        return {outcome: counts[outcome] for outcome in StoryOutcome}
 
 
-def with_the_unseen(verdicts: Iterable[Verdict], areas: Sequence[str] = ()) -> list[Verdict]:
-    """The same verdicts, and those on behaviours that nobody can see from outside."""
-    unseen = [Verdict(name, Outcome.NOT_OBSERVABLE, why) for name, why in UNSEEN.items()]
-    return [*verdicts, *(each for each in unseen if not areas or area_of(each.behaviour) in areas)]
+def add_not_observable(verdicts: Iterable[StoryVerdict], areas: Sequence[str] = ()) -> list[StoryVerdict]:
+    """The verdicts, and one for each behaviour of these areas (of all by default) that no client can observe."""
+    unobserved = [StoryVerdict(name, StoryOutcome.NOT_OBSERVABLE, reason) for name, reason in NOT_OBSERVABLE.items()]
+    return [*verdicts, *(each for each in unobserved if not areas or area_of(each.behaviour) in areas)]
 
 
-def merged(first: Iterable[Verdict], second: Iterable[Verdict]) -> list[Verdict]:
-    """Two runs against the same broker with different settings: where one could not observe, the other counts."""
-    others = {each.behaviour: each for each in second}
-    return [others.get(each.behaviour, each) if each.outcome is Outcome.NOT_OBSERVABLE else each for each in first]
+def merge_verdicts(first: Iterable[StoryVerdict], second: Iterable[StoryVerdict]) -> list[StoryVerdict]:
+    """The verdicts of two runs with different settings: the second one counts where the first could not observe."""
+    others = {verdict.behaviour: verdict for verdict in second}
+    return [others.get(each.behaviour, each) if each.outcome is StoryOutcome.NOT_OBSERVABLE else each for each in first]
 
 
-def as_text(report: Report, *, every: bool = True) -> Iterator[str]:
-    """A line a behaviour, failures with their exchange; then a line an area, and the totals.
+def format_report(report: ConformanceReport, *, show_all: bool = True) -> Iterator[str]:
+    """A line for each behaviour, failures with their transcripts; then a line for each area, and the totals.
 
-    Of behaviours only the failures are shown without `every`.
+    Without `show_all` behaviours that did not fail are left out.
     """
     for each in report.verdicts:
-        if each.outcome is Outcome.FAILED or every:
+        if each.outcome is StoryOutcome.FAILED or show_all:
             yield f"{each.outcome:<14} {each.behaviour}: {each.reason or CASES[each.behaviour].summary}"
-        if each.outcome is Outcome.FAILED:
+        if each.outcome is StoryOutcome.FAILED:
             yield f"{'':14} {CASES[each.behaviour].summary}"
-            yield from (f"  {line}" for line in each.exchange)
+            yield from (f"  {line}" for line in each.transcript)
             yield ""
-    yield from _areas(report.verdicts)
-
-
-def _areas(verdicts: Sequence[Verdict]) -> Iterator[str]:
     yield f"{'area':<16}{'pass':>6}{'fail':>6}{'not observable':>16}"
-    areas = dict.fromkeys(area_of(each.behaviour) for each in verdicts)
-    for area in [*areas, "all"]:
-        counted = Counter(each.outcome for each in verdicts if area in ("all", area_of(each.behaviour)))
-        yield f"{area:<16}{counted[Outcome.PASSED]:>6}{counted[Outcome.FAILED]:>6}{counted[Outcome.NOT_OBSERVABLE]:>16}"
+    for area in [*dict.fromkeys(area_of(each.behaviour) for each in report.verdicts), "all"]:
+        of_area = [each for each in report.verdicts if area in ("all", area_of(each.behaviour))]
+        passed, failed, not_observable = ConformanceReport(report.name, report.date, of_area).totals().values()
+        yield f"{area:<16}{passed:>6}{failed:>6}{not_observable:>16}"
 
 
-def why_not(verdicts: Iterable[Verdict]) -> Mapping[str, int]:
-    """The reasons for which behaviours could not be observed, and how often."""
-    return Counter(each.reason for each in verdicts if each.outcome is Outcome.NOT_OBSERVABLE)
+def count_reasons(verdicts: Iterable[StoryVerdict]) -> Mapping[str, int]:
+    """The reasons why behaviours were not observable, with the number of behaviours."""
+    return Counter(verdict.reason for verdict in verdicts if verdict.outcome is StoryOutcome.NOT_OBSERVABLE)
 
 
-def as_json(report: Report) -> str:
-    """For programs; `from_json` reads it back."""
-    verdicts = [
-        {
-            "behaviour": v.behaviour,
-            "outcome": v.outcome,
-            "reason": v.reason,
-            "exchange": v.exchange,
-            "seconds": v.seconds,
-        }
-        for v in report.verdicts
-    ]
-    whole = {"name": report.name, "date": report.date, "totals": report.totals(), "verdicts": verdicts}
-    return json.dumps(whole, indent=1)
-
-
-def from_json(text: str) -> Report:
-    """What `as_json` wrote."""
-    whole: dict[str, Any] = json.loads(text)
-    verdicts = [
-        Verdict(v["behaviour"], Outcome(v["outcome"]), v["reason"], tuple(v["exchange"]), v["seconds"])
-        for v in whole["verdicts"]
-    ]
-    return Report(whole["name"], whole["date"], verdicts)
+def encode_report(report: ConformanceReport) -> str:
+    """The report as JSON; `msgspec.json.decode(text, type=ConformanceReport)` reads it."""
+    fields = {"name": report.name, "date": report.date, "totals": report.totals(), "verdicts": report.verdicts}
+    return msgspec.json.format(msgspec.json.encode(fields), indent=1).decode()

@@ -1,159 +1,170 @@
-"""Many stories told at once to one broker, each in a group of its own."""
+"""Runs many stories side by side against one broker, each in a group of its own."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from regroup.conformance.harness.cases import CASE_SECONDS, Case, unmet
+from regroup.conformance.harness.cases import DEFAULT_CASE_TIMEOUT_S, ConformanceCase, unmet_requirements
 from regroup.conformance.harness.connection import ConnectionLost
-from regroup.conformance.harness.expect import Differs, NotObservable
-from regroup.conformance.harness.story import Story
-from regroup.conformance.harness.target import Target, VersionNotSpoken
-from regroup.conformance.harness.transcript import written
+from regroup.conformance.harness.expect import ExpectationFailed, NotObservable
+from regroup.conformance.harness.story import StoryContext
+from regroup.conformance.harness.target import ConformanceTarget, VersionNotOffered
+from regroup.conformance.run.transcript import transcript_lines
 from regroup.protocol.exceptions import Malformed, Unencodable
 
-AT_ONCE = 80
-"""So many stories are told side by side; more would wait for a real broker's processor and not for its rules."""
+DEFAULT_STORIES_AT_ONCE = 80
+"""Stories side by side; with more of them, they wait for the processor of a real broker instead of for its timers."""
+
+RETRIED_STORIES_AT_ONCE = 10
+"""Failed stories are run once more, with fewer at a time: on a busy broker short sessions may expire too soon."""
 
 
-class Outcome(StrEnum):
+class StoryOutcome(StrEnum):
     PASSED = "pass"
     FAILED = "fail"
     NOT_OBSERVABLE = "not observable"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of one story; `exchange` is the transcript of one that failed.
+class StoryVerdict:
+    """The outcome of one story, and why; the transcript is that of a failed one.
 
-    `reason` is empty when it passed at once; if it passed only when it was told again, it says what was wrong at first.
+    A story that passes has a reason only if it failed at first and passed on the second run.
     """
 
     behaviour: str
-    outcome: Outcome
+    outcome: StoryOutcome
     reason: str = ""
-    exchange: tuple[str, ...] = ()
-    seconds: float = 0.0
-
-
-AGAIN_AT_ONCE = 10
-"""Stories that failed are told once more, a few at a time: where a broker is busy, short sessions end too soon."""
+    transcript: tuple[str, ...] = ()
+    duration_s: float = 0.0
 
 
 @dataclass
-class Plan:
-    """How to run: `label` makes the group ids of this run its own, stories longer than `longest_seconds` are left."""
+class StoryRunOptions:
+    """Options of one run. Its label keeps its group ids apart from those of other runs."""
 
     label: str
-    at_once: int = AT_ONCE
-    longest_seconds: float = 120.0
-    heard: Callable[[Verdict], None] = field(default=lambda verdict: None)
+    at_once: int = DEFAULT_STORIES_AT_ONCE
+    max_case_timeout_s: float = 120.0
 
 
-async def run(target: Target, cases: Iterable[Case], plan: Plan) -> list[Verdict]:
-    """A verdict for each case, in their order. Those that need a restart come last and share one.
+async def run_stories(
+    target: ConformanceTarget, cases: Iterable[ConformanceCase], options: StoryRunOptions
+) -> list[StoryVerdict]:
+    """Run all stories and return their verdicts in the order of the cases.
 
-    One that failed and passes when it is told again (long ones are not) has passed, and `reason` says how it failed.
+    Stories that fail are run again, unless they take long. Those that need a restart come last and share one.
     """
     cases = list(cases)
-    slots = asyncio.Semaphore(plan.at_once)
-    calm = [each for each in cases if not each.restarts]
-    verdicts = await _all_told(target, calm, plan, slots, None)
-    verdicts |= await _told_again(target, calm, verdicts, plan)
-    restarting = [each for each in cases if each.restarts]
-    shared = SharedRestart(len(restarting), target) if target.restart is not None else None
-    verdicts |= await _all_told(target, restarting, plan, asyncio.Semaphore(max(1, len(restarting))), shared)
-    return [verdicts[each.id] for each in cases]
+    ordinary = [case for case in cases if not case.needs_restart]
+    restarting = [case for case in cases if case.needs_restart]
+    verdicts = await _run_all(target, ordinary, options)
+    verdicts |= await _run_failed_again(target, ordinary, options, verdicts)
+    restart = SharedRestart(len(restarting), target) if target.restart is not None else None
+    # All of them have to reach the restart, so all of them run at once.
+    verdicts |= await _run_all(target, restarting, replace(options, at_once=max(1, len(restarting))), restart)
+    return [verdicts[case.id] for case in cases]
 
 
-async def _told_again(
-    target: Target, cases: list[Case], first: Mapping[str, Verdict], plan: Plan
-) -> dict[str, Verdict]:
-    """Those that failed at first and pass now."""
-    failed = [each for each in cases if first[each.id].outcome is Outcome.FAILED and each.seconds <= CASE_SECONDS]
-    again = replace(plan, label=f"{plan.label}-again")
-    verdicts = await _all_told(target, failed, again, asyncio.Semaphore(AGAIN_AT_ONCE), None)
-    passed = [each for each in verdicts.values() if each.outcome is Outcome.PASSED]
+async def _run_failed_again(
+    target: ConformanceTarget,
+    cases: Iterable[ConformanceCase],
+    options: StoryRunOptions,
+    verdicts: Mapping[str, StoryVerdict],
+) -> dict[str, StoryVerdict]:
+    """New verdicts on the stories that failed and pass on the second run."""
+    failed = [case for case in cases if verdicts[case.id].outcome is StoryOutcome.FAILED]
+    short = [case for case in failed if case.timeout_s <= DEFAULT_CASE_TIMEOUT_S]
+    options = replace(options, label=f"{options.label}-again", at_once=RETRIED_STORIES_AT_ONCE)
     return {
-        each.behaviour: replace(each, reason=f"when told again; at first {first[each.behaviour].reason}")
-        for each in passed
+        name: replace(verdict, reason=f"passed on the second run; the first one failed: {verdicts[name].reason}")
+        for name, verdict in (await _run_all(target, short, options)).items()
+        if verdict.outcome is StoryOutcome.PASSED
     }
 
 
-async def _all_told(
-    target: Target, cases: list[Case], plan: Plan, slots: asyncio.Semaphore, restart: "SharedRestart | None"
-) -> dict[str, Verdict]:
-    async def told(case: Case) -> Verdict:
+async def _run_all(
+    target: ConformanceTarget,
+    cases: Iterable[ConformanceCase],
+    options: StoryRunOptions,
+    restart: "SharedRestart | None" = None,
+) -> dict[str, StoryVerdict]:
+    slots = asyncio.Semaphore(options.at_once)
+
+    async def run(case: ConformanceCase) -> StoryVerdict:
         async with slots:
-            verdict = await verdict_on(target, case, plan, restart)
-        plan.heard(verdict)
-        return verdict
+            return await run_story(target, case, options, restart)
 
-    return {each.behaviour: each for each in await asyncio.gather(*map(told, cases))}
+    return {verdict.behaviour: verdict for verdict in await asyncio.gather(*map(run, cases))}
 
 
-async def verdict_on(target: Target, case: Case, plan: Plan, restart: "SharedRestart | None" = None) -> Verdict:
-    """Tell one story to its end."""
-    obstacles = [*unmet(target.settings, case.needs)]
-    if case.seconds > plan.longest_seconds:
-        obstacles.append(f"takes up to {case.seconds:g} s, which is longer than this run allows (--longest)")
+async def run_story(
+    target: ConformanceTarget,
+    case: ConformanceCase,
+    options: StoryRunOptions,
+    restart: "SharedRestart | None" = None,
+) -> StoryVerdict:
+    """Run one story and return its verdict."""
+    obstacles = [*unmet_requirements(target.settings, case.required_settings)]
+    if case.timeout_s > options.max_case_timeout_s:
+        obstacles.append(f"takes up to {case.timeout_s:g} s, longer than this run allows (--longest)")
     if obstacles:
         if restart:
-            await restart.goes_without_one()
-        return Verdict(case.id, Outcome.NOT_OBSERVABLE, "; ".join(obstacles))
-    story = Story(target, f"{case.id}-{plan.label}", restart.wait if restart else None)
+            await restart.withdraw()
+        return StoryVerdict(case.id, StoryOutcome.NOT_OBSERVABLE, "; ".join(obstacles))
+    story = StoryContext(target, f"{case.id}-{options.label}", restart.wait if restart else None)
     try:
         outcome, reason = await _outcome(case, story)
     finally:
         if restart:
-            await restart.goes_without_one(story)
+            await restart.withdraw(story)
         await story.close()
-    exchange = tuple(written(story.exchanges)) if outcome is Outcome.FAILED else ()
-    return Verdict(case.id, outcome, reason, exchange, story.now())
+    transcript = tuple(transcript_lines(story.exchanges)) if outcome is StoryOutcome.FAILED else ()
+    return StoryVerdict(case.id, outcome, reason, transcript, story.elapsed_s())
 
 
-async def _outcome(case: Case, story: Story) -> tuple[Outcome, str]:
+async def _outcome(case: ConformanceCase, story: StoryContext) -> tuple[StoryOutcome, str]:
     try:
-        async with asyncio.timeout(case.seconds):
-            await case.tell(story)
-    except (NotObservable, VersionNotSpoken) as reason:
-        return Outcome.NOT_OBSERVABLE, str(reason)
-    except Unencodable as reason:
-        return Outcome.NOT_OBSERVABLE, f"the broker's newest version cannot carry the request: {reason}"
+        async with asyncio.timeout(case.timeout_s):
+            await case.story(story)
+    except (NotObservable, VersionNotOffered) as reason:
+        return StoryOutcome.NOT_OBSERVABLE, str(reason)
+    except Unencodable as error:
+        return StoryOutcome.NOT_OBSERVABLE, f"the broker's newest version cannot carry the request: {error}"
     except TimeoutError:
-        return Outcome.FAILED, f"the story was not over after {case.seconds:g} s"
-    except (Differs, ConnectionLost, Malformed, OSError) as difference:
-        return Outcome.FAILED, str(difference)
+        return StoryOutcome.FAILED, f"the story took longer than {case.timeout_s:g} s"
+    except (ExpectationFailed, ConnectionLost, Malformed, OSError) as failure:
+        return StoryOutcome.FAILED, str(failure)
     except LookupError as error:
-        return Outcome.FAILED, f"an answer lacks what it should hold ({error!r})"
-    return Outcome.PASSED, ""
+        return StoryOutcome.FAILED, f"the response lacks an expected element ({error!r})"
+    return StoryOutcome.PASSED, ""
 
 
 class SharedRestart:
-    """One restart for all stories that need one: it happens when each of them waits for it or is over."""
+    """One restart of the broker for several stories, as soon as each of them waits for it or has ended."""
 
-    def __init__(self, stories: int, target: Target) -> None:
+    def __init__(self, stories: int, target: ConformanceTarget) -> None:
         self._expected = stories
         self._target = target
-        self._arrived: list[Story] = []
+        self._waiting: list[StoryContext] = []
         self._done = asyncio.Event()
 
-    async def wait(self, story: Story) -> None:
-        """Until the broker is back."""
-        self._arrived.append(story)
-        await self._restart_if_all_are_here()
+    async def wait(self, story: StoryContext) -> None:
+        """Wait until the broker has been restarted and its coordinator answers again."""
+        self._waiting.append(story)
+        await self._restart_if_all_wait()
         await self._done.wait()
 
-    async def goes_without_one(self, story: Story | None = None) -> None:
-        """A story ended; if it never came to its restart, nobody waits for it any longer."""
-        if story is None or story not in self._arrived:
+    async def withdraw(self, story: StoryContext | None = None) -> None:
+        """Take note that a story has ended; one that did not reach its restart is not waited for any more."""
+        if story is None or story not in self._waiting:
             self._expected -= 1
-            await self._restart_if_all_are_here()
+            await self._restart_if_all_wait()
 
-    async def _restart_if_all_are_here(self) -> None:
-        if len(self._arrived) == self._expected > 0 and not self._done.is_set():
+    async def _restart_if_all_wait(self) -> None:
+        if len(self._waiting) == self._expected > 0 and not self._done.is_set():
             assert self._target.restart is not None
             await self._target.restart()
-            await self._target.come_to_know(self._target.settings)
+            await self._target.refresh(self._target.settings)
             self._done.set()

@@ -1,4 +1,4 @@
-"""The stories, a file or two an area; importing this package enters them all into `CASES`."""
+"""The stories, one or two files for each area; importing this package registers all of them in `CASES`."""
 
 from importlib import import_module
 
@@ -6,7 +6,8 @@ from regroup.conformance.harness.cases import CASES
 
 __all__ = ["CASES"]
 
-FILES = (
+# In this order they are listed and published.
+for area in (
     "join",
     "join_again",
     "sync",
@@ -29,7 +30,5 @@ FILES = (
     "txn_offset",
     "validation",
     "recovery",
-)
-
-for file in FILES:
-    import_module(f"regroup.conformance.stories.{file}")
+):
+    import_module(f"regroup.conformance.stories.{area}")

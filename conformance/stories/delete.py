@@ -1,56 +1,65 @@
-"""DeleteGroups: forgetting a whole group."""
+"""DeleteGroups."""
 
 from regroup.conformance.harness.cases import case
-from regroup.conformance.harness.expect import code_is, offsets_in, same
-from regroup.conformance.harness.member import Member
-from regroup.conformance.harness.offsets import committed_outside, fetches, offset
-from regroup.conformance.harness.scenes import alone, awaiting_sync_alone, disturbed, left_behind
-from regroup.conformance.harness.story import Story
-from regroup.conformance.harness.target import FOO
+from regroup.conformance.harness.expect import FetchedOffset, expect, expect_equal
+from regroup.conformance.harness.groups import (
+    completing_group_of_one,
+    empty_group,
+    preparing_group,
+    stable_group_of_one,
+)
+from regroup.conformance.harness.member import ConformanceMember
+from regroup.conformance.harness.offsets import admin_commit, expect_fetched
+from regroup.conformance.harness.story import StoryContext
+from regroup.conformance.harness.target import FOO_0, FOO_1
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.describe import DeleteGroupsRequest, DeleteGroupsResponse
 
 
-async def deletion(tell: Story, error: int) -> None:
-    """The story's group is to be deleted, and this code comes."""
-    answer = await tell.ask(DeleteGroupsRequest(groups_names=[tell.group]), DeleteGroupsResponse)
-    same("the groups in the answer", [tell.group], [each.group_id for each in answer.results])
-    code_is("the group's code", error, answer.results[0].error_code)
+async def delete_group(story: StoryContext, error: int) -> None:
+    """Delete the story's group, and expect this error code."""
+    response = await story.send(DeleteGroupsRequest(groups_names=[story.group_id]), DeleteGroupsResponse)
+    expect_equal("groups in the response", [story.group_id], [result.group_id for result in response.results])
+    expect(response.results[0], error=error)
 
 
 @case("delete.non-empty", 1)
-async def group_with_members(tell: Story) -> None:
-    """A group with members cannot be deleted, in whatever state."""
-    for name, scene in (("stable", alone), ("completing", awaiting_sync_alone), ("preparing", disturbed)):
-        tell.turns_to_group(name)
-        await scene(tell)
-        before = await tell.state()
-        await deletion(tell, E.NON_EMPTY_GROUP)
-        await tell.is_in(before)
+async def delete_group_with_members(story: StoryContext) -> None:
+    """A group with members cannot be deleted in any state."""
+    for name, create_group in (
+        ("stable", stable_group_of_one),
+        ("completing", completing_group_of_one),
+        ("preparing", preparing_group),
+    ):
+        story.use_group(name)
+        await create_group(story)
+        state = await story.group_state()
+        await delete_group(story, E.NON_EMPTY_GROUP)
+        await story.expect_state(state)
 
 
 @case("delete.empty-with-offsets", 1)
-async def empty_group_with_offsets(tell: Story) -> None:
-    """An empty group is deleted with its offsets, and a next member begins with generation 1."""
-    await left_behind(tell)
-    await committed_outside(tell, {(FOO, 0): 1, (FOO, 1): 2})
-    await deletion(tell, E.NONE)
-    await tell.is_in("Dead")
-    await deletion(tell, E.GROUP_ID_NOT_FOUND)
-    same("the next generation", 1, (await Member(tell, "ben").joins()).generation_id)
+async def delete_empty_group_with_offsets(story: StoryContext) -> None:
+    """An Empty group is deleted with its offsets; the next member starts with generation 1."""
+    await empty_group(story)
+    await admin_commit(story, {FOO_0: 1, FOO_1: 2})
+    await delete_group(story, E.NONE)
+    await story.expect_state("Dead")
+    await delete_group(story, E.GROUP_ID_NOT_FOUND)
+    expect(await ConformanceMember(story, "ben").join(), generation_id=1)
 
 
 @case("delete.simple-group", 2)
-async def group_of_offsets(tell: Story) -> None:
-    """A group that holds offsets only can be deleted too."""
-    await committed_outside(tell, {(FOO, 0): 1})
-    await deletion(tell, E.NONE)
-    await tell.is_in("Dead")
+async def delete_group_of_offsets(story: StoryContext) -> None:
+    """A group that has only committed offsets can be deleted."""
+    await admin_commit(story, {FOO_0: 1})
+    await delete_group(story, E.NONE)
+    await story.expect_state("Dead")
 
 
 @case("delete.fetch-after-delete", 1)
-async def offsets_are_gone(tell: Story) -> None:
-    """After the deletion nothing is committed, and that is no error."""
-    await committed_outside(tell, {(FOO, 0): 1})
-    await deletion(tell, E.NONE)
-    same("the offsets", {(FOO, 0): offset(-1)}, offsets_in(await fetches(tell, [(FOO, 0)])))
+async def fetch_after_delete(story: StoryContext) -> None:
+    """After a deletion OffsetFetch returns no offsets and no error."""
+    await admin_commit(story, {FOO_0: 1})
+    await delete_group(story, E.NONE)
+    await expect_fetched(story, {FOO_0: FetchedOffset(-1)})

@@ -1,10 +1,10 @@
-"""A topic is deleted: what was committed of it means nothing any more."""
+"""Deleting a topic, with the offsets that groups have committed for it."""
 
 from regroup.conformance.harness.cases import case
-from regroup.conformance.harness.expect import Partition, offsets_in, same
-from regroup.conformance.harness.offsets import Producer, committed_outside, fetches, offset, stands_at
-from regroup.conformance.harness.story import Story
-from regroup.conformance.harness.target import FOO
+from regroup.conformance.harness.expect import FetchedOffset, expect
+from regroup.conformance.harness.offsets import TransactionalProducer, admin_commit, expect_committed, expect_fetched
+from regroup.conformance.harness.story import StoryContext
+from regroup.conformance.harness.target import FOO_0
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.topics import (
     CreatableTopic,
@@ -14,59 +14,54 @@ from regroup.protocol.messages.topics import (
     DeleteTopicsResponse,
 )
 
-BY_NAME = 5
-"""The last version of DeleteTopics in which a topic goes by its name alone."""
-
-FOO_0 = (FOO, 0)
+LAST_VERSION_BY_NAME = 5
+"""The last version of DeleteTopics that names topics by their names only."""
 
 
-async def makes_topic(tell: Story, topic: str) -> None:
-    """A topic of the story's own; another may have had its name before."""
+async def create_topic(story: StoryContext, topic: str) -> None:
+    """Create a topic of the story's own, as soon as an earlier one of this name has been deleted."""
     request = CreateTopicsRequest(topics=[CreatableTopic(name=topic, num_partitions=2, replication_factor=1)])
 
-    async def made() -> None:
-        answer = await tell.ask(request, CreateTopicsResponse)
-        same(f"the code for {topic}", E.NONE, answer.topics[0].error_code)
+    async def create() -> None:
+        expect((await story.send(request, CreateTopicsResponse)).topics[0], error=E.NONE)
 
-    await tell.until(made)
+    await story.wait_until(create)
 
 
-async def deletes_topic(tell: Story, topic: str) -> None:
-    """Kafka's controller says yes at once; that the coordinator hears of it takes a moment."""
+async def delete_topic(story: StoryContext, topic: str) -> None:
+    """Delete a topic. The coordinator learns of it a little after the response, which Kafka's controller sends."""
     request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=30_000)
-    answer = await tell.ask(request, DeleteTopicsResponse, version=BY_NAME)
-    same(f"the code for {topic}", E.NONE, answer.responses[0].error_code)
+    expect((await story.send(request, DeleteTopicsResponse, version=LAST_VERSION_BY_NAME)).responses[0], error=E.NONE)
 
 
-async def nothing_is_committed_but(tell: Story, place: Partition, committed: int) -> None:
-    """Differs if anything else is."""
-    same("everything that is committed", {place: offset(committed)}, offsets_in(await fetches(tell, None)))
+async def expect_only_foo_0(story: StoryContext, offset: int) -> None:
+    """The group has committed this offset of foo-0, and no other."""
+    await expect_fetched(story, {FOO_0: FetchedOffset(offset)}, all_topics=True)
 
 
 @case("offset-fetch.deleted-topic", 2)
-async def topic_is_deleted(tell: Story) -> None:
-    """With a topic goes what was committed of it; a later topic of the same name begins without offsets."""
-    own = f"{tell.group}-topic"
-    await makes_topic(tell, own)
-    await tell.until(lambda: committed_outside(tell, {(own, 0): 100, (own, 1): 7, FOO_0: 5}))
-    await deletes_topic(tell, own)
-    await tell.until(lambda: nothing_is_committed_but(tell, FOO_0, 5))
-    await makes_topic(tell, own)
-    await tell.until(lambda: committed_outside(tell, {(own, 1): 1}))
-    await stands_at(tell, (own, 0), -1)
-    await stands_at(tell, (own, 1), 1)
+async def delete_topic_with_committed_offsets(story: StoryContext) -> None:
+    """Deleting a topic deletes its committed offsets; a new topic of the same name starts without offsets."""
+    topic = f"{story.group_id}-topic"
+    await create_topic(story, topic)
+    await story.wait_until(lambda: admin_commit(story, {(topic, 0): 100, (topic, 1): 7, FOO_0: 5}))
+    await delete_topic(story, topic)
+    await story.wait_until(lambda: expect_only_foo_0(story, 5))
+    await create_topic(story, topic)
+    await story.wait_until(lambda: admin_commit(story, {(topic, 1): 1}))
+    await expect_committed(story, (topic, 0), -1)
+    await expect_committed(story, (topic, 1), 1)
 
 
 @case("txn-offset.deleted-topic", 2)
-async def topic_of_an_open_transaction_is_deleted(tell: Story) -> None:
-    """What an open transaction would have committed of a deleted topic goes with it too."""
-    own = f"{tell.group}-topic"
-    await makes_topic(tell, own)
-    await tell.until(lambda: committed_outside(tell, {(own, 0): 1, FOO_0: 1}))
-    producer = Producer(tell, "producer")
-    await producer.begins()
-    await producer.writes_well({(own, 0): 100, (own, 1): 100, FOO_0: 100})
-    await deletes_topic(tell, own)
-    await tell.until(lambda: nothing_is_committed_but(tell, FOO_0, 1))
-    await producer.ends(committed=True)
-    await tell.until(lambda: nothing_is_committed_but(tell, FOO_0, 100))
+async def delete_topic_with_pending_transactional_offsets(story: StoryContext) -> None:
+    """Deleting a topic also deletes its pending transactional offsets."""
+    topic = f"{story.group_id}-topic"
+    await create_topic(story, topic)
+    await story.wait_until(lambda: admin_commit(story, {(topic, 0): 1, FOO_0: 1}))
+    producer = await TransactionalProducer.begin(story)
+    await producer.send_offsets({(topic, 0): 100, (topic, 1): 100, FOO_0: 100})
+    await delete_topic(story, topic)
+    await story.wait_until(lambda: expect_only_foo_0(story, 1))
+    await producer.end_transaction(committed=True)
+    await story.wait_until(lambda: expect_only_foo_0(story, 100))

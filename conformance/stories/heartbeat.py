@@ -1,84 +1,88 @@
-"""Heartbeat: am I still in, and is this generation still the one?"""
+"""Heartbeat."""
 
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import expect
-from regroup.conformance.harness.member import Member
-from regroup.conformance.harness.scenes import alone, awaiting_sync, disturbed, left_behind, stable
-from regroup.conformance.harness.story import Story
+from regroup.conformance.harness.groups import (
+    completing_group,
+    empty_group,
+    preparing_group,
+    stable_group,
+    stable_group_of_one,
+)
+from regroup.conformance.harness.member import ConformanceMember
+from regroup.conformance.harness.story import StoryContext
 from regroup.protocol.errors import ErrorCode as E
 
 
 @case("heartbeat.unknown-group", 1)
-async def beat_in_no_group(tell: Story) -> None:
-    """Nobody is known in a group that does not exist."""
-    expect(await Member(tell, "anna").beats(member_id="m", generation=1), error=E.UNKNOWN_MEMBER_ID)
-    await tell.is_in("Dead")
+async def heartbeat_to_unknown_group(story: StoryContext) -> None:
+    """A heartbeat to a group that does not exist is refused."""
+    expect(await ConformanceMember(story, "anna").heartbeat(member_id="m", generation_id=1), error=E.UNKNOWN_MEMBER_ID)
+    await story.expect_state("Dead")
 
 
 @case("heartbeat.empty-group", 1)
-async def beat_in_an_empty_group(tell: Story) -> None:
-    """Who left is unknown when it beats."""
-    anna = await left_behind(tell)
-    expect(await anna.beats(generation=2), error=E.UNKNOWN_MEMBER_ID)
+async def heartbeat_to_empty_group(story: StoryContext) -> None:
+    """A heartbeat of a member that has left the group is refused."""
+    anna = await empty_group(story)
+    expect(await anna.heartbeat(generation_id=2), error=E.UNKNOWN_MEMBER_ID)
 
 
 @case("heartbeat.unknown-member", 1)
-async def stranger_beats(tell: Story) -> None:
-    """A stranger that beats is told that nobody knows it."""
-    anna = await alone(tell)
-    expect(await anna.beats(member_id="other"), error=E.UNKNOWN_MEMBER_ID)
+async def heartbeat_of_unknown_member(story: StoryContext) -> None:
+    """A heartbeat with an unknown member id is refused."""
+    anna = await stable_group_of_one(story)
+    expect(await anna.heartbeat(member_id="other"), error=E.UNKNOWN_MEMBER_ID)
 
 
 @case("heartbeat.illegal-generation", 1)
-async def beat_of_another_generation(tell: Story) -> None:
-    """A member that believes in another generation, older or newer, is told so."""
-    anna = await alone(tell)
-    for generation in (0, 2, -1):
-        expect(await anna.beats(generation=generation), error=E.ILLEGAL_GENERATION)
+async def heartbeat_with_illegal_generation(story: StoryContext) -> None:
+    """A heartbeat with an older or newer generation id is refused."""
+    anna = await stable_group_of_one(story)
+    for generation_id in (0, 2, -1):
+        expect(await anna.heartbeat(generation_id=generation_id), error=E.ILLEGAL_GENERATION)
 
 
 @case("heartbeat.stable", 1)
-async def beat_in_stable(tell: Story) -> None:
-    """In a stable group there is nothing to tell, in any version."""
-    anna = await alone(tell)
+async def heartbeat_to_stable_group(story: StoryContext) -> None:
+    """In a stable group a heartbeat succeeds in every version."""
+    anna = await stable_group_of_one(story)
     for version in range(5):
-        expect(await anna.beats(version=version), error=E.NONE)
+        expect(await anna.heartbeat(version=version), error=E.NONE)
 
 
 @case("heartbeat.completing", 1)
-async def beat_before_sync(tell: Story) -> None:
-    """Between JoinGroup and SyncGroup a heartbeat is fine: clients begin with it right away."""
-    anna, ben = await awaiting_sync(tell)
-    for each in (anna, ben):
-        expect(await each.beats(), error=E.NONE)
-    await tell.is_in("CompletingRebalance")
+async def heartbeat_before_sync(story: StoryContext) -> None:
+    """Between JoinGroup and SyncGroup a heartbeat succeeds: clients send heartbeats as soon as they have joined."""
+    anna, ben = await completing_group(story)
+    await story.expect_all((member.heartbeat() for member in (anna, ben)), error=E.NONE)
+    await story.expect_state("CompletingRebalance")
 
 
 @case("heartbeat.completing.previous-generation", 2)
-async def late_beat_of_the_generation_before(tell: Story) -> None:
-    """As soon as a generation has begun, the one before is illegal."""
-    anna, _ = await awaiting_sync(tell)
-    expect(await anna.beats(generation=1), error=E.ILLEGAL_GENERATION)
+async def heartbeat_of_previous_generation(story: StoryContext) -> None:
+    """Once a generation has begun, a heartbeat of the previous one is refused."""
+    anna, _ = await completing_group(story)
+    expect(await anna.heartbeat(generation_id=1), error=E.ILLEGAL_GENERATION)
 
 
 @case("heartbeat.fenced-static", 1)
-async def wrong_id_behind_an_instance(tell: Story) -> None:
-    """An instance id with another member id than its own is fenced."""
-    anna, _ = await stable(tell, static=True)
-    expect(await anna.beats(member_id="wrong"), error=E.FENCED_INSTANCE_ID)
+async def heartbeat_with_fenced_instance_id(story: StoryContext) -> None:
+    """A heartbeat with a group instance id and another member id than its current one is fenced."""
+    anna, _ = await stable_group(story, static=True)
+    expect(await anna.heartbeat(member_id="wrong"), error=E.FENCED_INSTANCE_ID)
 
 
 @case("heartbeat.unknown-instance-id", 2)
-async def unknown_instance_beats(tell: Story) -> None:
-    """A known member id behind an unknown instance id is unknown."""
-    anna, _ = await stable(tell, static=True)
-    anna.instance = "nope"
-    expect(await anna.beats(), error=E.UNKNOWN_MEMBER_ID)
+async def heartbeat_with_unknown_instance_id(story: StoryContext) -> None:
+    """A heartbeat with a known member id and an unknown group instance id is refused."""
+    anna, _ = await stable_group(story, static=True)
+    anna.instance_id = "nope"
+    expect(await anna.heartbeat(), error=E.UNKNOWN_MEMBER_ID)
 
 
 @case("heartbeat.discovers-rebalance", 1)
-async def beat_learns_of_the_rebalance(tell: Story) -> None:
-    """This is how members learn that they should join again."""
-    anna, ben, _, _ = await disturbed(tell)
-    for each in (anna, ben):
-        expect(await each.beats(), error=E.REBALANCE_IN_PROGRESS)
+async def heartbeat_during_rebalance(story: StoryContext) -> None:
+    """A heartbeat during a rebalance gets REBALANCE_IN_PROGRESS, which makes the member rejoin."""
+    anna, ben, _, _ = await preparing_group(story)
+    await story.expect_all((member.heartbeat() for member in (anna, ben)), error=E.REBALANCE_IN_PROGRESS)

@@ -1,137 +1,140 @@
-"""The initial delay: how long the first rebalance of an empty group waits for more members."""
+"""The initial rebalance delay, which the first rebalance of an Empty group waits for more members (KIP-134)."""
 
-from regroup.conformance.harness.cases import LEFT_IN_PEACE, Need, case
-from regroup.conformance.harness.expect import every_partition, expect, left_with, that, took
-from regroup.conformance.harness.member import Member
-from regroup.conformance.harness.scenes import NAMES, alone
-from regroup.conformance.harness.story import Story
-from regroup.conformance.harness.target import FOO
+from regroup.conformance.harness.cases import DEFAULT_REQUIREMENTS, SettingBounds, case
+from regroup.conformance.harness.expect import (
+    expect,
+    expect_duration,
+    expect_every_partition,
+    expect_member_errors,
+    expect_true,
+)
+from regroup.conformance.harness.groups import MEMBER_NAMES, pending_join_member, stable_group_of_one
+from regroup.conformance.harness.member import ConformanceMember
+from regroup.conformance.harness.story import StoryContext
+from regroup.conformance.harness.target import FOO_0
 from regroup.protocol.errors import ErrorCode as E
 
-DELAYED = {"group.initial.rebalance.delay.ms": Need(at_least=500), "group.max.size": Need(at_least=3)}
-UNDELAYED = {**LEFT_IN_PEACE, "group.initial.rebalance.delay.ms": Need(at_most=0)}
+DELAYED = {"group.initial.rebalance.delay.ms": SettingBounds(at_least=500), "group.max.size": SettingBounds(at_least=3)}
+UNDELAYED = {**DEFAULT_REQUIREMENTS, "group.initial.rebalance.delay.ms": SettingBounds(at_most=0)}
 
 
-@case("timeout.initial-delay.basic", 1, needs=DELAYED)
-async def first_rebalance_waits(tell: Story) -> None:
-    """The first member of an empty group waits for the initial delay, in case others come."""
-    delay = tell.initial_delay_ms / 1000
-    waiting = Member(tell, "anna").asks_to_join(version=3)
-    await waiting.is_parked()
-    await tell.is_in("PreparingRebalance")
-    expect(await waiting.within(delay + 10), error=E.NONE, generation_id=1)
-    took("the first rebalance", waiting.took_seconds, delay, delay)
-    await tell.is_in("CompletingRebalance")
+@case("timeout.initial-delay.basic", 1, required_settings=DELAYED)
+async def initial_delay_of_new_group(story: StoryContext) -> None:
+    """The first rebalance of an Empty group waits for the initial rebalance delay."""
+    delay_s = story.initial_rebalance_delay_ms / 1000
+    join = await ConformanceMember(story, "anna").join_group(version=3).expect_pending()
+    await story.expect_state("PreparingRebalance")
+    expect(await join.response_within(delay_s + 10), error=E.NONE, generation_id=1)
+    expect_duration("first rebalance", join.duration_s, delay_s)
+    await story.expect_state("CompletingRebalance")
 
 
-@case("timeout.initial-delay.extended-by-new-member", 1, needs=DELAYED)
-async def newcomer_extends_the_delay(tell: Story) -> None:
-    """A second member within the delay makes the group wait once more."""
-    await two_come_within_the_delay(tell, "anna", "ben", generation_id=1)
+@case("timeout.initial-delay.extended-by-new-member", 1, required_settings=DELAYED)
+async def initial_delay_is_extended(story: StoryContext) -> None:
+    """A member that joins within the initial rebalance delay extends it."""
+    await extend_initial_delay(story, generation_id=1)
 
 
-@case("timeout.initial-delay.capped-by-rebalance-timeout", 1, needs=DELAYED)
-async def delay_has_an_end(tell: Story) -> None:
-    """However many come, the first rebalance is over after the rebalance timeout."""
-    delay = tell.initial_delay_ms / 1000
-    timeout_ms = 2 * tell.initial_delay_ms
-    members = [Member(tell, name, rebalance_timeout_ms=timeout_ms) for name in NAMES[:3]]
-    waiting = [each.asks_to_join(version=3) for each in members[:2]]
-    await tell.passes(1.5 * delay)
-    waiting.append(members[2].asks_to_join(version=3))
-    for each in waiting:
-        expect(await each.within(3 * delay + 10), error=E.NONE, generation_id=1)
-    took("the first rebalance", waiting[0].took_seconds, 2 * delay, 2 * delay)
-    that(waiting[2].took_seconds < delay, "the last member should not have extended the wait")
+@case("timeout.initial-delay.capped-by-rebalance-timeout", 1, required_settings=DELAYED)
+async def initial_delay_is_capped(story: StoryContext) -> None:
+    """The initial rebalance delay is not extended beyond the rebalance timeout."""
+    delay_s = story.initial_rebalance_delay_ms / 1000
+    timeout_ms = 2 * story.initial_rebalance_delay_ms
+    members = [ConformanceMember(story, name, rebalance_timeout_ms=timeout_ms) for name in MEMBER_NAMES[:3]]
+    joins = [member.join_group(version=3) for member in members[:2]]
+    await story.sleep(1.5 * delay_s)
+    joins.append(members[2].join_group(version=3))
+    await story.expect_all(joins, timeout_s=3 * delay_s + 10, error=E.NONE, generation_id=1)
+    expect_duration("first rebalance", joins[0].duration_s, 2 * delay_s)
+    expect_true(joins[2].duration_s < delay_s, "the last member should not extend the delay")
 
 
-@case("timeout.initial-delay.zero", 2, needs=UNDELAYED)
-async def no_delay(tell: Story) -> None:
-    """Without a delay the first member is alone in generation 1 right away."""
-    waiting = Member(tell, "anna").asks_to_join(version=3)
-    answer = await waiting
-    expect(answer, error=E.NONE, generation_id=1, leader=answer.member_id)
-    took("the first rebalance", waiting.took_seconds, 0, 0)
+@case("timeout.initial-delay.zero", 2, required_settings=UNDELAYED)
+async def no_initial_delay(story: StoryContext) -> None:
+    """Without an initial rebalance delay the first member gets generation 1 at once."""
+    join = ConformanceMember(story, "anna").join_group(version=3)
+    response = await join
+    expect(response, error=E.NONE, generation_id=1, leader=response.member_id)
+    expect_duration("first rebalance", join.duration_s, 0)
 
 
-@case("timeout.initial-delay.not-cut-short-when-everybody-joined", 1, needs=DELAYED)
-async def delay_is_waited_out(tell: Story) -> None:
-    """That everybody who is known waits does not end the initial delay."""
-    delay = tell.initial_delay_ms / 1000
-    anna = Member(tell, "anna")
-    waiting = await anna.begins_to_join()
-    expect(await waiting.within(delay + 10), error=E.NONE, generation_id=1)
-    took("the first rebalance", waiting.took_seconds, delay, delay)
+@case("timeout.initial-delay.not-cut-short-when-everybody-joined", 1, required_settings=DELAYED)
+async def initial_delay_is_not_cut_short(story: StoryContext) -> None:
+    """The initial rebalance delay does not end early when all known members have joined."""
+    delay_s = story.initial_rebalance_delay_ms / 1000
+    join = await ConformanceMember(story, "anna").start_join()
+    expect(await join.response_within(delay_s + 10), error=E.NONE, generation_id=1)
+    expect_duration("first rebalance", join.duration_s, delay_s)
 
 
 @case(
     "timeout.initial-delay.cut-short-by-pending-expiry",
     3,
-    needs={**DELAYED, "group.initial.rebalance.delay.ms": Need(at_least=1500)},
-    corrected="The catalogue does not have it (a random course found it): when a pending id expires, the join phase "
-    "ends for those who have joined, although the initial delay is not over.",
+    required_settings={**DELAYED, "group.initial.rebalance.delay.ms": SettingBounds(at_least=1500)},
+    correction="Not in the catalogue; found by a random course: when a pending join member expires, "
+    "the join phase completes for the members that have joined, before the initial delay is over.",
 )
-async def expiry_of_an_id_ends_the_delay(tell: Story) -> None:
-    """When the last pending id expires, the initial delay ends for those who have joined."""
-    short = max(600, tell.setting("group.min.session.timeout.ms"))
-    that(short < tell.initial_delay_ms / 2, f"a session of {short} ms does not end within the initial delay")
-    await Member(tell, "ben", session_timeout_ms=short).gets_an_id()
-    waiting = Member(tell, "anna").asks_to_join(version=3)
-    expect(await waiting.within(short / 1000 + 10), error=E.NONE, generation_id=1)
-    that(waiting.took_seconds < tell.initial_delay_ms / 1000, "the initial delay should have ended with the id")
+async def pending_join_member_expires_within_delay(story: StoryContext) -> None:
+    """When the last pending join member expires, the initial rebalance delay ends early."""
+    short_ms = max(600, story.setting("group.min.session.timeout.ms"))
+    delay_ms = story.initial_rebalance_delay_ms
+    expect_true(short_ms < delay_ms / 2, f"a session of {short_ms} ms does not expire within the initial delay")
+    await pending_join_member(story, "ben", session_timeout_ms=short_ms)
+    join = ConformanceMember(story, "anna").join_group(version=3)
+    expect(await join.response_within(short_ms / 1000 + 10), error=E.NONE, generation_id=1)
+    expect_true(join.duration_s < delay_ms / 1000, "the initial delay should end when the pending join member expires")
 
 
-@case("timeout.initial-delay.reapplied-after-empty", 2, needs=DELAYED)
-async def delay_after_everyone_left(tell: Story) -> None:
-    """A group that has become empty waits for the initial delay again, and a second newcomer extends it."""
-    anna = await alone(tell)
-    every_partition(await anna.commits({(FOO, 0): 1}), E.NONE)
-    await anna.leaves()
-    await two_come_within_the_delay(tell, "ben", "carla", generation_id=3)
+@case("timeout.initial-delay.reapplied-after-empty", 2, required_settings=DELAYED)
+async def initial_delay_after_empty(story: StoryContext) -> None:
+    """A group that became Empty waits for the initial rebalance delay again, and a second member extends it."""
+    anna = await stable_group_of_one(story)
+    expect_every_partition(await anna.commit_offsets({FOO_0: 1}), E.NONE)
+    await anna.leave_group()
+    await extend_initial_delay(story, generation_id=3)
 
 
 @case(
     "timeout.initial-delay.left-over-newcomer",
     3,
-    needs=DELAYED,
-    corrected="The catalogue does not have it (a random course found it): a newcomer that could not draw the initial "
-    "delay out any more, because the rebalance timeout was reached, draws out the next one.",
+    required_settings=DELAYED,
+    correction="Not in the catalogue; found by a random course: a member that cannot extend the initial "
+    "delay any more, because the rebalance timeout is reached, extends the next one.",
 )
-async def newcomer_draws_out_the_next_delay(tell: Story) -> None:
-    """Who comes too late to draw the initial delay out draws out that of the group's next life."""
-    delay, timeout_ms = tell.initial_delay_ms / 1000, tell.initial_delay_ms * 8 // 5
-    members = [Member(tell, name, rebalance_timeout_ms=timeout_ms) for name in NAMES[:3]]
-    waiting = [each.asks_to_join(version=3) for each in members[:2]]
-    await tell.passes(1.3 * delay)
-    waiting.append(members[2].asks_to_join(version=3))
-    for each in waiting:
-        expect(await each.within(delay + 10), error=E.NONE, generation_id=1)
+async def late_member_extends_next_delay(story: StoryContext) -> None:
+    """A member that joins too late to extend the initial rebalance delay extends the next one of the group."""
+    delay_s, timeout_ms = story.initial_rebalance_delay_ms / 1000, story.initial_rebalance_delay_ms * 8 // 5
+    members = [ConformanceMember(story, name, rebalance_timeout_ms=timeout_ms) for name in MEMBER_NAMES[:3]]
+    joins = [member.join_group(version=3) for member in members[:2]]
+    await story.sleep(1.3 * delay_s)
+    joins.append(members[2].join_group(version=3))
+    await story.expect_all(joins, timeout_s=delay_s + 10, error=E.NONE, generation_id=1)
     for member in members:
-        left_with(await member.leaves(), E.NONE)
-    await tell.is_in("Empty")
-    alone_again = Member(tell, "dora", rebalance_timeout_ms=timeout_ms).asks_to_join(version=3)
-    expect(await alone_again.within(2 * delay + 10), error=E.NONE)
-    took("the next initial delay", alone_again.took_seconds, 1.6 * delay, 1.6 * delay)
+        expect_member_errors(await member.leave_group(), E.NONE)
+    await story.expect_state("Empty")
+    next_join = ConformanceMember(story, "dora", rebalance_timeout_ms=timeout_ms).join_group(version=3)
+    expect(await next_join.response_within(2 * delay_s + 10), error=E.NONE)
+    expect_duration("next initial rebalance delay", next_join.duration_s, 1.6 * delay_s)
 
 
-@case("timeout.initial-delay.member-leaves", 3, needs=DELAYED)
-async def leaving_within_the_delay(tell: Story) -> None:
-    """Who leaves while it waits is answered at once, with nothing; the others wait on."""
-    anna, ben = Member(tell, "anna"), Member(tell, "ben")
-    first, second = await anna.begins_to_join(), await ben.begins_to_join()
-    await second.is_parked()
-    left_with(await ben.leaves(), E.NONE)
-    expect(await second, error=E.UNKNOWN_MEMBER_ID, member_id="")
-    await tell.is_in("PreparingRebalance", members=1)
-    expect(await first.within(3 * tell.initial_delay_ms / 1000 + 10), error=E.NONE, generation_id=1)
+@case("timeout.initial-delay.member-leaves", 3, required_settings=DELAYED)
+async def leave_within_initial_delay(story: StoryContext) -> None:
+    """When a member leaves within the initial rebalance delay, its JoinGroup is refused; the other members wait on."""
+    anna, ben = ConformanceMember(story, "anna"), ConformanceMember(story, "ben")
+    anna_join, ben_join = await anna.start_join(), await ben.start_join()
+    await ben_join.expect_pending()
+    expect_member_errors(await ben.leave_group(), E.NONE)
+    expect(await ben_join, error=E.UNKNOWN_MEMBER_ID, member_id="")
+    await story.expect_state("PreparingRebalance", members=1)
+    timeout_s = 3 * story.initial_rebalance_delay_ms / 1000 + 10
+    expect(await anna_join.response_within(timeout_s), error=E.NONE, generation_id=1)
 
 
-async def two_come_within_the_delay(tell: Story, sooner: str, later: str, *, generation_id: int) -> None:
-    """The second comes when half of the delay is over, and so both wait for two of them."""
-    delay = tell.initial_delay_ms / 1000
-    first = Member(tell, sooner).asks_to_join(version=3)
-    await tell.passes(delay / 2)
-    second = Member(tell, later).asks_to_join(version=3)
-    for each in (first, second):
-        expect(await each.within(3 * delay + 10), error=E.NONE, generation_id=generation_id)
-    took("the rebalance", first.took_seconds, 2 * delay, 2 * delay)
+async def extend_initial_delay(story: StoryContext, *, generation_id: int) -> None:
+    """Ben joins, and Carla after half of the initial rebalance delay: both wait for two delays."""
+    delay_s = story.initial_rebalance_delay_ms / 1000
+    first = ConformanceMember(story, "ben").join_group(version=3)
+    await story.sleep(delay_s / 2)
+    second = ConformanceMember(story, "carla").join_group(version=3)
+    await story.expect_all((first, second), timeout_s=3 * delay_s + 10, error=E.NONE, generation_id=generation_id)
+    expect_duration("rebalance", first.duration_s, 2 * delay_s)

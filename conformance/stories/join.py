@@ -1,192 +1,180 @@
-"""JoinGroup: who is let in, under which id, and what it is told."""
+"""JoinGroup: which members are accepted, with which member id, and what the response has."""
 
 from regroup.conformance.harness.cases import case
-from regroup.conformance.harness.expect import expect, same, that
-from regroup.conformance.harness.member import Member
-from regroup.conformance.harness.scenes import (
-    alone,
-    left_behind,
-    stable,
+from regroup.conformance.harness.expect import expect, expect_equal, expect_true
+from regroup.conformance.harness.groups import (
+    empty_group,
+    pending_join_member,
+    stable_group,
+    stable_group_of_one,
 )
-from regroup.conformance.harness.story import TWO_ASSIGNORS, Story, subscribed_to
-from regroup.conformance.harness.target import FOO
+from regroup.conformance.harness.member import ConformanceMember, expect_member_id
+from regroup.conformance.harness.story import StoryContext
 from regroup.protocol.errors import ErrorCode as E
-
-OTHER_TOPIC = {"range": subscribed_to(FOO), "roundrobin": subscribed_to(FOO)}
-OTHER_ORDER = {"roundrobin": TWO_ASSIGNORS["roundrobin"], "range": TWO_ASSIGNORS["range"]}
 
 
 @case("join.unknown-member-id.nonexistent-group", 1)
-async def stranger_with_an_id(tell: Story) -> None:
-    """A group is created only for a member without an id; one that brings an id is unknown."""
-    for instance in (None, "i1"):
-        stranger = Member(tell, "stranger", instance=instance)
-        answer = await stranger.asks_to_join(member_id="some-id")
-        expect(answer, error=E.UNKNOWN_MEMBER_ID, member_id="some-id", generation_id=-1)
-    await tell.is_in("Dead")
+async def join_unknown_group_with_member_id(story: StoryContext) -> None:
+    """JoinGroup with a member id is refused where the group does not exist, and creates no group."""
+    for instance_id in (None, "i1"):
+        anna = ConformanceMember(story, "anna", instance_id=instance_id)
+        response = await anna.join_group(member_id="some-id")
+        expect(response, error=E.UNKNOWN_MEMBER_ID, member_id="some-id", generation_id=-1)
+    await story.expect_state("Dead")
 
 
 @case("join.member-id-required.first-request", 1)
-async def newcomer_is_given_an_id(tell: Story) -> None:
-    """Since v4 a dynamic newcomer is given an id and asked to come again; the group exists and is empty."""
+async def first_join_of_dynamic_member(story: StoryContext) -> None:
+    """Since v4 a dynamic member's first JoinGroup gets MEMBER_ID_REQUIRED; the group exists and is Empty (KIP-394)."""
     for version in range(4, 10):
-        anna = Member(tell, "anna", client_id="c")
-        answer = await anna.asks_to_join(version=version)
-        expect(answer, error=E.MEMBER_ID_REQUIRED, generation_id=-1, leader="", members=[])
-        that(answer.member_id.startswith("c-"), f"the id should begin with the client id: {answer.member_id}")
-    await tell.becomes("Empty", members=0)
+        response = await ConformanceMember(story, "anna", client_id="c").join_group(version=version)
+        expect(response, error=E.MEMBER_ID_REQUIRED, generation_id=-1, leader="", members=[])
+        expect_member_id(response, "c-")
+    await story.wait_for_state("Empty", members=0)
 
 
 @case("join.member-id-required.not-before-v4", 1)
-async def old_newcomer_is_let_in(tell: Story) -> None:
-    """Up to v3 a newcomer is let in at its first request, and learns its id when the generation begins."""
+async def first_join_before_v4(story: StoryContext) -> None:
+    """Up to v3 the first JoinGroup is accepted; the member learns its id when the generation begins."""
     for version in range(4):
-        tell.turns_to_group(f"v{version}")
-        anna = Member(tell, "anna")
-        answer = await anna.asks_to_join(version=version)
-        expect(answer, error=E.NONE, generation_id=1, leader=answer.member_id)
-        that(answer.member_id != "", "the member should have an id now")
+        story.use_group(f"v{version}")
+        response = await ConformanceMember(story, "anna").join_group(version=version)
+        expect(response, error=E.NONE, generation_id=1, leader=response.member_id)
+        expect_true(response.member_id != "", "the response should have a member id")
 
 
 @case("join.member-id-required.not-for-static", 1)
-async def static_newcomer_is_let_in(tell: Story) -> None:
-    """A static newcomer is let in at its first request, whatever the version."""
+async def first_join_of_static_member(story: StoryContext) -> None:
+    """The first JoinGroup of a static member is accepted in every version."""
     for version in range(5, 10):
-        tell.turns_to_group(f"v{version}")
-        answer = await Member(tell, "anna", instance="i1").asks_to_join(version=version)
-        expect(answer, error=E.NONE, generation_id=1, leader=answer.member_id)
-        that(answer.member_id.startswith("i1-"), f"the id should begin with the instance id: {answer.member_id}")
+        story.use_group(f"v{version}")
+        response = await ConformanceMember(story, "anna", instance_id="i1").join_group(version=version)
+        expect(response, error=E.NONE, generation_id=1, leader=response.member_id)
+        expect_member_id(response, "i1-")
 
 
 @case("join.member-id-required.stable-group-undisturbed", 1)
-async def giving_an_id_disturbs_nobody(tell: Story) -> None:
-    """Handing out an id starts no rebalance."""
-    anna = await alone(tell)
-    expect(await Member(tell, "ben").asks_to_join(), error=E.MEMBER_ID_REQUIRED)
-    await tell.is_in("Stable", members=1)
-    expect(await anna.beats(), error=E.NONE)
+async def member_id_required_starts_no_rebalance(story: StoryContext) -> None:
+    """A JoinGroup that gets MEMBER_ID_REQUIRED starts no rebalance."""
+    anna = await stable_group_of_one(story)
+    expect(await ConformanceMember(story, "ben").join_group(), error=E.MEMBER_ID_REQUIRED)
+    await anna.expect_stable(members=1)
 
 
 @case("join.new-group.rejected-request-still-creates-group", 3)
-async def refused_and_yet_created(tell: Story) -> None:
-    """A first request that is refused for its protocols leaves an empty group behind."""
-    answer = await Member(tell, "anna", protocol_type="").asks_to_join()
-    expect(answer, error=E.INCONSISTENT_GROUP_PROTOCOL)
-    await tell.becomes("Empty", members=0)
+async def refused_join_creates_group(story: StoryContext) -> None:
+    """A first JoinGroup that is refused for its protocol type leaves an Empty group behind."""
+    expect(await ConformanceMember(story, "anna", protocol_type="").join_group(), error=E.INCONSISTENT_GROUP_PROTOCOL)
+    await story.wait_for_state("Empty", members=0)
 
 
 @case("join.empty-group.empty-protocol-type", 2)
-async def no_protocol_type(tell: Story) -> None:
-    """An empty group refuses a newcomer without a protocol type."""
-    await left_behind(tell)
-    answer = await Member(tell, "ben", protocol_type="").asks_to_join()
-    expect(answer, error=E.INCONSISTENT_GROUP_PROTOCOL, member_id="")
-    await tell.is_in("Empty")
+async def join_without_protocol_type(story: StoryContext) -> None:
+    """An Empty group refuses a member without a protocol type."""
+    await empty_group(story)
+    response = await ConformanceMember(story, "ben", protocol_type="").join_group()
+    expect(response, error=E.INCONSISTENT_GROUP_PROTOCOL, member_id="")
+    await story.expect_state("Empty")
 
 
 @case("join.nonempty.protocol-type-mismatch", 1)
-async def another_protocol_type(tell: Story) -> None:
-    """A group of consumers takes in consumers only, and gives no id to others."""
-    anna = await alone(tell)
-    answer = await Member(tell, "ben", protocol_type="connect").asks_to_join()
-    expect(answer, error=E.INCONSISTENT_GROUP_PROTOCOL, member_id="")
-    await tell.is_in("Stable", members=1)
-    expect(await anna.beats(), error=E.NONE)
+async def join_with_other_protocol_type(story: StoryContext) -> None:
+    """A group with members refuses a member of another protocol type and gives it no member id."""
+    anna = await stable_group_of_one(story)
+    response = await ConformanceMember(story, "ben", protocol_type="connect").join_group()
+    expect(response, error=E.INCONSISTENT_GROUP_PROTOCOL, member_id="")
+    await anna.expect_stable(members=1)
 
 
 @case("join.nonempty.no-common-protocol", 1)
-async def no_assignor_in_common(tell: Story) -> None:
-    """A newcomer must share an assignor with everyone who is there."""
-    await alone(tell, protocols={"range": b"r"})
-    answer = await Member(tell, "ben", protocols={"roundrobin": b"rr"}).asks_to_join()
-    expect(answer, error=E.INCONSISTENT_GROUP_PROTOCOL, member_id="")
-    await tell.is_in("Stable", members=1)
+async def join_without_common_assignor(story: StoryContext) -> None:
+    """A new member must support an assignor that all members support."""
+    await stable_group_of_one(story, protocols={"range": b"r"})
+    response = await ConformanceMember(story, "ben", protocols={"roundrobin": b"rr"}).join_group()
+    expect(response, error=E.INCONSISTENT_GROUP_PROTOCOL, member_id="")
+    await story.expect_state("Stable", members=1)
 
 
 @case(
     "join.pending.with-instance-id",
     3,
-    corrected="The catalogue does not say which member id stands in the answer: none, and no echo.",
+    correction="The catalogue does not say which member id the response has: none, not that of the request.",
 )
-async def pending_id_with_an_instance(tell: Story) -> None:
-    """An id that was handed out to a dynamic member cannot be brought back by a static one."""
-    ben = Member(tell, "ben")
-    await ben.gets_an_id()
-    ben.instance = "i1"
-    expect(await ben.asks_to_join(), error=E.UNKNOWN_SERVER_ERROR, member_id="")
+async def pending_join_member_with_instance_id(story: StoryContext) -> None:
+    """A member id that was given to a dynamic member cannot be used with a group instance id."""
+    ben = await pending_join_member(story, "ben")
+    ben.instance_id = "i1"
+    expect(await ben.join_group(), error=E.UNKNOWN_SERVER_ERROR, member_id="")
 
 
 @case("join.unknown-member-id.existing-group", 1)
-async def unknown_id_in_a_group(tell: Story) -> None:
-    """An id that the group did not give is unknown, and changes nothing."""
-    anna = await alone(tell)
-    answer = await Member(tell, "ben").asks_to_join(member_id="other")
-    expect(answer, error=E.UNKNOWN_MEMBER_ID, member_id="other", generation_id=-1)
-    await tell.is_in("Stable", members=1)
-    expect(await anna.beats(), error=E.NONE)
+async def join_with_unknown_member_id(story: StoryContext) -> None:
+    """JoinGroup with an unknown member id is refused and does not change the group."""
+    anna = await stable_group_of_one(story)
+    response = await ConformanceMember(story, "ben").join_group(member_id="other")
+    expect(response, error=E.UNKNOWN_MEMBER_ID, member_id="other", generation_id=-1)
+    await anna.expect_stable(members=1)
 
 
 @case("join.empty-state.known-member", 2)
-async def who_left_is_unknown(tell: Story) -> None:
-    """Who left and comes back with the old id is unknown."""
-    anna = await left_behind(tell)
-    answer = await anna.asks_to_join()
-    expect(answer, error=E.UNKNOWN_MEMBER_ID, member_id=anna.id, generation_id=-1)
-    await tell.is_in("Empty")
+async def join_with_member_id_after_leave(story: StoryContext) -> None:
+    """A member that has left the group and rejoins with its old member id is refused."""
+    anna = await empty_group(story)
+    expect(await anna.join_group(), error=E.UNKNOWN_MEMBER_ID, member_id=anna.id, generation_id=-1)
+    await story.expect_state("Empty")
 
 
 @case("join.member-id-format", 2)
-async def form_of_an_id(tell: Story) -> None:
-    """An id is the client id, or the instance id of a static member, and a random UUID."""
-    for instance, start in ((None, "c1-"), ("i1", "i1-")):
-        answer = await Member(tell, "anna", client_id="c1", instance=instance).asks_to_join()
-        parts = answer.member_id.removeprefix(start).split("-")
-        that(answer.member_id.startswith(start), f"{answer.member_id} should begin with {start}")
-        same("the lengths of the id's parts", [8, 4, 4, 4, 12], [len(each) for each in parts])
+async def member_id_format(story: StoryContext) -> None:
+    """A member id is the client id, or the group instance id of a static member, followed by a random UUID."""
+    for instance_id, prefix in ((None, "c1-"), ("i1", "i1-")):
+        response = await ConformanceMember(story, "anna", client_id="c1", instance_id=instance_id).join_group()
+        expect_member_id(response, prefix)
+        lengths = [len(part) for part in response.member_id.removeprefix(prefix).split("-")]
+        expect_equal("lengths of the UUID's parts", [8, 4, 4, 4, 12], lengths)
 
 
 @case("join.response.leader-sees-all-members", 1)
-async def leader_sees_the_silent_too(tell: Story) -> None:
-    """The leader's list holds static members that stayed silent, with their metadata and instance ids."""
-    anna, ben = await stable(tell, static=True, rebalance_timeout_ms=2000)
-    carla = Member(tell, "carla", instance="i-carla", rebalance_timeout_ms=2000)
-    knocking = await carla.knocks()
-    answer = await ben.asks_to_join()
-    expect(await knocking, error=E.NONE, generation_id=3)
-    leader = answer if answer.leader == ben.id else await knocking
-    that(leader.leader in (ben.id, carla.id), "the leader should be one that joined again")
-    listed = {each.member_id: (each.group_instance_id, each.metadata) for each in leader.members}
-    wanted = {each.id: (each.instance, each.protocols["range"]) for each in (anna, ben, carla)}
-    same("members, instances and metadata", wanted, listed)
-    await tell.is_in("CompletingRebalance", members=3)
+async def leader_response_has_all_static_members(story: StoryContext) -> None:
+    """The leader's response lists static members that did not rejoin, with metadata and group instance ids."""
+    anna, ben = await stable_group(story, static=True, rebalance_timeout_ms=2000)
+    carla = ConformanceMember(story, "carla", instance_id="i-carla", rebalance_timeout_ms=2000)
+    carla_join = await carla.start_rebalance()
+    response = await ben.join_group()
+    expect(await carla_join, error=E.NONE, generation_id=3)
+    leader = response if response.leader == ben.id else await carla_join
+    expect_true(leader.leader in (ben.id, carla.id), "the leader should be a member that rejoined")
+    listed = {member.member_id: (member.group_instance_id, member.metadata) for member in leader.members}
+    expected = {member.id: (member.instance_id, member.protocols["range"]) for member in (anna, ben, carla)}
+    expect_equal("instance ids and metadata", expected, listed)
+    await story.expect_state("CompletingRebalance", members=3)
 
 
 @case("join.response.protocol-type-v7", 2)
-async def protocol_type_in_the_answer(tell: Story) -> None:
-    """Since v7 the answer names the protocol type; the name of the assignor was always there."""
+async def join_response_has_protocol_type(story: StoryContext) -> None:
+    """Since v7 the response has the protocol type; every version has the protocol name."""
     for version in range(10):
-        tell.turns_to_group(f"v{version}")
-        anna = Member(tell, "anna")
+        story.use_group(f"v{version}")
+        anna = ConformanceMember(story, "anna")
         if version >= 4:
-            await anna.gets_an_id()
-        answer = await anna.asks_to_join(version=version)
-        expect(answer, error=E.NONE, protocol_name="range", protocol_type="consumer" if version >= 7 else None)
+            await anna.obtain_member_id()
+        response = await anna.join_group(version=version)
+        expect(response, error=E.NONE, protocol_name="range", protocol_type="consumer" if version >= 7 else None)
 
 
 @case("join.sole-member-disjoint-protocols-rejected", 2)
-async def lone_member_swaps_assignors(tell: Story) -> None:
-    """Even a lone member cannot swap to assignors that it did not name before."""
-    anna = await alone(tell, protocols={"range": b"r"})
-    answer = await anna.asks_to_join(protocols={"roundrobin": b"rr"})
-    expect(answer, error=E.INCONSISTENT_GROUP_PROTOCOL, member_id=anna.id)
-    await tell.is_in("Stable", members=1)
+async def single_member_changes_assignors(story: StoryContext) -> None:
+    """Even a single member cannot rejoin with assignors of which it supported none before."""
+    anna = await stable_group_of_one(story, protocols={"range": b"r"})
+    response = await anna.join_group(protocols={"roundrobin": b"rr"})
+    expect(response, error=E.INCONSISTENT_GROUP_PROTOCOL, member_id=anna.id)
+    await story.expect_state("Stable", members=1)
 
 
 @case("join.after-empty.protocol-type-can-change", 2)
-async def empty_group_changes_its_type(tell: Story) -> None:
-    """When everyone has left, the next member brings its own protocol type."""
-    await left_behind(tell)
-    worker = Member(tell, "worker", protocol_type="connect", protocols={"sessioned": b"s"})
-    answer = await worker.asks_to_join(version=3)
-    expect(answer, error=E.NONE, generation_id=3, protocol_name="sessioned")
-    same("the group's protocol type", "connect", (await tell.describe()).protocol_type)
+async def empty_group_changes_protocol_type(story: StoryContext) -> None:
+    """After all members have left, the next member may bring another protocol type."""
+    await empty_group(story)
+    worker = ConformanceMember(story, "worker", protocol_type="connect", protocols={"sessioned": b"s"})
+    expect(await worker.join_group(version=3), error=E.NONE, generation_id=3, protocol_name="sessioned")
+    expect(await story.describe(), protocol_type="connect")

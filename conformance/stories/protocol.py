@@ -1,80 +1,86 @@
-"""Which assignor the members agree on."""
+"""The choice of the assignor, and the metadata of members."""
 
 from regroup.conformance.harness.cases import case
-from regroup.conformance.harness.expect import codes_are, expect, left_with, one_of
-from regroup.conformance.harness.member import Member, Protocols
-from regroup.conformance.harness.offsets import committed_outside, forgets
-from regroup.conformance.harness.scenes import alone, left_behind, let_in, stable
-from regroup.conformance.harness.story import Story
-from regroup.conformance.harness.target import FOO
+from regroup.conformance.harness.expect import (
+    expect,
+    expect_equal,
+    expect_member_errors,
+    expect_one_of,
+    expect_partition_errors,
+)
+from regroup.conformance.harness.groups import add_member, empty_group, stable_group, stable_group_of_one
+from regroup.conformance.harness.member import AssignorMetadata, ConformanceMember
+from regroup.conformance.harness.offsets import admin_commit, delete_offsets
+from regroup.conformance.harness.story import StoryContext
+from regroup.conformance.harness.target import FOO_0
 from regroup.protocol.errors import ErrorCode as E
 
 
-async def agreed(tell: Story, annas: Protocols, bens: Protocols) -> str | None:
-    """What Anna and Ben, with these lists, agree on."""
-    anna = await alone(tell, protocols=annas)
-    knocking = await Member(tell, "ben", protocols=bens).knocks()
-    expect(await anna.asks_to_join(), error=E.NONE, generation_id=2)
-    return (await knocking).protocol_name
+async def selected_assignor(story: StoryContext, *assignors: AssignorMetadata) -> str | None:
+    """The assignor that a group of two members with these assignors selects."""
+    anna = await stable_group_of_one(story, protocols=assignors[0])
+    ben_join = await ConformanceMember(story, "ben", protocols=assignors[1]).start_rebalance()
+    expect(await anna.join_group(), error=E.NONE, generation_id=2)
+    return (await ben_join).protocol_name
 
 
 @case("protocol.only-common-candidates", 1)
-async def only_common_assignors_count(tell: Story) -> None:
-    """Only an assignor that all members know can be chosen, whatever they like better."""
-    chosen = await agreed(tell, {"range": b"", "roundrobin": b""}, {"roundrobin": b"", "foo": b""})
-    one_of("the assignor", ("roundrobin",), chosen)
+async def select_common_assignor(story: StoryContext) -> None:
+    """Only an assignor that all members support can be selected."""
+    selected = await selected_assignor(story, {"range": b"", "roundrobin": b""}, {"roundrobin": b"", "foo": b""})
+    expect_equal("assignor", "roundrobin", selected)
 
 
 @case("protocol.tie-unspecified", 2)
-async def tie_of_two_assignors(tell: Story) -> None:
-    """When the votes are even, either may be chosen, but one it is."""
-    chosen = await agreed(tell, {"range": b"", "roundrobin": b""}, {"roundrobin": b"", "range": b""})
-    one_of("the assignor", ("range", "roundrobin"), chosen)
+async def select_assignor_in_tie(story: StoryContext) -> None:
+    """When the votes are tied, either assignor may be selected."""
+    selected = await selected_assignor(story, {"range": b"", "roundrobin": b""}, {"roundrobin": b"", "range": b""})
+    expect_one_of("assignor", ("range", "roundrobin"), selected)
 
 
 @case("protocol.joiner-may-narrow", 2)
-async def newcomer_narrows_the_choice(tell: Story) -> None:
-    """A newcomer that shares one assignor only is let in, and the group changes to that."""
-    anna, ben = await stable(tell)
-    knocking = Member(tell, "carla", protocols={"roundrobin": b"rr"}).asks_to_join(version=3)
-    await knocking.is_parked()
-    waiting = [anna.asks_to_join(), ben.asks_to_join()]
-    for each in (*waiting, knocking):
-        expect(await each, error=E.NONE, generation_id=3, protocol_name="roundrobin")
+async def new_member_narrows_assignors(story: StoryContext) -> None:
+    """A new member that supports only one of the common assignors is accepted, and the group selects that one."""
+    anna, ben = await stable_group(story)
+    carla = ConformanceMember(story, "carla", protocols={"roundrobin": b"rr"})
+    carla_join = await carla.join_group(version=3).expect_pending()
+    joins = (anna.join_group(), ben.join_group(), carla_join)
+    await story.expect_all(joins, error=E.NONE, generation_id=3, protocol_name="roundrobin")
 
 
 @case("protocol.leaver-may-widen", 3)
-async def leaver_widens_the_choice(tell: Story) -> None:
-    """When the one leaves that knew one assignor only, the others' lists count in full again."""
-    anna = await alone(tell, protocols={"range": b"", "sticky": b""})
-    ben = Member(tell, "ben", protocols={"range": b""})
-    await let_in(anna, ben)
-    expect(await Member(tell, "carla", protocols={"sticky": b""}).asks_to_join(), error=E.INCONSISTENT_GROUP_PROTOCOL)
-    left_with(await ben.leaves(), E.NONE)
-    expect(await anna.asks_to_join(), error=E.NONE, protocol_name="range")
-    expect(await Member(tell, "dora", protocols={"sticky": b""}).asks_to_join(), error=E.MEMBER_ID_REQUIRED)
+async def leaving_member_widens_assignors(story: StoryContext) -> None:
+    """When the member leaves that supported one assignor only, all assignors of the others are candidates again."""
+    anna = await stable_group_of_one(story, protocols={"range": b"", "sticky": b""})
+    ben = ConformanceMember(story, "ben", protocols={"range": b""})
+    await add_member(anna, ben)
+    carla, dora = (ConformanceMember(story, name, protocols={"sticky": b""}) for name in ("carla", "dora"))
+    expect(await carla.join_group(), error=E.INCONSISTENT_GROUP_PROTOCOL)
+    expect_member_errors(await ben.leave_group(), E.NONE)
+    expect(await anna.join_group(), error=E.NONE, protocol_name="range")
+    expect(await dora.join_group(), error=E.MEMBER_ID_REQUIRED)
 
 
 @case("protocol.empty-group-accepts-anything", 2)
-async def empty_group_takes_any_assignor(tell: Story) -> None:
-    """An empty group takes in a member with any assignor."""
-    await left_behind(tell)
-    answer = await Member(tell, "ben", protocols={"anything": b""}).asks_to_join(version=3)
-    expect(answer, error=E.NONE, generation_id=3, protocol_name="anything")
+async def empty_group_accepts_any_assignor(story: StoryContext) -> None:
+    """An Empty group accepts a member with any assignor."""
+    await empty_group(story)
+    response = await ConformanceMember(story, "ben", protocols={"anything": b""}).join_group(version=3)
+    expect(response, error=E.NONE, generation_id=3, protocol_name="anything")
 
 
 @case("protocol.unparsable-metadata", 2)
-async def subscription_that_nobody_can_read(tell: Story) -> None:
-    """Members may send bytes that are no subscription; then every topic counts as subscribed."""
-    await committed_outside(tell, {(FOO, 0): 1})
-    await alone(tell, protocols={"range": b"\xff"})
-    codes_are(await forgets(tell, (FOO, 0)), {(FOO, 0): E.GROUP_SUBSCRIBED_TO_TOPIC})
+async def invalid_subscription_is_accepted(story: StoryContext) -> None:
+    """Metadata that is not a valid subscription is accepted; the group then counts as subscribed to every topic."""
+    await admin_commit(story, {FOO_0: 1})
+    await stable_group_of_one(story, protocols={"range": b"\xff"})
+    expect_partition_errors(await delete_offsets(story, FOO_0), {FOO_0: E.GROUP_SUBSCRIBED_TO_TOPIC})
 
 
 @case("protocol.non-consumer-type-opaque", 3)
-async def bytes_of_other_types_are_not_read(tell: Story) -> None:
-    """Members of another protocol type may send any bytes; nobody looks inside."""
-    anna = await alone(tell, protocol_type="connect", protocols={"range": b"\xff"})
-    await tell.is_in("Stable", members=1)
-    expect(await forgets(tell, (FOO, 0)), error=E.NON_EMPTY_GROUP)
-    expect(await anna.beats(), error=E.NONE)
+async def metadata_of_other_types_is_opaque(story: StoryContext) -> None:
+    """The metadata of members of another protocol type is never parsed."""
+    anna = await stable_group_of_one(story, protocol_type="connect", protocols={"range": b"\xff"})
+    await story.expect_state("Stable", members=1)
+    expect(await delete_offsets(story, FOO_0), error=E.NON_EMPTY_GROUP)
+    expect(await anna.heartbeat(), error=E.NONE)

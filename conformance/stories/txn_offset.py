@@ -1,167 +1,158 @@
-"""TxnOffsetCommit: offsets that count when a transaction does."""
+"""TxnOffsetCommit: offsets that are committed with a transaction (KIP-98, KIP-447)."""
 
 from regroup.conformance.harness.cases import case
-from regroup.conformance.harness.expect import every_partition, same, that
-from regroup.conformance.harness.member import Member
-from regroup.conformance.harness.offsets import Producer, committed_outside, fetches, stands_at
-from regroup.conformance.harness.scenes import alone, awaiting_sync
-from regroup.conformance.harness.story import Story
-from regroup.conformance.harness.target import FOO
+from regroup.conformance.harness.expect import PartitionKey, expect_error, expect_every_partition, fetched_offsets
+from regroup.conformance.harness.groups import completing_group, stable_group_of_one
+from regroup.conformance.harness.member import expect_member_id
+from regroup.conformance.harness.offsets import TransactionalProducer, admin_commit, expect_committed, fetch_offsets
+from regroup.conformance.harness.story import StoryContext
+from regroup.conformance.harness.target import FOO_0, FOO_1
 from regroup.protocol.errors import ErrorCode as E
 
-FOO_0, FOO_1 = (FOO, 0), (FOO, 1)
 
-
-async def producing(tell: Story, name: str = "producer", *groups: str) -> Producer:
-    """A producer that has announced offsets of the story's group."""
-    producer = Producer(tell, name)
-    await producer.begins(*groups)
-    return producer
+async def expect_stable_error(story: StoryContext, partition: PartitionKey, error: int) -> None:
+    """OffsetFetch with `require_stable` returns this error code for the partition."""
+    response = await fetch_offsets(story, [partition], require_stable=True)
+    expect_error(f"error code of {partition[0]}-{partition[1]}", error, fetched_offsets(response)[partition].error)
 
 
 @case("txn-offset.commit-then-marker", 1)
-async def transaction_commits(tell: Story) -> None:
-    """Offsets of a transaction show when it commits, and not before."""
-    producer = await producing(tell)
-    await producer.writes_well({FOO_0: 100})
-    await stands_at(tell, FOO_0, -1)
-    await producer.ends(committed=True)
-    await tell.until(lambda: stands_at(tell, FOO_0, 100))
+async def transaction_commits(story: StoryContext) -> None:
+    """Transactional offsets become visible when the transaction commits, not before."""
+    producer = await TransactionalProducer.begin(story)
+    await producer.send_offsets({FOO_0: 100})
+    await expect_committed(story, FOO_0, -1)
+    await producer.end_transaction(committed=True)
+    await story.wait_until(lambda: expect_committed(story, FOO_0, 100))
 
 
 @case("txn-offset.abort", 1)
-async def transaction_aborts(tell: Story) -> None:
-    """Offsets of a transaction that is aborted never show."""
-    await committed_outside(tell, {FOO_0: 50})
-    producer = await producing(tell)
-    await producer.writes_well({FOO_0: 100})
-    await producer.ends(committed=False)
-
-    async def over() -> None:
-        answer = await fetches(tell, [FOO_0], require_stable=True)
-        same("the code", E.NONE, answer.groups[0].topics[0].partitions[0].error_code)
-
-    await tell.until(over)
-    await stands_at(tell, FOO_0, 50)
+async def transaction_aborts(story: StoryContext) -> None:
+    """Offsets of an aborted transaction never become visible."""
+    await admin_commit(story, {FOO_0: 50})
+    producer = await TransactionalProducer.begin(story)
+    await producer.send_offsets({FOO_0: 100})
+    await producer.end_transaction(committed=False)
+    await story.wait_until(lambda: expect_stable_error(story, FOO_0, E.NONE))
+    await expect_committed(story, FOO_0, 50)
 
 
 @case("txn-offset.newer-plain-commit-wins", 2)
-async def plain_commit_after_the_transaction_wrote(tell: Story) -> None:
-    """A plain commit after the transaction wrote, and before it committed, wins."""
-    producer = await producing(tell)
-    await producer.writes_well({FOO_0: 100, FOO_1: 1})
-    await committed_outside(tell, {FOO_0: 200})
-    await producer.ends(committed=True)
-    await tell.until(lambda: stands_at(tell, FOO_1, 1))
-    await stands_at(tell, FOO_0, 200)
+async def plain_commit_after_transactional_commit(story: StoryContext) -> None:
+    """A plain commit after the transactional commit, and before its marker, wins."""
+    producer = await TransactionalProducer.begin(story)
+    await producer.send_offsets({FOO_0: 100, FOO_1: 1})
+    await admin_commit(story, {FOO_0: 200})
+    await producer.end_transaction(committed=True)
+    await story.wait_until(lambda: expect_committed(story, FOO_1, 1))
+    await expect_committed(story, FOO_0, 200)
 
 
 @case("txn-offset.newer-txn-commit-wins", 2)
-async def plain_commit_before_the_transaction_wrote(tell: Story) -> None:
-    """A plain commit before the transaction wrote loses."""
-    await committed_outside(tell, {FOO_0: 200})
-    producer = await producing(tell)
-    await producer.writes_well({FOO_0: 100})
-    await producer.ends(committed=True)
-    await tell.until(lambda: stands_at(tell, FOO_0, 100))
+async def plain_commit_before_transactional_commit(story: StoryContext) -> None:
+    """A plain commit before the transactional commit loses."""
+    await admin_commit(story, {FOO_0: 200})
+    producer = await TransactionalProducer.begin(story)
+    await producer.send_offsets({FOO_0: 100})
+    await producer.end_transaction(committed=True)
+    await story.wait_until(lambda: expect_committed(story, FOO_0, 100))
 
 
 @case("txn-offset.marker-without-offsets", 3)
-async def transaction_without_offsets(tell: Story) -> None:
-    """A transaction that announced a group and wrote no offsets ends without a trace."""
+async def transaction_without_offsets(story: StoryContext) -> None:
+    """A transaction that added a group and committed no offsets ends without effect."""
     for committed in (True, False):
-        producer = await producing(tell, f"producer-{committed}")
-        await producer.ends(committed=committed)
-    await stands_at(tell, FOO_0, -1)
-    await tell.is_in("Dead")
+        producer = await TransactionalProducer.begin(story, f"producer-{committed}")
+        await producer.end_transaction(committed=committed)
+    await expect_committed(story, FOO_0, -1)
+    await story.expect_state("Dead")
 
 
 @case("txn-offset.one-producer-several-groups", 2)
-async def one_transaction_for_two_groups(tell: Story) -> None:
-    """One transaction may hold offsets of several groups; they show together."""
-    first, second = f"{tell.group}-1", f"{tell.group}-2"
-    producer = await producing(tell, "producer", first, second)
-    for group in (first, second):
-        await producer.writes_well({FOO_0: 100}, group=group)
-    await producer.ends(committed=True)
+async def one_transaction_for_two_groups(story: StoryContext) -> None:
+    """One transaction may commit offsets of several groups; they become visible together."""
+    first, second = f"{story.group_id}-1", f"{story.group_id}-2"
+    producer = await TransactionalProducer.begin(story, "producer", first, second)
+    for group_id in (first, second):
+        await producer.send_offsets({FOO_0: 100}, group_id=group_id)
+    await producer.end_transaction(committed=True)
     for name in ("1", "2"):
-        tell.turns_to_group(name)
-        await tell.until(lambda: stands_at(tell, FOO_0, 100))
+        story.use_group(name)
+        await story.wait_until(lambda: expect_committed(story, FOO_0, 100))
 
 
 @case("txn-offset.several-producers-one-group", 2)
-async def two_transactions_for_one_group(tell: Story) -> None:
-    """Of two open transactions the one that commits shows, the other stays open."""
-    one, other = await producing(tell, "one"), await producing(tell, "other")
-    await one.writes_well({FOO_0: 100})
-    await other.writes_well({FOO_1: 200})
-    await one.ends(committed=True)
-    await tell.until(lambda: stands_at(tell, FOO_0, 100))
-    answer = await fetches(tell, [FOO_1], require_stable=True)
-    same("foo-1", E.UNSTABLE_OFFSET_COMMIT, answer.groups[0].topics[0].partitions[0].error_code)
-    await other.ends(committed=True)
-    await tell.until(lambda: stands_at(tell, FOO_1, 200))
+async def two_transactions_for_one_group(story: StoryContext) -> None:
+    """Of two open transactions the one that commits becomes visible; the other stays pending."""
+    one, other = await TransactionalProducer.begin(story, "one"), await TransactionalProducer.begin(story, "other")
+    await one.send_offsets({FOO_0: 100})
+    await other.send_offsets({FOO_1: 200})
+    await one.end_transaction(committed=True)
+    await story.wait_until(lambda: expect_committed(story, FOO_0, 100))
+    await expect_stable_error(story, FOO_1, E.UNSTABLE_OFFSET_COMMIT)
+    await other.end_transaction(committed=True)
+    await story.wait_until(lambda: expect_committed(story, FOO_1, 200))
 
 
 @case("txn-offset.unknown-group-no-generation", 1)
-async def offsets_of_a_new_group(tell: Story) -> None:
-    """Without a generation a transaction may write offsets of a group that does not exist yet."""
-    producer = await producing(tell)
-    every_partition(await producer.writes({FOO_0: 100}, version=3), E.NONE)
-    await tell.becomes("Empty")
+async def transactional_commit_to_unknown_group(story: StoryContext) -> None:
+    """A transactional commit without a generation id is accepted for a group that does not exist yet."""
+    producer = await TransactionalProducer.begin(story)
+    expect_every_partition(await producer.txn_offset_commit({FOO_0: 100}, version=3), E.NONE)
+    await story.wait_for_state("Empty")
 
 
 @case("txn-offset.unknown-group-with-generation", 2)
-async def generation_of_a_group_that_is_not_there(tell: Story) -> None:
-    """With a generation the group must exist."""
-    producer = await producing(tell)
-    answer = await producer.writes({FOO_0: 100}, generation=5, member_id="m")
-    every_partition(answer, E.ILLEGAL_GENERATION)
+async def transactional_commit_with_generation_to_unknown_group(story: StoryContext) -> None:
+    """A transactional commit with a generation id needs an existing group."""
+    producer = await TransactionalProducer.begin(story)
+    response = await producer.txn_offset_commit({FOO_0: 100}, generation_id=5, member_id="m")
+    expect_every_partition(response, E.ILLEGAL_GENERATION)
 
 
 @case("txn-offset.no-member-info-into-active-group", 1)
-async def producer_that_is_no_member(tell: Story) -> None:
-    """Without member id and generation a transaction writes even into a group with members."""
-    await alone(tell)
-    producer = await producing(tell)
+async def transactional_commit_without_member(story: StoryContext) -> None:
+    """Without member id and generation id a transactional commit is accepted even by a group with members."""
+    await stable_group_of_one(story)
+    producer = await TransactionalProducer.begin(story)
     for version in range(4):
-        every_partition(await producer.writes({FOO_0: 100}, version=version), E.NONE)
+        expect_every_partition(await producer.txn_offset_commit({FOO_0: 100}, version=version), E.NONE)
 
 
 @case("txn-offset.unknown-member", 1)
-async def producer_of_a_stranger(tell: Story) -> None:
-    """Who names a member must name one of the group."""
-    await alone(tell)
-    producer = await producing(tell)
-    answer = await producer.writes({FOO_0: 100}, generation=1, member_id="other")
-    every_partition(answer, E.UNKNOWN_MEMBER_ID)
+async def transactional_commit_of_unknown_member(story: StoryContext) -> None:
+    """A transactional commit with an unknown member id is refused."""
+    await stable_group_of_one(story)
+    producer = await TransactionalProducer.begin(story)
+    response = await producer.txn_offset_commit({FOO_0: 100}, generation_id=1, member_id="other")
+    expect_every_partition(response, E.UNKNOWN_MEMBER_ID)
 
 
 @case("txn-offset.illegal-generation", 1)
-async def producer_of_another_generation(tell: Story) -> None:
-    """Who names a member must name its present generation."""
-    anna = await alone(tell)
-    producer = await producing(tell)
-    every_partition(await producer.writes({FOO_0: 100}, member=anna, generation=6), E.ILLEGAL_GENERATION)
-    every_partition(await producer.writes({FOO_0: 100}, member=anna), E.NONE)
+async def transactional_commit_with_illegal_generation(story: StoryContext) -> None:
+    """A transactional commit with a member id needs the current generation id."""
+    anna = await stable_group_of_one(story)
+    producer = await TransactionalProducer.begin(story)
+    response = await producer.txn_offset_commit({FOO_0: 100}, member=anna, generation_id=6)
+    expect_every_partition(response, E.ILLEGAL_GENERATION)
+    expect_every_partition(await producer.txn_offset_commit({FOO_0: 100}, member=anna), E.NONE)
 
 
 @case("txn-offset.accepted-while-completing", 2)
-async def transaction_before_the_shares(tell: Story) -> None:
-    """Unlike a plain commit, one in a transaction is taken before the shares are there."""
-    anna, _ = await awaiting_sync(tell)
-    producer = await producing(tell)
-    every_partition(await producer.writes({FOO_0: 100}, member=anna), E.NONE)
-    await tell.is_in("CompletingRebalance")
+async def transactional_commit_before_sync(story: StoryContext) -> None:
+    """Unlike a plain commit, a transactional one is accepted before SyncGroup."""
+    anna, _ = await completing_group(story)
+    producer = await TransactionalProducer.begin(story)
+    expect_every_partition(await producer.txn_offset_commit({FOO_0: 100}, member=anna), E.NONE)
+    await story.expect_state("CompletingRebalance")
 
 
 @case("txn-offset.fenced-static", 2)
-async def producer_of_a_replaced_member(tell: Story) -> None:
-    """A static member that was replaced is fenced in a transaction too."""
-    anna = await alone(tell, instance="i1")
-    producer = await producing(tell)
-    heir = Member(tell, "anna's successor", instance="i1")
-    await heir.asks_to_join()
-    that(heir.id != anna.id, "the member id should be a new one")
-    every_partition(await producer.writes({FOO_0: 100}, member=anna), E.FENCED_INSTANCE_ID)
-    every_partition(await producer.writes({FOO_0: 100}, member=heir), E.NONE)
+async def transactional_commit_of_replaced_member(story: StoryContext) -> None:
+    """A transactional commit of a replaced static member is fenced."""
+    anna = await stable_group_of_one(story, instance_id="i1")
+    producer = await TransactionalProducer.begin(story)
+    replacement = anna.replacement()
+    expect_member_id(await replacement.join_group(), "i1-", replaced=anna.id)
+    expect_every_partition(await producer.txn_offset_commit({FOO_0: 100}, member=anna), E.FENCED_INSTANCE_ID)
+    expect_every_partition(await producer.txn_offset_commit({FOO_0: 100}, member=replacement), E.NONE)

@@ -1,1 +1,1 @@
-"""coordinator/classic"""
+"""Classic groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, their deadlines, and the folding of their events."""

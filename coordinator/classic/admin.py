@@ -1,35 +1,35 @@
-"""Looking at a group from outside, and deleting it."""
+"""DescribeGroups and DeleteGroups: looking at a group, and deleting it."""
 
 from regroup.coordinator import responses
 from regroup.coordinator.commands import DeleteGroup, DescribeGroup
-from regroup.coordinator.decision import Decision, Unfolding
+from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import GroupDeleted
-from regroup.coordinator.group import Group, State, Written
-from regroup.coordinator.settings import Settings
+from regroup.coordinator.group import Group, GroupState, LogRecordKind
 from regroup.protocol.errors import ErrorCode
 
 
-def describe_group(settings: Settings, group: Group, command: DescribeGroup) -> Decision:
-    """A group that does not exist is no error: it is Dead. So is one of which Kafka's log has committed nothing yet."""
-    is_new = any(append.what is Written.GROUP for append in group.appends.values())
-    return Decision(group, answer=responses.described(Group(name=group.name) if is_new else group))
+def describe_group(decision: DecisionBuilder, command: DescribeGroup) -> Decision:
+    """A group that does not exist is Dead, without an error; so is one whose creation the log has not committed."""
+    group = decision.group
+    if any(append.kind is LogRecordKind.GROUP_CREATION for append in group.pending_appends.values()):
+        group = Group(group_id=group.group_id)
+    return decision.build(responses.describe_group_response(group))
 
 
-def delete_group(settings: Settings, group: Group, command: DeleteGroup) -> Decision:
-    """Only a group without members may go; its offsets go with it (KIP-229).
+def delete_group(decision: DecisionBuilder, command: DeleteGroup) -> Decision:
+    """Delete a group without members, and its offsets (KIP-229).
 
-    Kafka's log commits that at once, and with it whatever it held back.
+    Kafka's log commits the deletion at once, and with it every record before it.
     """
-    now = Unfolding(group, command.at_ms)
+    group, code = decision.group, ErrorCode.NONE
     if not command.group_id:
         code = ErrorCode.INVALID_GROUP_ID
     elif not group.exists:
         code = ErrorCode.GROUP_ID_NOT_FOUND
-    elif group.state is not State.EMPTY:
+    elif group.state is not GroupState.EMPTY:
         code = ErrorCode.NON_EMPTY_GROUP
     else:
-        code = ErrorCode.NONE
-        now.happens(GroupDeleted(at_ms=now.at_ms, reason="somebody asked for it"))
-        for append in group.appends:
-            now.settles(append)
-    return now.ends_behind_the_log(responses.deleted(command.group_id, code))
+        decision.apply(GroupDeleted, reason="DeleteGroups")
+        for append_number in group.pending_appends:
+            decision.complete_append(append_number)
+    return decision.build_after_pending_appends(responses.delete_group_response(command.group_id, code))

@@ -1,56 +1,60 @@
-"""When silence alone will change a group. Read off the state and the last signs of life, never stored."""
+"""The deadlines of a classic group, computed from its state and from when its members were last seen."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from regroup.coordinator.commands import DeadlineKind
-from regroup.coordinator.group import NEWCOMER_TIMEOUT_MS, Group, Member, MemberId, State
+from regroup.coordinator.group import NEW_MEMBER_JOIN_TIMEOUT_MS, Group, GroupState, Member, MemberId
 
-ORDER: Final = {kind: place for place, kind in enumerate(DeadlineKind)}
+ORDER: Final = {kind: index for index, kind in enumerate(DeadlineKind)}
 
 
 class Deadline(NamedTuple):
-    """A moment, whose patience ends then, and when the member was last heard."""
+    """A time in epoch milliseconds, and what expires then. `last_seen_ms` is when the member's timeout started."""
 
     at_ms: int
     kind: DeadlineKind
-    member: MemberId = ""
-    last_heard_ms: int | None = None
+    member_id: MemberId = ""
+    last_seen_ms: int | None = None
 
 
-def next_deadline(group: Group, heard: Mapping[MemberId, int]) -> Deadline | None:
+def next_deadline(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Deadline | None:
     """The earliest deadline; of simultaneous ones the first in the order of `DeadlineKind`, then of the members."""
-    return min(deadlines(group, heard), key=lambda deadline: (deadline.at_ms, ORDER[deadline.kind]), default=None)
+    return min(
+        deadlines(group, last_seen_ms), key=lambda deadline: (deadline.at_ms, ORDER[deadline.kind]), default=None
+    )
 
 
-def deadlines(group: Group, heard: Mapping[MemberId, int]) -> Iterator[Deadline]:
-    """Every deadline of the group. `heard` says when each member last gave a sign of life, in epoch milliseconds.
+def deadlines(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Iterator[Deadline]:
+    """Every deadline of the group.
 
-    After a load nothing has been heard yet, and the time of the load stands in.
+    `last_seen_ms` says when each member's session timeout last started, in epoch milliseconds. A member that is
+    missing has not been seen since the group was loaded: the time of the load counts.
     """
     if group.join_phase:
         yield Deadline(group.join_phase.deadline_ms, DeadlineKind.JOIN_PHASE)
-    if group.owes_sync and group.state in (State.COMPLETING, State.STABLE):
+    if group.pending_sync_members and group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
         yield Deadline(group.sync_deadline_ms, DeadlineKind.SYNC_PHASE)
-    for name, member in group.members.items():
-        deadline = of_member(member, heard.get(name, group.loaded_at_ms))
+    for member_id, member in group.members.items():
+        deadline = member_deadline(member, last_seen_ms.get(member_id, group.loaded_at_ms))
         if deadline is not None:
             yield deadline
-    for name, reserved in group.reserved_ids.items():
-        yield Deadline(reserved.given_at_ms + reserved.session_timeout_ms, DeadlineKind.RESERVED_ID, name)
-    for append in group.appends.values():
-        if not append.is_late:
-            yield Deadline(append.deadline_ms, DeadlineKind.APPEND)
+    for member_id, pending in group.pending_join_members.items():
+        yield Deadline(pending.added_at_ms + pending.session_timeout_ms, DeadlineKind.PENDING_JOIN, member_id)
+    for append in group.pending_appends.values():
+        if not append.has_timed_out:
+            yield Deadline(append.deadline_ms, DeadlineKind.LOG_APPEND)
 
 
-def of_member(member: Member, heard_ms: int) -> Deadline | None:
-    """A parked request counts as a sign of life as long as it waits; only a newcomer is not protected by it.
+def member_deadline(member: Member, last_seen_ms: int) -> Deadline | None:
+    """The member's own deadline; None while a held request protects it, which it does unless the member is new.
 
-    A newcomer has five minutes, until it gives a sign of life beyond its first JoinGroup: then its session counts.
+    A new member has five minutes from its first JoinGroup. Once it is seen again, its session timeout counts.
     """
-    if member.is_newcomer and heard_ms <= member.joined_at_ms:
-        at_ms = member.joined_at_ms + NEWCOMER_TIMEOUT_MS
-        return Deadline(at_ms, DeadlineKind.NEWCOMER, member.member_id, member.joined_at_ms)
-    if member.waiting and not member.is_newcomer:
+    if member.is_new and last_seen_ms <= member.joined_at_ms:
+        at_ms = member.joined_at_ms + NEW_MEMBER_JOIN_TIMEOUT_MS
+        return Deadline(at_ms, DeadlineKind.NEW_MEMBER_JOIN, member.member_id, member.joined_at_ms)
+    if member.awaiting and not member.is_new:
         return None
-    return Deadline(heard_ms + member.session_timeout_after(heard_ms), DeadlineKind.SESSION, member.member_id, heard_ms)
+    at_ms = last_seen_ms + member.session_timeout_after(last_seen_ms)
+    return Deadline(at_ms, DeadlineKind.SESSION, member.member_id, last_seen_ms)

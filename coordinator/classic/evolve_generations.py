@@ -1,52 +1,62 @@
-"""Folding the events of a rebalance: join phase, generation, sync phase, and what the log holds of it."""
+"""Folding the events of a rebalance: join phase, generation, sync phase, and the metadata that the log holds of it."""
 
 from msgspec.structs import replace
 
 from regroup.coordinator import events as e
-from regroup.coordinator.group import Append, Group, JoinPhase, Member, State, StoredGroup, Waiting, Written
-from regroup.coordinator.offsets.evolve_appends import writes
+from regroup.coordinator.group import (
+    AwaitedResponse,
+    Group,
+    GroupMetadata,
+    GroupState,
+    JoinPhase,
+    LogRecordKind,
+    Member,
+    PendingAppend,
+)
 
 
 def rebalance_started(group: Group, event: e.RebalanceStarted) -> Group:
-    """In the sync phase this takes assignments and parked SyncGroups back; in Stable they stay to be looked at."""
+    """Assignments and held SyncGroups of an unfinished sync phase are dropped; assignments of Stable stay visible."""
     members = group.members
-    if group.state is State.COMPLETING:
+    if group.state is GroupState.COMPLETING_REBALANCE:
         members = {
-            name: replace(member, assignment=b"", waiting=None if member.waiting is Waiting.SYNC else member.waiting)
-            for name, member in members.items()
+            member_id: replace(member, assignment=b"", awaiting=without_sync(member))
+            for member_id, member in members.items()
         }
     return replace(
         group,
-        state=State.PREPARING,
+        state=GroupState.PREPARING_REBALANCE,
         members=members,
-        join_phase=JoinPhase(event.deadline_ms, event.initial, event.delay_ms, event.remaining_ms),
-        owes_sync=(),
-        written_assignment=None,
+        join_phase=JoinPhase(event.deadline_ms, event.is_initial, event.delay_ms, event.remaining_ms),
+        pending_sync_members=(),
+        uncommitted_assignments=None,
     )
 
 
-def join_phase_prolonged(group: Group, event: e.JoinPhaseProlonged) -> Group:
-    initial = group.join_phase is not None and group.join_phase.initial
-    # Where there is neither, silent static members are waited for; where the delay is 0, the rest of it remains.
-    draws_delay_out = bool(event.delay_ms or event.remaining_ms)
+def join_phase_extended(group: Group, event: e.JoinPhaseExtended) -> Group:
+    is_initial = group.join_phase is not None and group.join_phase.is_initial
+    # An event with neither waits for absent static members; with a delay of 0 the rest of the delay remains.
+    extends_initial_delay = bool(event.delay_ms or event.remaining_ms)
     return replace(
         group,
-        join_phase=JoinPhase(event.deadline_ms, initial, event.delay_ms, event.remaining_ms),
-        new_member_added=group.new_member_added and not draws_delay_out,
+        join_phase=JoinPhase(event.deadline_ms, is_initial, event.delay_ms, event.remaining_ms),
+        new_member_added=group.new_member_added and not extends_initial_delay,
     )
 
 
 def generation_started(group: Group, event: e.GenerationStarted) -> Group:
-    """Everybody still has the share of before, to be looked at, until the leader has said what is new."""
+    """Members keep their previous assignment until the leader's is committed; DescribeGroups returns it."""
     return replace(
         group,
-        state=State.COMPLETING,
-        generation=event.generation,
+        state=GroupState.COMPLETING_REBALANCE,
+        generation_id=event.generation_id,
         protocol_name=event.protocol_name,
-        leader=event.leader,
-        members={name: replace(member, is_newcomer=False, waiting=None) for name, member in group.members.items()},
+        leader_id=event.leader_id,
+        members={
+            member_id: replace(member, is_new=False, awaiting=None) for member_id, member in group.members.items()
+        },
         join_phase=None,
-        owes_sync=tuple(group.members),
+        pending_sync_members=tuple(group.members),
         sync_deadline_ms=event.sync_deadline_ms,
         subscribed_topics=event.subscribed_topics,
     )
@@ -55,76 +65,81 @@ def generation_started(group: Group, event: e.GenerationStarted) -> Group:
 def group_emptied(group: Group, event: e.GroupEmptied) -> Group:
     return replace(
         group,
-        state=State.EMPTY,
-        generation=event.generation,
+        state=GroupState.EMPTY,
+        generation_id=event.generation_id,
         protocol_name=None,
-        leader=None,
+        leader_id=None,
         join_phase=None,
         subscribed_topics=(),
-        stored=StoredGroup(group.protocol_type, event.generation, None, None, event.at_ms),
+        group_metadata=GroupMetadata(group.protocol_type, event.generation_id, None, None, event.at_ms),
     )
 
 
 def member_synced(group: Group, event: e.MemberSynced) -> Group:
-    group = replace(group, owes_sync=tuple(name for name in group.owes_sync if name != event.member))
-    if not event.waits:
+    pending = tuple(member_id for member_id in group.pending_sync_members if member_id != event.member_id)
+    group = replace(group, pending_sync_members=pending)
+    if not event.awaits_assignment:
         return group
-    return with_member(group, replace(group.members[event.member], waiting=Waiting.SYNC))
+    return group.with_member(replace(group.members[event.member_id], awaiting=AwaitedResponse.SYNC))
 
 
 def assignment_written(group: Group, event: e.AssignmentWritten) -> Group:
     assigned = {
-        name: replace(member, assignment=event.assignment.get(name, b"")) for name, member in group.members.items()
+        member_id: replace(member, assignment=event.assignments.get(member_id, b""))
+        for member_id, member in group.members.items()
     }
-    stored = as_stored(replace(group, members=assigned))
+    metadata = metadata_of(replace(group, members=assigned))
+    group = replace(group, uncommitted_assignments=event.assignments)
     if event.commit_deadline_ms is None:
-        return replace(group, written_assignment=event.assignment, stored=stored)
-    append = Append(
-        what=Written.ASSIGNMENT,
-        deadline_ms=event.commit_deadline_ms,
-        generation=group.generation,
-        stored=stored,
+        return replace(group, group_metadata=metadata)
+    return group.with_pending_append(
+        PendingAppend(
+            kind=LogRecordKind.ASSIGNMENT,
+            deadline_ms=event.commit_deadline_ms,
+            generation_id=group.generation_id,
+            group_metadata=metadata,
+        )
     )
-    return writes(replace(group, written_assignment=event.assignment), append)
 
 
 def assignment_committed(group: Group, event: e.AssignmentCommitted) -> Group:
-    shares = group.written_assignment or {}
+    assignments = group.uncommitted_assignments or {}
     return replace(
         group,
-        state=State.STABLE,
+        state=GroupState.STABLE,
         members={
-            name: replace(
-                member,
-                assignment=shares.get(name, b""),
-                waiting=None if member.waiting is Waiting.SYNC else member.waiting,
-            )
-            for name, member in group.members.items()
+            member_id: replace(member, assignment=assignments.get(member_id, b""), awaiting=without_sync(member))
+            for member_id, member in group.members.items()
         },
-        written_assignment=None,
+        uncommitted_assignments=None,
     )
 
 
-def group_stored(group: Group, event: e.GroupStored) -> Group:
-    return replace(group, stored=as_stored(group))
+def group_metadata_written(group: Group, event: e.GroupMetadataWritten) -> Group:
+    return replace(group, group_metadata=metadata_of(group))
 
 
-def as_stored(group: Group) -> StoredGroup:
-    """The record that Kafka writes of the group: of each member only the chosen protocol (`GroupMetadataValue`)."""
-    return StoredGroup(
+def metadata_of(group: Group) -> GroupMetadata:
+    """The record that Kafka writes of the group: of each member only the selected protocol (`GroupMetadataValue`)."""
+    return GroupMetadata(
         protocol_type=group.protocol_type,
-        generation=group.generation,
+        generation_id=group.generation_id,
         protocol_name=group.protocol_name,
-        leader=group.leader,
+        leader_id=group.leader_id,
         state_since_ms=group.state_since_ms,
-        members=tuple(as_stored_member(member, group.protocol_name) for member in group.members.values()),
+        members=tuple(member_metadata(member, group.protocol_name) for member in group.members.values()),
     )
 
 
-def as_stored_member(member: Member, protocol_name: str | None) -> Member:
-    chosen = tuple(protocol for protocol in member.protocols if protocol.name == protocol_name)
-    return replace(member, protocols=chosen, waiting=None)
+def member_metadata(member: Member, protocol_name: str | None) -> Member:
+    """The member with the selected protocol only. If it supports no other, the profile is shared, to save memory."""
+    profile = member.profile
+    selected = tuple(protocol for protocol in profile.supported_protocols if protocol.name == protocol_name)
+    if selected != profile.supported_protocols:
+        profile = replace(profile, supported_protocols=selected)
+    return replace(member, profile=profile, awaiting=None)
 
 
-def with_member(group: Group, member: Member) -> Group:
-    return replace(group, members=group.members | {member.member_id: member})
+def without_sync(member: Member) -> AwaitedResponse | None:
+    """The member's held response, once held SyncGroups are answered."""
+    return None if member.awaiting is AwaitedResponse.SYNC else member.awaiting

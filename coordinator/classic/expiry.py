@@ -1,99 +1,63 @@
-"""What happens when nothing happens: deadlines that pass.
+"""What happens when a deadline of a classic group passes.
 
 Kafka: `expireClassicGroupMemberHeartbeat`, `expirePendingSync` and the timers of `GroupMetadataManager`.
 """
 
-from collections.abc import Callable
-from typing import Final
-
-from regroup.coordinator.classic.rebalance import (
-    complete_join_phase,
-    rebalance,
-    remove,
-)
-from regroup.coordinator.commands import DeadlineKind, DeadlinePassed
-from regroup.coordinator.decision import Decision, Unfolding
-from regroup.coordinator.events import JoinPhaseProlonged, MemberExpelled, MemberIdForgotten
-from regroup.coordinator.group import NEWCOMER_TIMEOUT_MS, Group, State
-from regroup.coordinator.offsets.log_appends import append_over
-from regroup.coordinator.settings import Settings
+from regroup.coordinator.classic.rebalance import complete_join_phase, rebalance, remove_member
+from regroup.coordinator.commands import DeadlinePassed
+from regroup.coordinator.decision import DecisionBuilder
+from regroup.coordinator.events import JoinPhaseExtended, PendingMemberRemoved
+from regroup.coordinator.group import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupState
 
 
-def deadline_passed(settings: Settings, group: Group, command: DeadlinePassed) -> Decision:
-    """The driver sends this only for a deadline that `deadlines` names at this moment."""
-    now = Unfolding(group, command.at_ms)
-    PASSED[command.kind](now, settings, command)
-    return now.ends()
-
-
-def join_phase_over(now: Unfolding, settings: Settings, command: DeadlinePassed) -> None:
-    """The initial delay is drawn out if newcomers came and time remains (KIP-134); otherwise members are counted."""
-    phase = now.group.join_phase
-    assert phase is not None, "a join phase cannot end where none runs"
-    if phase.initial and now.group.new_member_added and phase.remaining_ms:
-        delay = min(settings.group_initial_rebalance_delay_ms, phase.remaining_ms)
-        now.happens(
-            JoinPhaseProlonged(
-                at_ms=now.at_ms,
-                reason="members came during the initial delay, perhaps more will",
-                deadline_ms=now.at_ms + delay,
-                delay_ms=delay,
-                remaining_ms=max(phase.remaining_ms - phase.delay_ms, 0),
-            )
-        )
-    else:
-        complete_join_phase(now)
-
-
-def sync_phase_over(now: Unfolding, settings: Settings, command: DeadlinePassed) -> None:
-    """Whoever still owes a SyncGroup goes, static members too; heartbeats do not help (KAFKA-13254)."""
-    reason = "it did not send SyncGroup in time"
-    for name in now.group.owes_sync:
-        if name in now.group.members:
-            remove(now, name, MemberExpelled(at_ms=now.at_ms, reason=reason, member=name))
-    rebalance(now, settings, "members did not send SyncGroup in time")
-
-
-def session_over(now: Unfolding, settings: Settings, command: DeadlinePassed) -> None:
-    timeout_ms = now.group.members[command.member].session_timeout_after(command.last_heard_ms or 0)
-    expel(now, settings, command, timeout_ms, f"nothing was heard of it for its session timeout of {timeout_ms} ms")
-
-
-def newcomer_over(now: Unfolding, settings: Settings, command: DeadlinePassed) -> None:
-    """A member that never completed a join phase has five minutes, even while its JoinGroup is parked."""
-    expel(now, settings, command, NEWCOMER_TIMEOUT_MS, "no join phase ended within five minutes of its first JoinGroup")
-
-
-def expel(now: Unfolding, settings: Settings, command: DeadlinePassed, timeout_ms: int, reason: str) -> None:
-    remove(
-        now,
-        command.member,
-        MemberExpelled(
-            at_ms=now.at_ms,
-            reason=reason,
-            member=command.member,
-            last_heard_ms=command.last_heard_ms,
-            timeout_ms=timeout_ms,
-        ),
+def join_phase_deadline_passed(decision: DecisionBuilder, command: DeadlinePassed) -> None:
+    """Extend the initial delay if new members joined and time remains (KIP-134); otherwise end the join phase."""
+    phase = decision.group.join_phase
+    assert phase is not None, "a join phase cannot end while none is running"
+    if not (phase.is_initial and decision.group.new_member_added and phase.remaining_ms):
+        complete_join_phase(decision)
+        return
+    delay_ms = min(decision.settings.group_initial_rebalance_delay_ms, phase.remaining_ms)
+    decision.apply(
+        JoinPhaseExtended,
+        reason="members joined during the initial delay",
+        deadline_ms=decision.at_ms + delay_ms,
+        delay_ms=delay_ms,
+        remaining_ms=max(phase.remaining_ms - phase.delay_ms, 0),
     )
-    rebalance(now, settings, f"{command.member} fell silent")
 
 
-def reserved_id_over(now: Unfolding, settings: Settings, command: DeadlinePassed) -> None:
-    """The id was given out and never used; a join phase may have waited for it alone."""
-    timeout_ms = now.group.reserved_ids[command.member].session_timeout_ms
-    reason = f"nobody came back with it within {timeout_ms} ms"
-    now.happens(MemberIdForgotten(at_ms=now.at_ms, member=command.member, reason=reason))
-    # As in Kafka, here even an initial delay ends early.
-    if now.group.state is State.PREPARING and now.group.everybody_has_joined:
-        complete_join_phase(now)
+def sync_phase_deadline_passed(decision: DecisionBuilder, command: DeadlinePassed) -> None:
+    """Remove every pending sync member, static ones too; heartbeats do not protect them (KAFKA-13254)."""
+    for member_id in decision.group.pending_sync_members:
+        if member_id in decision.group.members:
+            remove_member(decision, member_id, reason="did not send SyncGroup in time")
+    rebalance(decision, "members did not send SyncGroup in time")
 
 
-PASSED: Final[dict[DeadlineKind, Callable[[Unfolding, Settings, DeadlinePassed], None]]] = {
-    DeadlineKind.JOIN_PHASE: join_phase_over,
-    DeadlineKind.SYNC_PHASE: sync_phase_over,
-    DeadlineKind.SESSION: session_over,
-    DeadlineKind.NEWCOMER: newcomer_over,
-    DeadlineKind.RESERVED_ID: reserved_id_over,
-    DeadlineKind.APPEND: append_over,
-}
+def expire_session(decision: DecisionBuilder, command: DeadlinePassed) -> None:
+    member = decision.group.members[command.member_id]
+    timeout_ms = member.session_timeout_after(command.last_seen_ms or 0)
+    expire_member(decision, command, timeout_ms, f"session timeout of {timeout_ms} ms expired")
+
+
+def expire_new_member(decision: DecisionBuilder, command: DeadlinePassed) -> None:
+    """A member that never completed a join phase has five minutes, even while its JoinGroup is held."""
+    reason = "no join phase completed within five minutes of its first JoinGroup"
+    expire_member(decision, command, NEW_MEMBER_JOIN_TIMEOUT_MS, reason)
+
+
+def expire_member(decision: DecisionBuilder, command: DeadlinePassed, timeout_ms: int, reason: str) -> None:
+    member_id, last_seen_ms = command.member_id, command.last_seen_ms
+    remove_member(decision, member_id, reason=reason, last_seen_ms=last_seen_ms, timeout_ms=timeout_ms)
+    rebalance(decision, f"member {member_id} expired")
+
+
+def expire_pending_member(decision: DecisionBuilder, command: DeadlinePassed) -> None:
+    """The id was never used; a join phase may have waited for it alone."""
+    timeout_ms = decision.group.pending_join_members[command.member_id].session_timeout_ms
+    reason = f"did not rejoin within {timeout_ms} ms"
+    decision.apply(PendingMemberRemoved, member_id=command.member_id, reason=reason)
+    # As in Kafka, this ends even an initial delay.
+    if decision.group.state is GroupState.PREPARING_REBALANCE and decision.group.all_members_joined:
+        complete_join_phase(decision)

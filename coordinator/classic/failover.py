@@ -1,54 +1,46 @@
-"""A coordinator takes a group over: what comes back from the log, and what is lost.
+"""Loading a group from the log: what a new coordinator knows, and what is lost.
 
-As when a Kafka broker becomes leader of a partition of `__consumer_offsets` and replays it.
+Kafka does this when a broker becomes the leader of a partition of `__consumer_offsets` and replays it.
 """
 
 from collections.abc import Iterator
 
 from regroup.coordinator.classic.protocol_vote import subscribed_topics
 from regroup.coordinator.classic.rebalance import rebalance
-from regroup.coordinator.commands import TakeOver
-from regroup.coordinator.decision import Decision, Unfolding
+from regroup.coordinator.commands import LoadGroup
+from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import CoordinatorLoaded
-from regroup.coordinator.group import Group, State, Waiting
-from regroup.coordinator.settings import Settings
+from regroup.coordinator.group import AwaitedResponse, Group, GroupState
 
 
-def take_over(settings: Settings, group: Group, command: TakeOver) -> Decision:
-    """Everybody's session starts afresh. A group that has become too large for the limit rebalances at once."""
-    now = Unfolding(group, command.at_ms)
-    now.takes_over(
-        CoordinatorLoaded(
-            at_ms=now.at_ms,
-            subscribed_topics=stored_topics(group),
-            forgotten=tuple(what_is_lost(group)),
-        )
-    )
-    for name in now.group.members:
-        now.hears(name)
-    if len(now.group.members) > settings.group_max_size:
-        rebalance(now, settings, "the group is larger than group.max.size allows")
-    return now.ends()
+def load_group(decision: DecisionBuilder, command: LoadGroup) -> Decision:
+    """Start every session timeout again. A group that exceeds `group.max.size` rebalances at once."""
+    metadata, lost = decision.group.group_metadata, tuple(describe_lost_state(decision.group))
+    topics: tuple[str, ...] | None = ()
+    if metadata:
+        topics = subscribed_topics(metadata.protocol_type, metadata.protocol_name, metadata.members)
+    decision.apply(CoordinatorLoaded, subscribed_topics=topics, lost=lost)
+    for member_id in decision.group.members:
+        decision.touch_session(member_id)
+    if len(decision.group.members) > decision.settings.group_max_size:
+        rebalance(decision, "the group exceeds group.max.size")
+    return decision.build()
 
 
-def stored_topics(group: Group) -> tuple[str, ...] | None:
-    stored = group.stored
-    return subscribed_topics(stored.protocol_type, stored.protocol_name, stored.members) if stored else ()
-
-
-def what_is_lost(group: Group) -> Iterator[str]:
-    """In words, for whoever asks why a member was unknown after a failover."""
-    for answer in Waiting:
-        if waiting := [member.member_id for member in group.waiting(answer)]:
-            yield f"the parked {answer.capitalize()}Group of {', '.join(waiting)}"
-    if group.reserved_ids:
-        yield f"the reserved ids {', '.join(group.reserved_ids)}"
-    stored = {member.member_id for member in group.stored.members} if group.stored else set()
-    if unknown := [name for name in group.members if name not in stored]:
-        yield f"the members {', '.join(unknown)}"
-    if group.stored and group.stored.generation != group.generation:
-        yield f"generation {group.generation}; generation {group.stored.generation} is back"
-    if group.appends:
-        yield "what Kafka's log had written and not committed"
-    if group.state is State.PREPARING:
-        yield "the rebalance that was running"
+def describe_lost_state(group: Group) -> Iterator[str]:
+    """What the previous coordinator held in memory only: the reasons why a member is unknown after a failover."""
+    metadata = group.group_metadata
+    for awaited in AwaitedResponse:
+        if waiting := [member.member_id for member in group.members_awaiting(awaited)]:
+            yield f"held {awaited.capitalize()}Group of {', '.join(waiting)}"
+    if group.pending_join_members:
+        yield f"pending member ids {', '.join(group.pending_join_members)}"
+    stored = {member.member_id for member in metadata.members} if metadata else set()
+    if unknown := [member_id for member_id in group.members if member_id not in stored]:
+        yield f"members {', '.join(unknown)}"
+    if metadata and metadata.generation_id != group.generation_id:
+        yield f"generation {group.generation_id}; generation {metadata.generation_id} is restored"
+    if group.pending_appends:
+        yield "records that Kafka's log had written and not committed"
+    if group.state is GroupState.PREPARING_REBALANCE:
+        yield "the running rebalance"

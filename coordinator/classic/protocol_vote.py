@@ -1,4 +1,4 @@
-"""Which assignor a generation works with, and what its members subscribe to."""
+"""The vote for the assignor of a generation, and the topics to which its members subscribe."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -7,34 +7,35 @@ from regroup.coordinator.group import Member
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_subscribed_topics
 from regroup.protocol.java_order import java_hash_map_order
 
-CONSUMER = "consumer"
-"""The protocol type whose subscriptions the coordinator can read; all others are opaque to it."""
+CONSUMER_PROTOCOL_TYPE = "consumer"
+"""The protocol type whose subscriptions the coordinator can decode; those of other types are opaque bytes."""
 
 
-def chosen_protocol(members: Collection[Member]) -> str:
-    """Each member votes for the first of its protocols that all support; most votes win (`selectProtocol`).
+def select_protocol(members: Collection[Member]) -> str:
+    """Each member votes for the first of its protocols that every member supports; most votes win (`selectProtocol`).
 
-    A tie goes to the candidate that Java's hash map of the votes shows first, so that ours is Kafka's own choice.
+    A tie goes to the candidate that Java's hash map of the votes iterates first, as in Kafka.
     """
-    first = next(iter(members))
-    candidates = [protocol.name for protocol in first.protocols if supported_by_all(protocol.name, members)]
+    first = next(iter(members)).profile.supported_protocols
+    candidates = [protocol.name for protocol in first if supported_by_all(protocol.name, members)]
     votes = Counter(
-        next(protocol.name for protocol in member.protocols if protocol.name in candidates) for member in members
+        next(protocol.name for protocol in member.profile.supported_protocols if protocol.name in candidates)
+        for member in members
     )
     return max(java_hash_map_order(votes), key=lambda name: votes[name])
 
 
 def supported_by_all(protocol_name: str, members: Collection[Member]) -> bool:
-    return all(member.offers(protocol_name) for member in members)
+    return all(member.supports(protocol_name) for member in members)
 
 
 def subscribed_topics(
     protocol_type: str, protocol_name: str | None, members: Collection[Member]
 ) -> tuple[str, ...] | None:
-    """The topics of all members, sorted; None if they cannot be known, and then every topic counts as subscribed."""
+    """The topics of all members, sorted; None if a subscription cannot be decoded: then every topic counts."""
     if not members:
         return ()
-    if protocol_type != CONSUMER or protocol_name is None:
+    if protocol_type != CONSUMER_PROTOCOL_TYPE or protocol_name is None:
         return None
     try:
         subscriptions = [decode_subscribed_topics(member.metadata(protocol_name)) for member in members]

@@ -1,147 +1,158 @@
-"""How a rebalance begins and ends: what joining, leaving and falling silent have in common.
+"""How a rebalance starts and ends: the steps that joining, leaving and expiry have in common.
 
-Kafka: `prepareRebalance`, `completeClassicGroupJoin` and what calls them in `GroupMetadataManager`.
+Kafka: `prepareRebalance`, `completeClassicGroupJoin` and their callers in `GroupMetadataManager`.
 """
 
 from regroup.coordinator import responses
-from regroup.coordinator.classic.protocol_vote import chosen_protocol, subscribed_topics
-from regroup.coordinator.decision import Unfolding
+from regroup.coordinator.classic.protocol_vote import select_protocol, subscribed_topics
+from regroup.coordinator.decision import DecisionBuilder
 from regroup.coordinator.events import (
     GenerationStarted,
     GroupEmptied,
-    JoinPhaseProlonged,
+    JoinPhaseExtended,
     LeaderElected,
-    MemberExpelled,
     MemberLeft,
+    MemberRemoved,
     RebalanceStarted,
 )
-from regroup.coordinator.group import Member, MemberId, State, Waiting
-from regroup.coordinator.settings import Settings
+from regroup.coordinator.group import AwaitedResponse, GroupState, Member, MemberId
 from regroup.protocol.errors import ErrorCode
 
 
-def rebalance(
-    now: Unfolding, settings: Settings, reason: str, to_parked_syncs: ErrorCode = ErrorCode.REBALANCE_IN_PROGRESS
-) -> None:
-    """Start the join phase, or, if one runs already, end it should everybody have joined."""
-    if now.group.state is State.COMPLETING:
-        abort_sync_phase(now, to_parked_syncs)
-    if now.group.state in (State.EMPTY, State.COMPLETING, State.STABLE):
-        start_join_phase(now, settings, reason)
-    complete_join_phase_if_everybody_is_here(now)
+def rebalance(decision: DecisionBuilder, reason: str, sync_error: ErrorCode = ErrorCode.REBALANCE_IN_PROGRESS) -> None:
+    """Start the join phase, or end a running one if every member has joined.
+
+    `sync_error` is the response to held SyncGroups of a sync phase that this aborts.
+    """
+    if decision.group.state is GroupState.COMPLETING_REBALANCE:
+        abort_sync_phase(decision, sync_error)
+    if decision.group.state is not GroupState.PREPARING_REBALANCE:
+        start_join_phase(decision, reason)
+    complete_join_phase_if_all_joined(decision)
 
 
-def start_join_phase(now: Unfolding, settings: Settings, reason: str) -> None:
-    """From Empty the phase is short but may be drawn out by newcomers (KIP-134); otherwise it lasts for the longest
-    rebalance timeout, which later joiners never push back."""
-    group = now.group
-    if group.state is State.EMPTY:
-        delay = settings.group_initial_rebalance_delay_ms
-        remaining = max(group.rebalance_timeout_ms - delay, 0)
-        now.happens(
-            RebalanceStarted(
-                at_ms=now.at_ms,
-                reason=reason,
-                deadline_ms=now.at_ms + delay,
-                initial=True,
-                delay_ms=delay,
-                remaining_ms=remaining,
-            )
+def start_join_phase(decision: DecisionBuilder, reason: str) -> None:
+    """The phase lasts for the longest rebalance timeout, which later members never extend. From Empty it lasts for the
+    initial delay, which new members extend (KIP-134)."""
+    group = decision.group
+    if group.state is GroupState.EMPTY:
+        delay_ms = decision.settings.group_initial_rebalance_delay_ms
+        decision.apply(
+            RebalanceStarted,
+            reason=reason,
+            deadline_ms=decision.at_ms + delay_ms,
+            is_initial=True,
+            delay_ms=delay_ms,
+            remaining_ms=max(group.rebalance_timeout_ms - delay_ms, 0),
         )
-        return
-    deadline = now.at_ms + group.rebalance_timeout_ms
-    now.happens(RebalanceStarted(at_ms=now.at_ms, reason=reason, deadline_ms=deadline))
-
-
-def abort_sync_phase(now: Unfolding, code: ErrorCode) -> None:
-    """Whoever waits for a share is told that there will be none in this generation."""
-    for member in now.group.waiting(Waiting.SYNC):
-        now.replies(Waiting.SYNC, member.member_id, responses.sync_refused(code))
-        now.hears(member.member_id)
-
-
-def complete_join_phase_if_everybody_is_here(now: Unfolding) -> None:
-    """The short cut: nobody is missing, so nobody need wait for the deadline. Not while the initial delay runs."""
-    phase = now.group.join_phase
-    if phase and not phase.initial and now.group.everybody_has_joined:
-        complete_join_phase(now)
-
-
-def complete_join_phase(now: Unfolding) -> None:
-    """The next generation begins with those who are here; static members who are silent stay (KIP-345)."""
-    expel_silent_dynamic_members(now)
-    group = now.group
-    if not group.members:
-        now.happens(GroupEmptied(at_ms=now.at_ms, reason="nobody is left", generation=group.generation + 1))
-    elif leader := leader_among_those_who_joined(now):
-        start_generation(now, leader)
     else:
-        now.happens(
-            JoinPhaseProlonged(
-                at_ms=now.at_ms,
-                reason="only static members are left, and none of them has joined",
-                deadline_ms=now.at_ms + group.rebalance_timeout_ms,
-            )
+        decision.apply(RebalanceStarted, reason=reason, deadline_ms=decision.at_ms + group.rebalance_timeout_ms)
+
+
+def abort_sync_phase(decision: DecisionBuilder, code: ErrorCode) -> None:
+    """Refuse every held SyncGroup: this generation gets no assignment."""
+    for member in decision.group.members_awaiting(AwaitedResponse.SYNC):
+        decision.release(AwaitedResponse.SYNC, member.member_id, responses.sync_error(code))
+        decision.touch_session(member.member_id)
+
+
+def complete_join_phase_if_all_joined(decision: DecisionBuilder) -> None:
+    """End the join phase before its deadline if no member is missing, except during the initial delay."""
+    phase = decision.group.join_phase
+    if phase and not phase.is_initial and decision.group.all_members_joined:
+        complete_join_phase(decision)
+
+
+def complete_join_phase(decision: DecisionBuilder) -> None:
+    """Start the next generation with the members that have joined; absent static members stay (KIP-345)."""
+    remove_dynamic_members_not_joined(decision)
+    group = decision.group
+    if not group.members:
+        decision.apply(GroupEmptied, reason="no members remain", generation_id=group.generation_id + 1)
+    elif leader_id := leader_of_joined_members(decision):
+        start_generation(decision, leader_id)
+    else:
+        decision.apply(
+            JoinPhaseExtended,
+            reason="only static members remain, and none of them has joined",
+            deadline_ms=decision.at_ms + group.rebalance_timeout_ms,
         )
 
 
-def expel_silent_dynamic_members(now: Unfolding) -> None:
-    silent = [member for member in now.group.members.values() if member.waiting is not Waiting.JOIN]
-    for member in silent:
+def remove_dynamic_members_not_joined(decision: DecisionBuilder) -> None:
+    absent = [member for member in decision.group.members.values() if member.awaiting is not AwaitedResponse.JOIN]
+    for member in absent:
         if member.instance_id is None:
-            timeout = now.group.rebalance_timeout_ms
-            reason = f"it did not join again within the rebalance timeout of {timeout} ms"
-            remove(now, member.member_id, MemberExpelled(at_ms=now.at_ms, reason=reason, member=member.member_id))
+            timeout_ms = decision.group.rebalance_timeout_ms
+            reason = f"did not rejoin within the rebalance timeout of {timeout_ms} ms"
+            remove_member(decision, member.member_id, reason=reason)
 
 
-def leader_among_those_who_joined(now: Unfolding) -> MemberId | None:
-    """A leader is always someone who has a JoinGroup parked; the present one keeps its office if it has."""
-    group = now.group
-    if group.leader and group.members[group.leader].waiting is Waiting.JOIN:
-        return group.leader
-    first = next(group.waiting(Waiting.JOIN), None)
-    if first is None:
+def leader_of_joined_members(decision: DecisionBuilder) -> MemberId | None:
+    """The present leader if it has joined, else another member that has; None if no member has joined."""
+    group = decision.group
+    if group.leader_id and group.members[group.leader_id].awaiting is AwaitedResponse.JOIN:
+        return group.leader_id
+    joined = [member.member_id for member in group.members_awaiting(AwaitedResponse.JOIN)]
+    if not joined:
         return None
-    now.happens(
-        LeaderElected(at_ms=now.at_ms, reason="the leader has not joined this generation", leader=first.member_id)
-    )
-    return first.member_id
+    leader_id = decision.choose_leader(group.group_id, joined)
+    decision.apply(LeaderElected, reason="the leader has not joined this generation", leader_id=leader_id)
+    return leader_id
 
 
-def start_generation(now: Unfolding, leader: MemberId) -> None:
-    """Everybody is answered, and every session timer starts again, also that of a static member who stayed away."""
-    group = now.group
-    joined = list(group.waiting(Waiting.JOIN))
-    protocol_name = chosen_protocol(group.members.values())
-    now.happens(
-        GenerationStarted(
-            at_ms=now.at_ms,
-            generation=group.generation + 1,
-            protocol_name=protocol_name,
-            leader=leader,
-            subscribed_topics=subscribed_topics(group.protocol_type, protocol_name, group.members.values()),
-            sync_deadline_ms=now.at_ms + group.rebalance_timeout_ms,
-        )
+def start_generation(decision: DecisionBuilder, leader_id: MemberId) -> None:
+    """Answer every held JoinGroup, and start every session timeout again, those of absent static members included."""
+    group = decision.group
+    joined = list(group.members_awaiting(AwaitedResponse.JOIN))
+    protocol_name = select_protocol(group.members.values())
+    decision.apply(
+        GenerationStarted,
+        generation_id=group.generation_id + 1,
+        protocol_name=protocol_name,
+        leader_id=leader_id,
+        subscribed_topics=subscribed_topics(group.protocol_type, protocol_name, group.members.values()),
+        sync_deadline_ms=decision.at_ms + group.rebalance_timeout_ms,
     )
     for member in joined:
-        now.replies(Waiting.JOIN, member.member_id, responses.joined(now.group, member.member_id))
-    for name in now.group.members:
-        now.hears(name)
+        response = responses.join_response(decision.group, member.member_id)
+        decision.release(AwaitedResponse.JOIN, member.member_id, response)
+    for member_id in decision.group.members:
+        decision.touch_session(member_id)
 
 
-def remove(now: Unfolding, name: MemberId, event: MemberLeft | MemberExpelled) -> None:
-    """Take a member out. A parked JoinGroup is answered, a parked SyncGroup never is (so Kafka does), and the office
-    of a leader passes on at once (behaviour `leader.leaves`)."""
-    member = now.group.members[name]
-    now.happens(event)
-    answer_the_removed(now, member)
-    if now.group.leader is None and now.group.members:
-        heir = next(iter(now.group.members))
-        now.happens(LeaderElected(at_ms=now.at_ms, reason=f"the leader {name} is gone", leader=heir))
+def remove_member(
+    decision: DecisionBuilder,
+    member_id: MemberId,
+    *,
+    reason: str,
+    last_seen_ms: int | None = None,
+    timeout_ms: int | None = None,
+) -> None:
+    """Remove a member on the coordinator's own decision."""
+    member = decision.group.members[member_id]
+    decision.apply(MemberRemoved, member_id=member_id, reason=reason, last_seen_ms=last_seen_ms, timeout_ms=timeout_ms)
+    complete_removal(decision, member)
 
 
-def answer_the_removed(now: Unfolding, member: Member) -> None:
-    if member.waiting is Waiting.JOIN:
-        now.replies(Waiting.JOIN, member.member_id, responses.join_refused(ErrorCode.UNKNOWN_MEMBER_ID, ""))
-    elif member.waiting is Waiting.SYNC:
-        now.replies(Waiting.SYNC, member.member_id, None)
+def leave_member(decision: DecisionBuilder, member_id: MemberId, reason: str) -> None:
+    """Remove a member that leaves with LeaveGroup."""
+    member = decision.group.members[member_id]
+    decision.apply(MemberLeft, member_id=member_id, reason=reason)
+    complete_removal(decision, member)
+
+
+def complete_removal(decision: DecisionBuilder, member: Member) -> None:
+    """Answer the held request of a removed member, and elect another leader if it led (behaviour `leader.leaves`).
+
+    A held JoinGroup is refused; a held SyncGroup is never answered, as in Kafka.
+    """
+    if member.awaiting is AwaitedResponse.JOIN:
+        refused = responses.join_error(ErrorCode.UNKNOWN_MEMBER_ID, "")
+        decision.release(AwaitedResponse.JOIN, member.member_id, refused)
+    elif member.awaiting is AwaitedResponse.SYNC:
+        decision.release(AwaitedResponse.SYNC, member.member_id, None)
+    group = decision.group
+    if group.leader_id is None and group.members:
+        leader_id = decision.choose_leader(group.group_id, list(group.members))
+        decision.apply(LeaderElected, reason=f"leader {member.member_id} was removed", leader_id=leader_id)

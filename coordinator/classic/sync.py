@@ -1,35 +1,32 @@
-"""SyncGroup: the leader hands in who gets what, and everybody fetches a share."""
+"""SyncGroup: the leader sends the assignments, and every member fetches its own."""
 
 from regroup.coordinator import responses
 from regroup.coordinator.classic.validation import refuse_generation
 from regroup.coordinator.commands import SyncGroup
-from regroup.coordinator.decision import Decision, Unfolding
+from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import AssignmentCommitted, AssignmentWritten, MemberSynced
-from regroup.coordinator.group import Group, State, Waiting
-from regroup.coordinator.settings import Settings
+from regroup.coordinator.group import AwaitedResponse, Group, GroupState
 from regroup.protocol.errors import ErrorCode
 
 
-def sync_group(settings: Settings, group: Group, command: SyncGroup) -> Decision:
-    """Held back until the leader's own SyncGroup has been written and committed."""
-    now = Unfolding(group, command.at_ms)
-    if refused := refuse(group, command):
-        return now.ends(responses.sync_refused(refused))
-    owed = command.member_id in group.owes_sync
-    if group.state is State.STABLE:
-        if owed:
-            now.happens(MemberSynced(at_ms=now.at_ms, member=command.member_id, waits=False))
-        return now.ends(responses.share(now.group, command.member_id))
-    if owed:
-        now.happens(MemberSynced(at_ms=now.at_ms, member=command.member_id, waits=True))
-    now.parks(Waiting.SYNC, command.member_id)
-    if command.member_id == group.leader and group.written_assignment is None:
-        assign(now, settings, command)
-    return now.ends()
+def sync_group(decision: DecisionBuilder, command: SyncGroup) -> Decision:
+    """Held until the leader's SyncGroup has been written and committed; answered at once in Stable."""
+    group, member_id = decision.group, command.member_id
+    if refused := refuse_sync(group, command):
+        return decision.build(responses.sync_error(refused))
+    is_stable = group.state is GroupState.STABLE
+    if member_id in group.pending_sync_members:
+        decision.apply(MemberSynced, member_id=member_id, awaits_assignment=not is_stable)
+    if is_stable:
+        return decision.build(responses.sync_response(decision.group, member_id))
+    decision.hold(AwaitedResponse.SYNC, member_id)
+    if member_id == group.leader_id and group.uncommitted_assignments is None:
+        write_assignments(decision, command)
+    return decision.build()
 
 
-def refuse(group: Group, command: SyncGroup) -> ErrorCode | None:
-    """In the order of Kafka's `classicGroupSync`. A protocol that either side leaves open matches anything."""
+def refuse_sync(group: Group, command: SyncGroup) -> ErrorCode | None:
+    """The checks of Kafka's `classicGroupSync`, in its order. A protocol that one side leaves out matches any other."""
     if not command.group_id:
         return ErrorCode.INVALID_GROUP_ID
     refused = refuse_generation(group, command.member_id, command.group_instance_id, command.generation_id)
@@ -37,26 +34,27 @@ def refuse(group: Group, command: SyncGroup) -> ErrorCode | None:
         return refused
     if differ(command.protocol_type, group.protocol_type) or differ(command.protocol_name, group.protocol_name):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.PREPARING else None
+    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING_REBALANCE else None
 
 
-def differ(asked: str | None, present: str | None) -> bool:
-    return asked is not None and present is not None and asked != present
+def differ(requested: str | None, present: str | None) -> bool:
+    return requested is not None and present is not None and requested != present
 
 
-def assign(now: Unfolding, settings: Settings, command: SyncGroup) -> None:
-    """Members that the leader left out get an empty share; names that are no members are dropped."""
-    assignment = {name: command.assignment.get(name, b"") for name in now.group.members}
-    deadline_ms = now.commit_deadline_ms(settings, command)
-    now.happens(AssignmentWritten(at_ms=now.at_ms, assignment=assignment, commit_deadline_ms=deadline_ms))
+def write_assignments(decision: DecisionBuilder, command: SyncGroup) -> None:
+    """Members that the leader left out get an empty assignment; ids that are no members are dropped."""
+    assignments = {member_id: command.assignments.get(member_id, b"") for member_id in decision.group.members}
+    deadline_ms = decision.append_deadline_ms(command)
+    decision.apply(AssignmentWritten, assignments=assignments, commit_deadline_ms=deadline_ms)
     if deadline_ms is None:
-        commit_assignment(now)
+        commit_assignments(decision)
 
 
-def commit_assignment(now: Unfolding) -> None:
-    """The log has committed what the leader said: everybody who waits is served."""
-    served = list(now.group.waiting(Waiting.SYNC))
-    now.happens(AssignmentCommitted(at_ms=now.at_ms))
-    for member in served:
-        now.replies(Waiting.SYNC, member.member_id, responses.share(now.group, member.member_id))
-        now.hears(member.member_id)
+def commit_assignments(decision: DecisionBuilder) -> None:
+    """The log has committed the assignments: every held SyncGroup is answered."""
+    waiting = list(decision.group.members_awaiting(AwaitedResponse.SYNC))
+    decision.apply(AssignmentCommitted)
+    for member in waiting:
+        response = responses.sync_response(decision.group, member.member_id)
+        decision.release(AwaitedResponse.SYNC, member.member_id, response)
+        decision.touch_session(member.member_id)

@@ -1,25 +1,25 @@
-"""The legal moves of a group, as a table (`ClassicGroupState`). docs/architecture.md draws it, tests walk it."""
+"""The legal state transitions of a classic group (`ClassicGroupState`). docs/architecture.md draws this table."""
 
 from typing import Final
 
-from regroup.coordinator.group import State
+from regroup.coordinator.group import GroupState
 
-S = State
+S = GroupState
 
-MOVES: Final[dict[S, frozenset[S]]] = {  # from: where it may go
-    S.DEAD: frozenset({S.EMPTY}),  # a group is made, or made again: a new life with generation 0
-    S.EMPTY: frozenset({S.PREPARING, S.DEAD}),
-    S.PREPARING: frozenset({S.COMPLETING, S.EMPTY, S.DEAD}),
-    S.COMPLETING: frozenset({S.STABLE, S.PREPARING, S.DEAD}),
-    S.STABLE: frozenset({S.PREPARING, S.DEAD}),
+TRANSITIONS: Final[dict[S, frozenset[S]]] = {  # from: to
+    S.DEAD: frozenset({S.EMPTY}),  # a group is created, or created again with generation 0
+    S.EMPTY: frozenset({S.PREPARING_REBALANCE, S.DEAD}),
+    S.PREPARING_REBALANCE: frozenset({S.COMPLETING_REBALANCE, S.EMPTY, S.DEAD}),
+    S.COMPLETING_REBALANCE: frozenset({S.STABLE, S.PREPARING_REBALANCE, S.DEAD}),
+    S.STABLE: frozenset({S.PREPARING_REBALANCE, S.DEAD}),
 }
 
 
-class IllegalMove(Exception):
-    """An event would move a group where no group may go: a defect of the coordinator, never of a client."""
+class IllegalTransition(Exception):
+    """An event would bring a group into a state that may not follow: a defect of the coordinator, not of a client."""
 
 
-def check_move(before: S, after: S) -> None:
-    """Moves are checked within a reign; taking over (`coordinator-loaded`) may lead anywhere."""
-    if before is not after and after not in MOVES[before]:
-        raise IllegalMove(f"A group cannot go from {before} to {after}.")
+def check_transition(before: S, after: S) -> None:
+    """Raise IllegalTransition unless the table allows the transition. It holds within one coordinator epoch."""
+    if before is not after and after not in TRANSITIONS[before]:
+        raise IllegalTransition(f"A group cannot go from {before} to {after}.")

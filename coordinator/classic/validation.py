@@ -1,11 +1,11 @@
-"""The checks that every request of a member goes through, in the order of Kafka's `ClassicGroup.validateMember`."""
+"""The checks of every member's request, in the order of Kafka's `ClassicGroup.validateMember`."""
 
 from regroup.coordinator.group import Group, MemberId
 from regroup.protocol.errors import ErrorCode
 
 
 def refuse_member(group: Group, member_id: MemberId, instance_id: str | None) -> ErrorCode | None:
-    """An instance id is looked at first: it may be unknown, or belong to somebody else by now, who then fences it."""
+    """The instance id is checked first: it may be unknown, or another process may own it, which fences this one."""
     if instance_id is not None:
         owner = group.static_members.get(instance_id)
         if owner is None:
@@ -17,8 +17,8 @@ def refuse_member(group: Group, member_id: MemberId, instance_id: str | None) ->
 def refuse_generation(
     group: Group, member_id: MemberId, instance_id: str | None, generation_id: int
 ) -> ErrorCode | None:
-    """Who asks is checked before the generation is."""
+    """The member is checked before its generation."""
     refused = refuse_member(group, member_id, instance_id)
-    if refused is None and generation_id != group.generation:
+    if refused is None and generation_id != group.generation_id:
         return ErrorCode.ILLEGAL_GENERATION
     return refused

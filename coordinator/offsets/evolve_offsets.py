@@ -1,4 +1,4 @@
-"""Folding events about offsets, those of open transactions among them."""
+"""Folding events about offsets, transactional ones included."""
 
 from collections.abc import Collection, Mapping
 from typing import TypeVar
@@ -6,93 +6,110 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from regroup.coordinator import events as e
-from regroup.coordinator.group import Group, Offsets, PendingOffset, PendingOffsets
+from regroup.coordinator.group import (
+    Group,
+    OffsetsByPartition,
+    PendingTransactionalOffset,
+    PendingTransactionalOffsets,
+    without,
+)
 
-Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
 def offsets_committed(group: Group, event: e.OffsetsCommitted) -> Group:
-    offsets = merged(group.offsets, event.offsets)
-    if not group.pending_offsets:
-        return replace(group, offsets=offsets)
-    return replace(group, offsets=offsets, pending_offsets=overtaken(group, event.offsets, before=group.number + 1))
+    offsets = merge_offsets(group.committed_offsets, event.offsets)
+    if not group.pending_transactional_offsets:
+        return replace(group, committed_offsets=offsets)
+    return replace(
+        group,
+        committed_offsets=offsets,
+        pending_transactional_offsets=with_superseded(group, event.offsets, before=group.event_number + 1),
+    )
 
 
 def transactional_offsets_written(group: Group, event: e.TransactionalOffsetsWritten) -> Group:
-    """They stand aside until the transaction ends; its own later ones replace its earlier ones."""
+    """They are kept apart until the transaction ends; a transaction's later offsets replace its earlier ones."""
     written = {
-        topic: {number: PendingOffset(offset, group.number + 1) for number, offset in partitions.items()}
+        topic: {
+            index: PendingTransactionalOffset(offset, group.event_number + 1) for index, offset in partitions.items()
+        }
         for topic, partitions in event.offsets.items()
     }
-    pending = merged(group.pending_offsets.get(event.producer_id, {}), written)
-    return replace(group, pending_offsets=group.pending_offsets | {event.producer_id: pending})
+    pending = merge_offsets(group.pending_transactional_offsets.get(event.producer_id, {}), written)
+    by_producer = group.pending_transactional_offsets | {event.producer_id: pending}
+    return replace(group, pending_transactional_offsets=by_producer)
 
 
 def transaction_ended(group: Group, event: e.TransactionEnded) -> Group:
-    """Of a partition that others have committed since, the later commit stays."""
-    ended = group.pending_offsets[event.producer_id]
-    group = replace(group, pending_offsets=without(group.pending_offsets, event.producer_id))
+    """Commit or drop the offsets of the transaction; an offset that a later commit superseded is dropped."""
+    ended = group.pending_transactional_offsets[event.producer_id]
+    remaining = without(group.pending_transactional_offsets, event.producer_id)
+    group = replace(group, pending_transactional_offsets=remaining)
     if not event.committed:
         return group
     for topic, partitions in ended.items():
-        for number, pending in partitions.items():
-            if not pending.overtaken:
-                settled = {topic: {number: pending.offset}}
+        for index, pending in partitions.items():
+            if not pending.is_superseded:
+                committed = {topic: {index: pending.offset}}
                 group = replace(
                     group,
-                    offsets=merged(group.offsets, settled),
-                    pending_offsets=overtaken(group, settled, before=pending.number),
+                    committed_offsets=merge_offsets(group.committed_offsets, committed),
+                    pending_transactional_offsets=with_superseded(group, committed, before=pending.event_number),
                 )
     return group
 
 
-def offsets_forgotten(group: Group, event: e.OffsetsForgotten) -> Group:
-    """What open transactions wrote for these partitions is forgotten too, and what Kafka's log has yet to commit."""
-    gone = event.partitions
+def offsets_deleted(group: Group, event: e.OffsetsDeleted) -> Group:
+    """Delete offsets, also those of open transactions and those that the log has written and not committed."""
+    deleted = event.partitions
     return replace(
         group,
-        offsets=cut_out(group.offsets, gone),
-        pending_offsets={producer: cut_out(pending, gone) for producer, pending in group.pending_offsets.items()},
-        appends={
-            number: replace(append, offsets=cut_out(append.offsets, gone)) for number, append in group.appends.items()
+        committed_offsets=without_partitions(group.committed_offsets, deleted),
+        pending_transactional_offsets={
+            producer_id: without_partitions(pending, deleted)
+            for producer_id, pending in group.pending_transactional_offsets.items()
+        },
+        pending_appends={
+            append_number: replace(append, offsets=without_partitions(append.offsets, deleted))
+            for append_number, append in group.pending_appends.items()
         },
     )
 
 
-def overtaken(group: Group, offsets: Offsets, before: int) -> dict[int, PendingOffsets]:
-    """The pending offsets, after these were committed: those written earlier for the same partitions count no more."""
+def with_superseded(group: Group, committed: OffsetsByPartition, before: int) -> dict[int, PendingTransactionalOffsets]:
+    """The pending transactional offsets after a commit: those written before event `before` to the same partitions
+    are superseded."""
     return {
-        producer: {
+        producer_id: {
             topic: {
-                number: replace(each, overtaken=True)
-                if number in offsets.get(topic, ()) and each.number < before
+                index: replace(each, is_superseded=True)
+                if index in committed.get(topic, ()) and each.event_number < before
                 else each
-                for number, each in partitions.items()
+                for index, each in partitions.items()
             }
             for topic, partitions in pending.items()
         }
-        for producer, pending in group.pending_offsets.items()
+        for producer_id, pending in group.pending_transactional_offsets.items()
     }
 
 
-def merged(
+def merge_offsets(
     present: Mapping[str, dict[int, Value]], newer: Mapping[str, dict[int, Value]]
 ) -> dict[str, dict[int, Value]]:
-    """By topic and partition; where both speak, the newer."""
-    return {**present, **{topic: present.get(topic, {}) | partitions for topic, partitions in newer.items()}}
+    """Both mappings by topic and partition; the newer offset wins."""
+    merged = dict(present)
+    for topic, partitions in newer.items():
+        merged[topic] = {**merged.get(topic, {}), **partitions}
+    return merged
 
 
-def cut_out(
-    present: Mapping[str, dict[int, Value]], gone: Mapping[str, Collection[int]]
+def without_partitions(
+    present: Mapping[str, dict[int, Value]], deleted: Mapping[str, Collection[int]]
 ) -> dict[str, dict[int, Value]]:
-    """Without these partitions, and without topics of which nothing is left."""
-    left = {
-        topic: {number: value for number, value in partitions.items() if number not in gone.get(topic, ())}
+    """The mapping without these partitions, and without topics that have none left."""
+    remaining = {
+        topic: {index: value for index, value in partitions.items() if index not in deleted.get(topic, ())}
         for topic, partitions in present.items()
     }
-    return {topic: partitions for topic, partitions in left.items() if partitions}
-
-
-def without(mapping: Mapping[Key, Value], gone: Key | None) -> dict[Key, Value]:
-    return {key: value for key, value in mapping.items() if key != gone}
+    return {topic: partitions for topic, partitions in remaining.items() if partitions}

@@ -1,28 +1,26 @@
-"""Kafka's own log may be slow, or lose what was written: `__consumer_offsets` as a source of trouble.
+"""Records that the emulated Kafka log completes late, or loses: `__consumer_offsets` as a source of failures.
 
-Usually it commits at once, and nothing of this is seen. While a record waits to be committed, answers that rest on
-it wait too. Which writes can be held back: a new group, the leader's assignment, the replacement of a static member
-in Stable, and committed offsets.
+Usually the log commits a record at once. While a record waits to be committed, the responses that depend on it wait
+too. These records can be delayed: a new group, the leader's assignment, the replacement of a static member in Stable,
+and committed offsets.
 """
 
 from typing import Final
 
 from regroup.coordinator import responses
 from regroup.coordinator.classic.rebalance import rebalance
-from regroup.coordinator.classic.sync import commit_assignment
-from regroup.coordinator.commands import CommitAppend, DeadlinePassed, RefuseAppend
-from regroup.coordinator.decision import Decision, Unfolding
-from regroup.coordinator.events import AppendCommitted, AppendLate, AppendRefused
-from regroup.coordinator.group import Append, Group, Waiting, Written
-from regroup.coordinator.offsets.evolve_appends import awaits_assignment
-from regroup.coordinator.settings import Settings
+from regroup.coordinator.classic.sync import commit_assignments
+from regroup.coordinator.commands import CompleteAppend, DeadlinePassed, FailAppend
+from regroup.coordinator.decision import Decision, DecisionBuilder
+from regroup.coordinator.events import AppendCommitted, AppendFailed, AppendTimedOut
+from regroup.coordinator.group import AwaitedResponse, Group, GroupState, LogRecordKind, PendingAppend
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 from regroup.protocol.messages.group import JoinGroupResponse
 
 E = ErrorCode
 
-AS_SEEN_BY_CLIENTS: Final[dict[ErrorCode, ErrorCode]] = {
+CLIENT_ERRORS: Final[dict[ErrorCode, ErrorCode]] = {
     E.UNKNOWN_TOPIC_OR_PARTITION: E.COORDINATOR_NOT_AVAILABLE,
     E.NOT_ENOUGH_REPLICAS: E.COORDINATOR_NOT_AVAILABLE,
     E.REQUEST_TIMED_OUT: E.COORDINATOR_NOT_AVAILABLE,
@@ -32,69 +30,76 @@ AS_SEEN_BY_CLIENTS: Final[dict[ErrorCode, ErrorCode]] = {
     E.RECORD_LIST_TOO_LARGE: E.UNKNOWN_SERVER_ERROR,
     E.INVALID_FETCH_SIZE: E.UNKNOWN_SERVER_ERROR,
 }
-"""What clients are told when the log fails; any other error reaches them as it is."""
+"""The error that clients get when the log fails with another one; an error that is not listed is passed on."""
 
 
-def commit_append(settings: Settings, group: Group, command: CommitAppend) -> Decision:
-    """The assignment takes effect only if the group has not moved on; the record is in the log all the same."""
-    now = Unfolding(group, command.at_ms)
-    now.settles(command.append)
-    append = group.appends.get(command.append)
+def complete_append(decision: DecisionBuilder, command: CompleteAppend) -> Decision:
+    """The assignment takes effect only if the group still waits for it; the record is in the log all the same."""
+    decision.complete_append(command.append_number)
+    append = decision.group.pending_appends.get(command.append_number)
+    if append is not None:
+        decision.apply(AppendCommitted, append_number=command.append_number)
+        if is_awaited_assignment(decision.group, append):
+            commit_assignments(decision)
+    return decision.build()
+
+
+def fail_append(decision: DecisionBuilder, command: FailAppend) -> Decision:
+    """Every request that waits for the record is refused."""
+    before, code = decision.group, CLIENT_ERRORS.get(command.error_code, command.error_code)
+    append = before.pending_appends.get(command.append_number)
     if append is None:
-        return now.ends()
-    now.happens(AppendCommitted(at_ms=now.at_ms, append=command.append))
-    if append.what is Written.ASSIGNMENT and awaits_assignment(now.group, append):
-        commit_assignment(now)
-    return now.ends()
+        decision.complete_append(command.append_number, code)
+        return decision.build()
+    reason = f"the log returned {command.error_code.name}"
+    decision.apply(AppendFailed, reason=reason, append_number=command.append_number, error_code=command.error_code)
+    if not decision.group.exists:
+        refuse_all(decision, before, code)
+    elif is_awaited_assignment(decision.group, append):
+        rebalance(decision, f"the assignment was lost: {reason}", code)
+    elif append.kind is LogRecordKind.STATIC_MEMBER_REPLACEMENT and append.replaced_member:
+        decision.touch_session(append.replaced_member.member_id)
+    decision.complete_append(command.append_number, code, failed_replacement_response(decision.group, append, code))
+    return decision.build()
 
 
-def refuse_append(settings: Settings, group: Group, command: RefuseAppend) -> Decision:
-    """Everybody who waited for the record is told why there will be no answer."""
-    now = Unfolding(group, command.at_ms)
-    code = AS_SEEN_BY_CLIENTS.get(command.code, command.code)
-    append = group.appends.get(command.append)
-    if append is None:
-        now.settles(command.append, code)
-        return now.ends()
-    reason = f"the log answered {command.code.name}"
-    now.happens(AppendRefused(at_ms=now.at_ms, reason=reason, append=command.append, code=command.code))
-    if not now.group.exists:
-        leave_nobody_waiting(now, group, code)
-    elif append.what is Written.ASSIGNMENT and awaits_assignment(now.group, append):
-        rebalance(now, settings, f"the assignment was lost: {reason}", code)
-    elif append.what is Written.REPLACEMENT and append.replaced:
-        now.hears(append.replaced.member_id)
-    now.settles(command.append, code, to_the_joiner(now.group, append, code))
-    return now.ends()
+def is_awaited_assignment(group: Group, append: PendingAppend) -> bool:
+    """Whether the record is the assignment that the members of the present sync phase wait for."""
+    is_present = group.state is GroupState.COMPLETING_REBALANCE and group.generation_id == append.generation_id
+    return append.kind is LogRecordKind.ASSIGNMENT and is_present
 
 
-def leave_nobody_waiting(now: Unfolding, before: Group, code: ErrorCode) -> None:
-    """The group is gone, and with it whatever else was written of it."""
-    for member in before.waiting(Waiting.JOIN):
-        now.replies(Waiting.JOIN, member.member_id, responses.join_refused(code, ""))
-    for member in before.waiting(Waiting.SYNC):
-        now.replies(Waiting.SYNC, member.member_id, responses.sync_refused(code))
-    for number in before.appends:
-        now.settles(number, code)
+def refuse_all(decision: DecisionBuilder, before: Group, code: ErrorCode) -> None:
+    """Refuse every held request of a group whose creation was lost, and fail its other records."""
+    for member in before.members_awaiting(AwaitedResponse.JOIN):
+        decision.release(AwaitedResponse.JOIN, member.member_id, responses.join_error(code, ""))
+    for member in before.members_awaiting(AwaitedResponse.SYNC):
+        decision.release(AwaitedResponse.SYNC, member.member_id, responses.sync_error(code))
+    for append_number in before.pending_appends:
+        decision.complete_append(append_number, code)
 
 
-def to_the_joiner(group: Group, append: Append, code: ErrorCode) -> Structure | None:
-    """A static member whose replacement was lost learns of the generation, and that it is not in it."""
-    if append.what is not Written.REPLACEMENT:
+def failed_replacement_response(group: Group, append: PendingAppend, code: ErrorCode) -> Structure | None:
+    """The JoinGroup response to a static member whose replacement was lost: the generation, without a member id."""
+    if append.kind is not LogRecordKind.STATIC_MEMBER_REPLACEMENT:
         return None
     return JoinGroupResponse(
         error_code=code,
-        generation_id=group.generation,
+        generation_id=group.generation_id,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,
-        leader=group.leader or "",
+        leader=group.leader_id or "",
         member_id="",
     )
 
 
-def append_over(now: Unfolding, settings: Settings, command: DeadlinePassed) -> None:
-    """`offsets.commit.timeout.ms` has passed. The record is not taken back, and may be committed still."""
-    due = [n for n, each in now.group.appends.items() if not each.is_late and each.deadline_ms <= now.at_ms]
-    for number in due:
-        now.happens(AppendLate(at_ms=now.at_ms, append=number, reason="the log did not commit it in time"))
-        now.settles(number, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+def append_deadline_passed(decision: DecisionBuilder, command: DeadlinePassed) -> None:
+    """`offsets.commit.timeout.ms` has passed. The record stays in the log, and may still be committed."""
+    overdue = [
+        append_number
+        for append_number, append in decision.group.pending_appends.items()
+        if not append.has_timed_out and append.deadline_ms <= decision.at_ms
+    ]
+    for append_number in overdue:
+        decision.apply(AppendTimedOut, append_number=append_number, reason="the log did not commit it in time")
+        decision.complete_append(append_number, ErrorCode.COORDINATOR_NOT_AVAILABLE)

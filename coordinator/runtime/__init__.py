@@ -1,1 +1,1 @@
-"""coordinator/runtime"""
+"""The asyncio coordinator: journal, timers, held responses, loading, and the emulated Kafka log."""

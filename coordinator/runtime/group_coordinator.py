@@ -1,9 +1,9 @@
-"""The asyncio coordinator: it drives the pure machine, keeps the journal, and knows who waits for an answer.
+"""The asyncio coordinator: it drives the pure state machine, keeps the journal, and holds responses.
 
-    command → decide → events folded and queued for the disk, in one step → answer, once the disk has them
+    command → decide → events are folded and queued for the disk, in one step → response, once they are durable
 
-It adds nothing of its own to what happens to a group: time comes from a clock that is handed in, deadlines are read
-off the state, and silence is a command like any other.
+It adds nothing to what happens to a group: the time comes from a clock that is passed in, deadlines are computed from
+the group's state, and a deadline that passes is a command like any other.
 """
 
 import asyncio
@@ -17,275 +17,318 @@ from msgspec.structs import replace
 from regroup.coordinator import commands as c
 from regroup.coordinator.classic.deadlines import Deadline, next_deadline
 from regroup.coordinator.decide import decide
-from regroup.coordinator.decision import Decision
+from regroup.coordinator.decision import Decision, LeaderPolicy, first_candidate
 from regroup.coordinator.events import Event
 from regroup.coordinator.group import Group, MemberId
-from regroup.coordinator.runtime.awaitable import Awaitable, Because
+from regroup.coordinator.responses import unavailable_response
+from regroup.coordinator.runtime.async_requests import AsyncRequests
 from regroup.coordinator.runtime.kafka_log import KafkaLog
 from regroup.coordinator.runtime.loading import load_groups
-from regroup.coordinator.runtime.pending_responses import Answering, Request, WaitingRoom
-from regroup.coordinator.runtime.timers import Timers
-from regroup.coordinator.serialization import NAME_OF, Cause, snapshot, written, written_cause
-from regroup.coordinator.settings import Settings
-from regroup.coordinator.unavailable import unavailable
+from regroup.coordinator.runtime.observer import CoordinatorObserver
+from regroup.coordinator.runtime.pending_responses import PendingRequest, PendingResponses, ResponseCallback
+from regroup.coordinator.runtime.timers import GroupTimers
+from regroup.coordinator.serialization import EVENT_TYPE_NAMES, Cause, encode_cause, encode_event, encode_snapshot
+from regroup.coordinator.settings import CoordinatorSettings
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 from regroup.storage.errors import StoreError
 from regroup.storage.journal import Journal
 from regroup.storage.records import Snapshot
 
-__all__ = ["Answering", "Because", "GroupCoordinator"]
-
-TOLD = frozenset(
-    {"rebalance-started", "generation-started", "group-emptied", "member-expelled", "member-left", "coordinator-loaded"}
+LOGGED_EVENTS = frozenset(
+    {"rebalance-started", "generation-started", "group-emptied", "member-removed", "member-left", "coordinator-loaded"}
 )
-"""Events that an operator would want to see go by."""
+"""Events that are logged at level info."""
 
-LOAD: Final = written_cause(Cause(occasion="the load of the group"))
-LOG: Final = written_cause(Cause(occasion="Kafka's log"))
+LOAD: Final = Cause(internal="load of the group")
+KAFKA_LOG: Final = Cause(internal="Kafka's log")
+RETENTION: Final = Cause(deadline="retention")
 
 
-class GroupCoordinator(Awaitable):
-    """Coordinates every group of one broker.
+class GroupCoordinator(AsyncRequests):
+    """Coordinates the groups of one broker.
 
-    `submit` is the whole of it; `Awaitable` is a thin face over it. `now` gives epoch milliseconds.
-    `kafka_log` makes Kafka's own log slow or faulty; without it the log commits at once.
-    `owns` picks the groups by name, where the journal holds groups of other coordinators too.
+    `submit` takes every command; the methods of `AsyncRequests` are its awaitable forms. `now` returns epoch
+    milliseconds. `kafka_log` makes the emulated Kafka log slow or faulty; without it the log commits at once. `owns`
+    selects the groups by id, where the journal holds groups of other coordinators too. `choose_leader` decides where
+    Kafka takes any member. `observer` sees every command and response.
     """
 
     def __init__(
         self,
         journal: Journal,
         *,
-        settings: Settings,
+        settings: CoordinatorSettings,
         now: Callable[[], int],
         kafka_log: KafkaLog | None = None,
-        owns: Callable[[str], bool] = lambda name: True,
+        owns: Callable[[str], bool] = lambda group_id: True,
+        choose_leader: LeaderPolicy = first_candidate,
+        observer: CoordinatorObserver | None = None,
     ) -> None:
         self.settings = settings
         self._journal = journal
         self._now = now
-        self._owns = owns
-        self._groups: dict[str, Group] = {}
-        self._heard: dict[str, dict[MemberId, int]] = {}
-        self._positions: dict[str, int] = {}
-        self._changed: dict[str, None] = {}
         self._kafka_log = kafka_log
-        self._waiting = WaitingRoom()
-        self._refusal: ErrorCode | None = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        self._reign = 0
-        self._timers = Timers(self._next_deadline, self._silence, now)
-        self._cleaning: asyncio.TimerHandle | None = None
+        self._owns = owns
+        self._choose_leader = choose_leader
+        self._observer = observer
+        self._groups: dict[str, Group] = {}
+        self._last_seen_ms: dict[str, dict[MemberId, int]] = {}
+        self._positions: dict[str, int] = {}
+        self._unsaved: dict[str, None] = {}
+        """Groups that have changed since their last snapshot was saved."""
+        self._pending = PendingResponses()
+        self._unavailable: ErrorCode | None = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        self._coordinator_epoch = 0
+        self._timers = GroupTimers(self._next_deadline, self._deadline_passed, now)
+        self._retention_timer: asyncio.TimerHandle | None = None
         self._log = structlog.get_logger("coordinator")
-        journal.on_failure(self._crash)
+        journal.on_failure(self._fail)
 
-    # The life of the coordinator itself
+    # Start and stop
 
     async def start(self) -> None:
-        """Load its groups from the journal's store and begin a new reign. Also the way back after a failure."""
-        self._refusal = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        """Load the groups from the journal's store and begin a new coordinator epoch; also after a failed store."""
+        self._unavailable = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         loaded = await load_groups(self._journal.store)
         heads = await self._journal.store.heads()
-        self._groups = {name: group for name, group in loaded.items() if self._owns(name)}
-        self._reign = await self._journal.store.next_reign()
-        self._heard.clear()
-        self._positions = {name: head.position for name, head in heads.items() if name in self._groups}
-        self._changed = dict.fromkeys(self._groups)
-        self._refusal = None
-        for name in sorted(name for name, group in self._groups.items() if group.exists):
-            self.submit(c.TakeOver(group_id=name, at_ms=self._now()), cause=lambda: LOAD)
-        await self._journal.durable(self._journal.last_position)
-        self._clean_later()
+        self._groups = {group_id: group for group_id, group in loaded.items() if self._owns(group_id)}
+        self._coordinator_epoch = await self._journal.store.next_coordinator_epoch()
+        self._last_seen_ms.clear()
+        self._positions = {
+            group_id: head.position
+            for group_id, head in heads.items()
+            if group_id is not None and group_id in self._groups
+        }
+        self._unsaved = dict.fromkeys(self._groups)
+        self._unavailable = None
+        for group_id in sorted(group_id for group_id, group in self._groups.items() if group.exists):
+            self.submit(c.LoadGroup(group_id=group_id, at_ms=self._now()), cause=LOAD)
+        await self._journal.wait_until_durable(self._journal.last_position)
+        self._schedule_retention()
 
     def stop(self) -> None:
-        """Answer whoever still waits with NOT_COORDINATOR, and take nothing more. The journal stays open."""
+        """Answer every held request with NOT_COORDINATOR, and refuse new ones. The journal stays open."""
         self._unload(ErrorCode.NOT_COORDINATOR)
 
-    def _crash(self, error: StoreError) -> None:
-        """The disk failed, so the coordinator counts as crashed: what is not durable never happened."""
-        if self._refusal is None:
+    def _fail(self, error: StoreError) -> None:
+        """The store failed: as after a crash, events that are not durable have not happened."""
+        if self._unavailable is None:
             self._log.error("store-failed", error=str(error))
             self._unload(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
-    def _unload(self, refusal: ErrorCode) -> None:
-        self._refusal = refusal
+    def _unload(self, code: ErrorCode) -> None:
+        self._unavailable = code
         self._timers.stop()
-        if self._cleaning:
-            self._cleaning.cancel()
-        for command, answering in self._waiting.empty():
-            answering(unavailable(command, ErrorCode.NOT_COORDINATOR))
+        if self._retention_timer:
+            self._retention_timer.cancel()
+        for command, on_response in self._pending.drain():
+            on_response(unavailable_response(command, ErrorCode.NOT_COORDINATOR))
 
-    # The one way in
+    # Commands
 
-    def submit(self, command: c.Command, answering: Answering | None = None, cause: Because | None = None) -> None:
-        """Deal with a command now; `answering` is called once, now or later, or never if a resent request takes its
-        place. A connection that is lost changes nothing: whoever is gone is answered into the void."""
-        if self._refusal is not None:
-            if answering:
-                answering(unavailable(command, self._refusal))
+    def submit(
+        self, command: c.Command, on_response: ResponseCallback | None = None, cause: Cause | None = None
+    ) -> None:
+        """Handle a command now. `on_response` is called once, now or later, or never if the client sends the request
+        again. If the client has disconnected, the response is dropped, and the group does not change."""
+        if self._observer:
+            self._observer.submit(command, on_response, cause, self._submit)
+        else:
+            self._submit(command, on_response, cause)
+
+    def _submit(self, command: c.Command, on_response: ResponseCallback | None, cause: Cause | None) -> None:
+        group_id = command.group_id
+        if self._unavailable is not None:
+            refuse(command, on_response, self._unavailable)
             return
-        name = command.group_id
-        if self._kafka_log and self._kafka_log.holds_back(command):
-            command = replace(command, log_holds_back=True)
-        group = self._groups.get(name) or Group(name=name)
-        decision = decide(self.settings, group, command)
-        if decision.events and not self._record(name, decision, cause):
-            if answering:
-                answering(unavailable(command, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        if self._kafka_log and self._kafka_log.delays(command):
+            command = replace(command, delays_append=True)
+        before = self._groups.get(group_id) or Group(group_id=group_id)
+        decision = decide(self.settings, before, command, self._choose_leader)
+        if decision.events and not self._record(decision, cause):
+            refuse(command, on_response, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             return
-        if decision.heard:
-            self._heard.setdefault(name, {}).update(dict.fromkeys(decision.heard, command.at_ms))
-        if answering:
-            request = Request(command, answering)
-            if not self._waiting.keeps(decision, request) and decision.answer is not None:
-                self._send(name, request, decision.answer)
-        if decision.replies or decision.settled:
-            for request, message in self._waiting.released_by(decision):
-                self._send(name, request, message)
-        if decision.group.appends:
-            self._hand_to_the_log(name, group, decision.group)
+        if decision.touched_sessions:
+            last_seen_ms = self._last_seen_ms.setdefault(group_id, {})
+            last_seen_ms.update(dict.fromkeys(decision.touched_sessions, command.at_ms))
+        self._respond(decision, command, on_response)
+        if self._kafka_log and decision.group.pending_appends:
+            self._hand_to_log(self._kafka_log, before, decision.group)
 
-    def repeats(self, heartbeat: c.Heartbeat) -> Callable[[], bool]:
-        """To be asked when an accepted heartbeat comes once more: True if it has been accepted again.
+    def heartbeat_revalidator(self, heartbeat: c.Heartbeat) -> Callable[[], bool]:
+        """A function that accepts an accepted heartbeat once more: it returns False if the heartbeat needs `submit`.
 
-        A group is a value and `decide` is pure: as long as the group is the same, so is the answer.
+        A group is a value and `decide` is pure: as long as the group is the same, so is the response.
         """
-        name, member = heartbeat.group_id, heartbeat.member_id
-        group = self._groups.get(name)
+        group_id, member_id = heartbeat.group_id, heartbeat.member_id
+        group = self._groups.get(group_id)
 
-        def again() -> bool:
-            if self._groups.get(name) is not group or self._refusal is not None:
+        def accept_again() -> bool:
+            if self._groups.get(group_id) is not group or self._unavailable is not None:
                 return False
-            self._heard[name][member] = self._now()
+            self._last_seen_ms[group_id][member_id] = self._now()
             return True
 
-        return again
+        if self._observer:
+            return partial(self._observer.revalidate_heartbeat, heartbeat, accept_again)
+        return accept_again
 
-    def favours(self, name: str, member: MemberId) -> None:
-        """Where Kafka leaves it to chance who leads next, let it be this member: it counts as the first that came."""
-        group = self._groups.get(name)
-        if group is not None and member in group.members:
-            self._groups[name] = replace(group, members={member: group.members[member]} | group.members)
-
-    def _record(self, name: str, decision: Decision, cause: Because | None) -> bool:
-        """Fold and queue the events in one step; False if the disk has just failed."""
-        first = decision.group.number - len(decision.events) + 1
-        because = cause() if cause else None
+    def _record(self, decision: Decision, cause: Cause | None) -> bool:
+        """Queue the events for the disk and take the new group in one step; False if the store has failed."""
+        group, epoch = decision.group, self._coordinator_epoch
+        group_id, first = group.group_id, group.event_number - len(decision.events) + 1
+        encoded = encode_cause(cause) if cause else None
+        records = [
+            encode_event(group_id, event_number, epoch, event, encoded)
+            for event_number, event in enumerate(decision.events, first)
+        ]
         try:
-            self._positions[name] = self._journal.append(
-                [written(name, first + i, self._reign, event, because) for i, event in enumerate(decision.events)]
-            )
+            self._positions[group_id] = self._journal.append(records)
         except StoreError as error:
-            self._crash(error)
+            self._fail(error)
             return False
-        self._groups[name] = decision.group
-        self._changed[name] = None
-        self._forget_the_gone(name, decision.group)
-        self._timers.look_again(name)
-        self._tell(name, decision.events)
+        self._groups[group_id] = group
+        self._unsaved[group_id] = None
+        self._forget_removed_members(group)
+        self._timers.reschedule(group_id)
+        self._log_events(group_id, decision.events)
         return True
 
-    def _send(self, name: str, request: Request, message: Structure) -> None:
-        """No answer leaves before the last position that its group has now is durable."""
-        command, answering = request
-        position = self._positions.get(name, 0)
-        if position <= self._journal.durable_position:
-            answering(message)
-            return
-        loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        self._journal.when_durable(
-            position, lambda: answering(message), lambda: answering(unavailable(command, loading))
-        )
+    def _forget_removed_members(self, group: Group) -> None:
+        last_seen_ms = self._last_seen_ms.get(group.group_id)
+        if last_seen_ms and len(last_seen_ms) > len(group.members):
+            self._last_seen_ms[group.group_id] = {
+                member_id: at_ms for member_id, at_ms in last_seen_ms.items() if member_id in group.members
+            }
 
-    def _hand_to_the_log(self, name: str, before: Group, after: Group) -> None:
-        """Whatever was written just now and not committed is in the hands of Kafka's log."""
-        if self._kafka_log is None:
-            return
-        for append in after.appends:
-            if append not in before.appends:
-                self._kafka_log.written(name, partial(self._settle, name, append, self._reign))
-
-    def _settle(self, name: str, append: int, reign: int, code: ErrorCode) -> None:
-        """What was written in an earlier reign is forgotten."""
-        at_ms = self._now()
-        if code is ErrorCode.NONE and reign == self._reign:
-            self.submit(c.CommitAppend(group_id=name, at_ms=at_ms, append=append), cause=lambda: LOG)
-        elif reign == self._reign:
-            self.submit(c.RefuseAppend(group_id=name, at_ms=at_ms, append=append, code=code), cause=lambda: LOG)
-
-    def _forget_the_gone(self, name: str, group: Group) -> None:
-        heard = self._heard.get(name)
-        if heard and len(heard) > len(group.members):
-            self._heard[name] = {member: at_ms for member, at_ms in heard.items() if member in group.members}
-
-    def _tell(self, name: str, events: tuple[Event, ...]) -> None:
+    def _log_events(self, group_id: str, events: tuple[Event, ...]) -> None:
         for event in events:
-            kind = NAME_OF[type(event)]
-            if kind in TOLD:
-                shown = {key: getattr(event, key) for key in ("member", "generation", "leader") if hasattr(event, key)}
+            event_type = EVENT_TYPE_NAMES[type(event)]
+            if event_type in LOGGED_EVENTS:
+                keys = ("member_id", "generation_id", "leader_id")
+                shown = {key: getattr(event, key) for key in keys if hasattr(event, key)}
                 if event.reason:
                     shown["reason"] = event.reason
-                self._log.info(kind, group=name, **shown)
+                self._log.info(event_type, group=group_id, **shown)
 
-    # Silence
+    # Responses
 
-    def _next_deadline(self, name: str) -> Deadline | None:
-        group = self._groups.get(name)
-        return next_deadline(group, self._heard.get(name, {})) if group else None
+    def _respond(self, decision: Decision, command: c.Command, on_response: ResponseCallback | None) -> None:
+        if on_response:
+            request = PendingRequest(command, on_response)
+            if not self._pending.hold(decision, request) and decision.response is not None:
+                self._send(request, decision.response)
+        if decision.released or decision.completed_appends:
+            for request, response in self._pending.release(decision):
+                self._send(request, response)
 
-    def _silence(self, name: str, deadline: Deadline) -> None:
-        command = c.DeadlinePassed(
-            group_id=name,
-            at_ms=self._now(),
-            kind=deadline.kind,
-            member=deadline.member,
-            last_heard_ms=deadline.last_heard_ms,
+    def _send(self, request: PendingRequest, response: Structure) -> None:
+        """Send the response once the group's last event is durable."""
+        command, on_response = request
+        position = self._positions.get(command.group_id, 0)
+        if position <= self._journal.durable_position:
+            on_response(response)
+            return
+        self._journal.when_durable(
+            position,
+            partial(on_response, response),
+            partial(refuse, command, on_response, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
         )
-        cause = Cause(deadline=deadline.kind.value, member=deadline.member, since_ms=deadline.last_heard_ms)
-        self.submit(command, cause=lambda: written_cause(cause))
 
-    def _clean_later(self) -> None:
-        if self._cleaning:
-            self._cleaning.cancel()
-        interval = self.settings.offsets_retention_check_interval_ms / 1000
-        self._cleaning = asyncio.get_running_loop().call_later(interval, self._clean)
+    # The emulated Kafka log
 
-    def _clean(self) -> None:
-        cause = Cause(deadline="retention")
-        for name in [name for name, group in self._groups.items() if group.exists]:
-            command = c.ForgetOldOffsets(group_id=name, at_ms=self._now())
-            self.submit(command, cause=lambda: written_cause(cause))
-        self._clean_later()
+    def _hand_to_log(self, kafka_log: KafkaLog, before: Group, after: Group) -> None:
+        """Hand over the records that were written just now and not committed."""
+        for append_number in after.pending_appends:
+            if append_number not in before.pending_appends:
+                complete = partial(self._complete_append, after.group_id, append_number, self._coordinator_epoch)
+                kafka_log.append(after.group_id, complete)
 
-    # Looking in from outside
+    def _complete_append(self, group_id: str, append_number: int, epoch: int, code: ErrorCode) -> None:
+        """Records of an earlier coordinator epoch are ignored."""
+        if epoch != self._coordinator_epoch:
+            return
+        command: c.Command
+        if code is ErrorCode.NONE:
+            command = c.CompleteAppend(group_id=group_id, at_ms=self._now(), append_number=append_number)
+        else:
+            command = c.FailAppend(group_id=group_id, at_ms=self._now(), append_number=append_number, error_code=code)
+        self.submit(command, cause=KAFKA_LOG)
+
+    # Deadlines
+
+    def _next_deadline(self, group_id: str) -> Deadline | None:
+        group = self._groups.get(group_id)
+        return next_deadline(group, self._last_seen_ms.get(group_id, {})) if group else None
+
+    def _deadline_passed(self, group_id: str, deadline: Deadline) -> None:
+        _, kind, member_id, last_seen_ms = deadline
+        command = c.DeadlinePassed(
+            group_id=group_id, at_ms=self._now(), kind=kind, member_id=member_id, last_seen_ms=last_seen_ms
+        )
+        self.submit(command, cause=Cause(deadline=kind.value, member_id=member_id, last_seen_ms=last_seen_ms))
+
+    def _schedule_retention(self) -> None:
+        if self._retention_timer:
+            self._retention_timer.cancel()
+        interval_s = self.settings.offsets_retention_check_interval_ms / 1000
+        self._retention_timer = asyncio.get_running_loop().call_later(interval_s, self._expire_offsets)
+
+    def _expire_offsets(self) -> None:
+        for group_id in [group_id for group_id, group in self._groups.items() if group.exists]:
+            self.submit(c.ExpireOffsets(group_id=group_id, at_ms=self._now()), cause=RETENTION)
+        self._schedule_retention()
+
+    # State
+
+    @property
+    def journal(self) -> Journal:
+        """The journal to which it appends."""
+        return self._journal
+
+    @property
+    def coordinator_epoch(self) -> int:
+        """The epoch of its last load; 0 before the first."""
+        return self._coordinator_epoch
 
     @property
     def is_ready(self) -> bool:
-        """Every group is loaded, and requests are dealt with."""
-        return self._refusal is None
+        """Every group is loaded, and requests are handled."""
+        return self._unavailable is None
 
     @property
     def refusal(self) -> ErrorCode | None:
-        """What every request gets at present, if none can be dealt with."""
-        return self._refusal
+        """The error code that every request gets at present; None if requests are handled."""
+        return self._unavailable
 
     def groups(self) -> Iterator[Group]:
-        """Every group that exists, in the order in which they came."""
+        """Every group that exists, in the order in which they were created."""
         return (group for group in self._groups.values() if group.exists)
 
-    def group(self, name: str) -> Group:
+    def group(self, group_id: str) -> Group:
         """One group as it is now."""
-        return self._groups.get(name) or Group(name=name)
+        return self._groups.get(group_id) or Group(group_id=group_id)
 
     def take_snapshots(self) -> list[Snapshot]:
-        """The groups that changed since their snapshots were saved, as of the journal's last position."""
-        position = self._journal.last_position
+        """Snapshots, as of the journal's last position, of the groups that changed since their last saved one."""
+        position, epoch = self._journal.last_position, self._coordinator_epoch
         return [
-            snapshot(self._groups[name], self._positions.get(name, position), self._reign) for name in self._changed
+            encode_snapshot(self._groups[group_id], self._positions.get(group_id, position), epoch)
+            for group_id in self._unsaved
         ]
 
-    def snapshots_are_saved(self, snapshots: Iterable[Snapshot]) -> None:
-        """These need not be taken again, unless the group has changed meanwhile. Groups of others pass by."""
-        for name, number in [(each.group, each.number) for each in snapshots if each.group is not None]:
-            if name in self._changed and self._groups[name].number == number:
-                del self._changed[name]
+    def mark_saved(self, snapshots: Iterable[Snapshot]) -> None:
+        """The snapshots are in the store: their groups need none until they change. Other groups are ignored."""
+        for snapshot in snapshots:
+            group_id = snapshot.group
+            if group_id is None or group_id not in self._unsaved:
+                continue
+            if self._groups[group_id].event_number == snapshot.event_number:
+                del self._unsaved[group_id]
+
+
+def refuse(command: c.Command, on_response: ResponseCallback | None, code: ErrorCode) -> None:
+    """Answer a request that cannot be handled."""
+    if on_response:
+        on_response(unavailable_response(command, code))

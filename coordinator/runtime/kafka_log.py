@@ -1,4 +1,4 @@
-"""How Kafka's own log, `__consumer_offsets`, takes what the coordinator writes to it. Usually at once."""
+"""How the emulated Kafka log, `__consumer_offsets`, commits the coordinator's records. Usually it does so at once."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,49 +7,49 @@ from typing import Protocol, TypeAlias
 from regroup.coordinator.commands import Command
 from regroup.protocol.errors import ErrorCode
 
-Settle: TypeAlias = Callable[[ErrorCode], None]
-"""Says what becomes of one record: NONE commits it, an error of Kafka's log loses it."""
+CompleteRecord: TypeAlias = Callable[[ErrorCode], None]
+"""Completes one record: NONE commits it, an error of the log loses it."""
 
 
 class KafkaLog(Protocol):
-    """A log that is slow, or fails. It settles records in the order in which they were written."""
+    """A log that is slow or fails. It completes records in the order in which they were written."""
 
-    def holds_back(self, command: Command) -> bool:
-        """Shall what this command writes wait? Whatever follows in its group waits too, until the log has caught up."""
+    def delays(self, command: Command) -> bool:
+        """Whether the log delays the records of this command. Later records of the group are delayed behind them."""
         ...
 
-    def written(self, group: str, settle: Settle) -> None:
-        """A record waits now; `settle` is to be called once, later."""
+    def append(self, group_id: str, complete: CompleteRecord) -> None:
+        """Take a delayed record; `complete` must be called once, later."""
         ...
 
 
-class SlowLog:
-    """Settles each record after so long; without a latency only when it is told to.
+class DelayedLog:
+    """Completes each record after `latency_ms`; without a latency only when `complete_next` is called.
 
-    What is in the log when its `outcome` changes is settled with the new one.
+    A record is completed with the `outcome` of the time when it is completed.
     """
 
     def __init__(self, *, latency_ms: int | None = None, outcome: ErrorCode = ErrorCode.NONE) -> None:
         self.latency_ms = latency_ms
         self.outcome = outcome
-        self.is_slow = True
-        """Whether new records are held back."""
-        self._waiting: list[Settle] = []
+        self.is_delaying = True
+        """Whether new records are delayed."""
+        self._records: list[CompleteRecord] = []
 
-    def holds_back(self, command: Command) -> bool:
-        return self.is_slow
+    def delays(self, command: Command) -> bool:
+        return self.is_delaying
 
-    def written(self, group: str, settle: Settle) -> None:
-        self._waiting.append(settle)
+    def append(self, group_id: str, complete: CompleteRecord) -> None:
+        self._records.append(complete)
         if self.latency_ms is not None:
-            asyncio.get_running_loop().call_later(self.latency_ms / 1000, self.settle_next)
+            asyncio.get_running_loop().call_later(self.latency_ms / 1000, self.complete_next)
 
-    def settle_next(self) -> None:
-        """Settle the oldest record that waits, if any."""
-        if self._waiting:
-            self._waiting.pop(0)(self.outcome)
+    def complete_next(self) -> None:
+        """Complete the oldest record, if there is one."""
+        if self._records:
+            self._records.pop(0)(self.outcome)
 
-    def settle_all(self) -> None:
-        """Settle everything that waits by now."""
-        for _ in range(len(self._waiting)):
-            self.settle_next()
+    def complete_all(self) -> None:
+        """Complete every record that was written until now."""
+        for _ in range(len(self._records)):
+            self.complete_next()

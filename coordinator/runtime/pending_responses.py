@@ -1,64 +1,66 @@
-"""Requests whose answers are held back, and by what: another member, or Kafka's own log."""
+"""Requests whose responses are held: until another member acts, or until the emulated Kafka log completes a record."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from regroup.coordinator.commands import Command, JoinGroup
-from regroup.coordinator.decision import Decision, Place, Settled
-from regroup.coordinator.unavailable import refused_by_the_log
+from regroup.coordinator.decision import CompletedAppend, Decision, ResponseKey
+from regroup.coordinator.responses import failed_append_response
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 
-Answering: TypeAlias = Callable[[Structure], None]
-"""Takes the answer to one request."""
+ResponseCallback: TypeAlias = Callable[[Structure], None]
+"""Takes the response to one request."""
 
 
-class Request(NamedTuple):
-    """A command, and whoever wants to know what comes of it."""
+class PendingRequest(NamedTuple):
+    """A command, and the callback that takes its response."""
 
     command: Command
-    answering: Answering
+    on_response: ResponseCallback
 
 
-class WaitingRoom:
-    """Every request of every group that has no answer yet."""
+class PendingResponses:
+    """The requests of all groups that have no response yet."""
 
     def __init__(self) -> None:
-        self._parked: dict[tuple[str, Place], Request] = {}
-        self._behind: dict[tuple[str, int], list[tuple[Request, Structure]]] = {}
+        self._held: dict[tuple[str, ResponseKey], PendingRequest] = {}
+        self._after_append: dict[tuple[str, int], list[tuple[PendingRequest, Structure]]] = {}
 
-    def keeps(self, decision: Decision, request: Request) -> bool:
-        """Whether the request has to wait. A resent one takes the place of the one before it."""
-        name = request.command.group_id
-        if decision.parked is not None:
-            self._parked[name, decision.parked] = request
+    def hold(self, decision: Decision, request: PendingRequest) -> bool:
+        """Hold the request if the decision says so. A request that the client sent again replaces the first one."""
+        group_id = request.command.group_id
+        if decision.held_under is not None:
+            self._held[group_id, decision.held_under] = request
             return True
-        if decision.behind is not None and decision.answer is not None:
-            self._behind.setdefault((name, decision.behind), []).append((request, decision.answer))
+        if decision.after_append is not None and decision.response is not None:
+            waiting = self._after_append.setdefault((group_id, decision.after_append), [])
+            waiting.append((request, decision.response))
             return True
         return False
 
-    def released_by(self, decision: Decision) -> Iterator[tuple[Request, Structure]]:
-        """Those whose wait is over, in order, each with its answer."""
-        name = decision.group.name
-        for reply in decision.replies:
-            parked = self._parked.pop((name, reply.place), None)
-            if parked and reply.message is not None:
-                yield parked, reply.message
-        for settled in decision.settled:
-            for request, message in self._behind.pop((name, settled.append), ()):
-                yield request, message if settled.code is ErrorCode.NONE else refusal(settled, request)
+    def release(self, decision: Decision) -> Iterator[tuple[PendingRequest, Structure]]:
+        """The requests that the decision answers, in order, each with its response."""
+        group_id = decision.group.group_id
+        for released in decision.released:
+            held = self._held.pop((group_id, released.key), None)
+            if held and released.response is not None:
+                yield held, released.response
+        for completed in decision.completed_appends:
+            for request, response in self._after_append.pop((group_id, completed.append_number), ()):
+                failed = completed.error_code is not ErrorCode.NONE
+                yield request, error_response(completed, request) if failed else response
 
-    def empty(self) -> list[Request]:
-        """Everybody, to be sent away."""
-        behind = [request for requests in self._behind.values() for request, _ in requests]
-        everybody = [*self._parked.values(), *behind]
-        self._parked.clear()
-        self._behind.clear()
-        return everybody
+    def drain(self) -> list[PendingRequest]:
+        """Remove and return every request."""
+        after_append = [request for requests in self._after_append.values() for request, _ in requests]
+        drained = [*self._held.values(), *after_append]
+        self._held.clear()
+        self._after_append.clear()
+        return drained
 
 
-def refusal(settled: Settled, request: Request) -> Structure:
-    if settled.to_the_joiner is not None and isinstance(request.command, JoinGroup):
-        return settled.to_the_joiner
-    return refused_by_the_log(request.command, settled.code)
+def error_response(completed: CompletedAppend, request: PendingRequest) -> Structure:
+    if completed.join_response is not None and isinstance(request.command, JoinGroup):
+        return completed.join_response
+    return failed_append_response(request.command, completed.error_code)

@@ -1,4 +1,4 @@
-"""One timer a group, set for its earliest deadline and looked at again whenever the group has changed."""
+"""One timer for each group, set to its earliest deadline and checked whenever the group changes."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,64 +6,63 @@ from collections.abc import Callable
 from regroup.coordinator.classic.deadlines import Deadline
 
 TICK_MS = 1
-"""Kafka's timers move in steps of a millisecond; so no deadline is met in the same step that set it."""
+"""Kafka's timers move in steps of a millisecond, so no deadline passes in the step that sets it."""
 
 
-class Timers:
-    """Calls `passed(group, deadline)`, one deadline at a time, when `next_deadline(group)` lies behind `now()`.
+class GroupTimers:
+    """Calls `on_deadline(group_id, deadline)`, one deadline at a time, once `now()` has reached it.
 
-    A sign of life only moves deadlines back, so it need not be told: the timer fires, finds nothing due, and is set
-    again.
+    A heartbeat only moves deadlines back, so it needs no call: the timer fires, finds nothing due, and is set again.
     """
 
     def __init__(
         self,
         next_deadline: Callable[[str], Deadline | None],
-        passed: Callable[[str, Deadline], None],
+        on_deadline: Callable[[str, Deadline], None],
         now: Callable[[], int],
     ) -> None:
         self._next_deadline = next_deadline
-        self._passed = passed
+        self._on_deadline = on_deadline
         self._now = now
-        self._set: dict[str, asyncio.TimerHandle] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._changed: dict[str, None] = {}
-        self._looking: asyncio.Handle | None = None
+        self._check: asyncio.Handle | None = None
 
-    def look_again(self, name: str) -> None:
-        """The group has changed. Many changes of one moment are looked at once."""
-        self._changed[name] = None
-        if self._looking is None:
-            self._looking = asyncio.get_running_loop().call_soon(self._look)
+    def reschedule(self, group_id: str) -> None:
+        """The group has changed. Its timer is set at the end of the present loop step, once for many changes."""
+        self._changed[group_id] = None
+        if self._check is None:
+            self._check = asyncio.get_running_loop().call_soon(self._set_changed)
 
     def stop(self) -> None:
-        """Forget every timer."""
-        for handle in self._set.values():
-            handle.cancel()
-        self._set.clear()
+        """Cancel every timer."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
         self._changed.clear()
 
-    def _look(self) -> None:
-        self._looking = None
+    def _set_changed(self) -> None:
+        self._check = None
         changed, self._changed = self._changed, {}
-        for name in changed:
-            self._arm(name)
+        for group_id in changed:
+            self._set(group_id)
 
-    def _arm(self, name: str) -> None:
-        """A timer that rings in time stays. When it rings is asked of the loop, since the clock may have jumped."""
-        deadline = self._next_deadline(name)
+    def _set(self, group_id: str) -> None:
+        """Set the group's timer. One that fires early enough stays; the loop's clock decides, since `now` may jump."""
+        deadline = self._next_deadline(group_id)
         if deadline is None:
             return
-        loop, present = asyncio.get_running_loop(), self._set.get(name)
+        loop, present = asyncio.get_running_loop(), self._timers.get(group_id)
         due_s = loop.time() + max(deadline.at_ms - self._now(), TICK_MS) / 1000
         if present and present.when() <= due_s + TICK_MS / 1000:
             return
         if present:
             present.cancel()
-        self._set[name] = loop.call_at(due_s, self._fire, name)
+        self._timers[group_id] = loop.call_at(due_s, self._fire, group_id)
 
-    def _fire(self, name: str) -> None:
-        self._set.pop(name, None)
-        deadline = self._next_deadline(name)
+    def _fire(self, group_id: str) -> None:
+        self._timers.pop(group_id, None)
+        deadline = self._next_deadline(group_id)
         if deadline and deadline.at_ms <= self._now():
-            self._passed(name, deadline)
-        self._arm(name)
+            self._on_deadline(group_id, deadline)
+        self._set(group_id)

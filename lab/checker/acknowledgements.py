@@ -1,11 +1,11 @@
-"""What clients were promised, and what they were told of each other: the ledger that the coordinator is held to.
+"""Offsets, assignments and leaders that responses have acknowledged to clients.
 
-    promises = Promises()
-    promises.told(exchange)                  # an answer leaves
-    promises.changed(exchange)               # a command has been dealt with
-    promises.lost_by(loaded)                 # sentences about what a load has not brought back
+    acknowledgements = Acknowledgements()
+    acknowledgements.on_commit_response(exchange, response)      # a response leaves the coordinator
+    acknowledgements.on_group_change(exchange)                   # a command has changed its group
+    acknowledgements.lost_offsets(loaded)                        # acknowledged offsets that a load does not bring back
 
-It is kept from commands and answers alone, not from events.
+All of it comes from commands and responses, none of it from stored events.
 """
 
 from collections.abc import Iterator
@@ -16,165 +16,174 @@ from typing import Any, TypeAlias
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import Group, MemberId
-from regroup.lab.checker.exchanges import Exchange
+from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, TopicPartition, decode_assignment
 
-Place: TypeAlias = tuple[str, int]
+OffsetKey: TypeAlias = tuple[str, int]
 """Topic and partition."""
 
 
 @dataclass(slots=True)
-class PromisedOffset:
-    """What was acknowledged last, and what was handed in since: after a crash any of these may be there."""
+class AcknowledgedOffset:
+    """The last acknowledged offset of a partition, and the commits after it that have no response yet.
 
-    acknowledged: int | None = None
-    since: list[tuple[int, int]] = field(default_factory=list)
-    """Number of the exchange, and offset."""
+    After a crash the store may hold any of them.
+    """
+
+    offset: int | None = None
+    unacknowledged: list[tuple[int, int]] = field(default_factory=list)
+    """Exchange number and offset of each later commit."""
 
     def allows(self, offset: int | None) -> bool:
-        return self.acknowledged is None or offset in (self.acknowledged, *(each for _, each in self.since))
+        """Whether a coordinator may load this offset without having lost an acknowledged one."""
+        return self.offset is None or offset in (self.offset, *(each for _, each in self.unacknowledged))
 
 
 @dataclass(slots=True)
-class PromisedShares:
-    """What members were given in the last generation in which anybody was given anything."""
+class AcknowledgedAssignments:
+    """The assignments that members received in the last generation in which any member received one."""
 
-    generation: int
-    shares: dict[MemberId, bytes] = field(default_factory=dict)
-    static: dict[MemberId, str] = field(default_factory=dict)
+    generation_id: int
+    assignments: dict[MemberId, bytes] = field(default_factory=dict)
+    instance_ids: dict[MemberId, str] = field(default_factory=dict)
+    """The group instance id of each static member among them."""
 
 
 @dataclass(slots=True)
-class Generation:
-    """One generation of one reign: who leads it, and who was given what."""
+class ReportedGeneration:
+    """One generation in one coordinator epoch, as responses have described it."""
 
-    reign: int
-    number: int
-    leader: MemberId | None = None
+    coordinator_epoch: int
+    generation_id: int
+    leader_id: MemberId | None = None
     owners: dict[TopicPartition, MemberId] = field(default_factory=dict)
 
 
-class Promises:
-    """Of one run, all groups."""
+class Acknowledgements:
+    """Collects what responses have acknowledged, for all groups of one run."""
 
     def __init__(self) -> None:
-        self.offsets: dict[str, dict[Place, PromisedOffset]] = {}
-        self.shares: dict[str, PromisedShares] = {}
-        self.generations: dict[str, Generation] = {}
-        self.out: dict[MemberId, int] = {}
-        """Who was taken out or replaced, and in which reign; a load that forgets a member counts."""
+        self.offsets: dict[str, dict[OffsetKey, AcknowledgedOffset]] = {}
+        self.assignments: dict[str, AcknowledgedAssignments] = {}
+        self.generations: dict[str, ReportedGeneration] = {}
+        self.removed_members: dict[MemberId, int] = {}
+        """Members that were removed or replaced, or that a load did not bring back, and in which coordinator epoch."""
 
-    # What was handed in and what was promised
+    # Responses
 
-    def handed_in(self, exchange: Exchange, command: c.CommitOffsets) -> None:
-        """A commit that the coordinator has looked at, and whose answer is still to come."""
-        promised = self.offsets.setdefault(command.group_id, {})
+    def on_commit(self, exchange: ObservedExchange, command: c.OffsetCommit) -> None:
+        """Record a commit that was handled, and whose response is still to come."""
+        offsets = self.offsets.setdefault(command.group_id, {})
         for each in command.offsets:
-            known = promised.setdefault((each.topic, each.partition), PromisedOffset())
-            known.since.append((exchange.number, each.offset))
+            known = offsets.setdefault((each.topic, each.partition), AcknowledgedOffset())
+            known.unacknowledged.append((exchange.exchange_number, each.offset))
 
-    def acknowledged(self, exchange: Exchange, answer: Any) -> None:
-        """The answer to a commit leaves: partition by partition it is a promise, or none. Even what was refused since
-        its coordinator died may have reached the disk."""
+    def on_commit_response(self, exchange: ObservedExchange, response: Any) -> None:
+        """Record which offsets of a commit are acknowledged.
+
+        An offset that is refused because its coordinator crashed stays possible: the store may have it.
+        """
         command = exchange.command
-        assert isinstance(command, c.CommitOffsets)
-        promised = self.offsets.setdefault(command.group_id, {})
-        codes = {(t.name, row.partition_index): row.error_code for t in answer.topics for row in t.partitions}
+        assert isinstance(command, c.OffsetCommit)
+        offsets = self.offsets.setdefault(command.group_id, {})
+        codes = {(t.name, row.partition_index): row.error_code for t in response.topics for row in t.partitions}
         for each in command.offsets:
-            place = each.topic, each.partition
-            if codes[place] == 0:
-                known = promised.setdefault(place, PromisedOffset())
-                known.acknowledged = each.offset
-                known.since = [later for later in known.since if later[0] > exchange.number]
+            key = each.topic, each.partition
+            if codes[key] == 0:
+                known = offsets.setdefault(key, AcknowledgedOffset())
+                known.offset = each.offset
+                known.unacknowledged = [later for later in known.unacknowledged if later[0] > exchange.exchange_number]
 
-    def given(self, exchange: Exchange, answer: Any) -> None:
-        """A SyncGroup was answered, perhaps with a share."""
+    def on_sync_response(self, exchange: ObservedExchange, response: Any) -> None:
+        """Record the assignment that a SyncGroup response carries, if it is not an error."""
         command = exchange.command
         assert isinstance(command, c.SyncGroup)
-        if answer.error_code != 0:
+        if response.error_code != 0:
             return
-        promised = self.shares.get(command.group_id)
-        if promised is None or promised.generation != command.generation_id:
-            promised = self.shares[command.group_id] = PromisedShares(command.generation_id)
-        promised.shares[command.member_id] = answer.assignment
+        known = self.assignments.get(command.group_id)
+        if known is None or known.generation_id != command.generation_id:
+            known = self.assignments[command.group_id] = AcknowledgedAssignments(command.generation_id)
+        known.assignments[command.member_id] = response.assignment
         member = exchange.before.members.get(command.member_id)
         if member and member.instance_id is not None:
-            promised.static[command.member_id] = member.instance_id
+            known.instance_ids[command.member_id] = member.instance_id
 
-    def generation(self, exchange: Exchange, number: int) -> Generation:
-        """What was said of this generation so far, in this reign."""
+    def reported_generation(self, exchange: ObservedExchange, generation_id: int) -> ReportedGeneration:
+        """This generation in the exchange's coordinator epoch, as responses have described it so far."""
         known = self.generations.get(exchange.group_id)
-        if known is None or (known.reign, known.number) != (exchange.reign, number):
-            known = self.generations[exchange.group_id] = Generation(exchange.reign, number)
+        key = (exchange.coordinator_epoch, generation_id)
+        if known is None or (known.coordinator_epoch, known.generation_id) != key:
+            known = self.generations[exchange.group_id] = ReportedGeneration(*key)
         return known
 
-    # What happened since
+    # Changes of groups
 
-    def changed(self, exchange: Exchange) -> None:
-        """A command has changed its group: who is out now, and which promises are void."""
+    def on_group_change(self, exchange: ObservedExchange) -> None:
+        """Record members that were removed, and drop what need not survive any longer."""
         before, after = exchange.before, exchange.after
         if before.members is not after.members:
-            self._note_who_is_out(before, after, exchange.reign)
+            self._note_removed_members(before, after, exchange.coordinator_epoch)
         if not after.exists:
-            self.offsets.pop(after.name, None)
-            self.shares.pop(after.name, None)
-            self.generations.pop(after.name, None)
-        elif before.offsets is not after.offsets:
-            self._note_other_offsets(exchange)
+            self.offsets.pop(after.group_id, None)
+            self.assignments.pop(after.group_id, None)
+            self.generations.pop(after.group_id, None)
+        elif before.committed_offsets is not after.committed_offsets:
+            self._note_other_offset_changes(exchange)
 
-    def _note_who_is_out(self, before: Group, after: Group, reign: int) -> None:
+    def _note_removed_members(self, before: Group, after: Group, coordinator_epoch: int) -> None:
         if before.members.keys() == after.members.keys():
             return
-        for name in before.members:
-            if name not in after.members:
-                self.out[name] = reign
-        for name in after.members:
-            if name in self.out:
-                del self.out[name]
+        for member_id in before.members:
+            if member_id not in after.members:
+                self.removed_members[member_id] = coordinator_epoch
+        for member_id in after.members:
+            self.removed_members.pop(member_id, None)
 
-    def _note_other_offsets(self, exchange: Exchange) -> None:
-        """Deletions void a promise; a transaction that commits has its say like any commit."""
-        promised = self.offsets.get(exchange.group_id)
-        if promised is None:
+    def _note_other_offset_changes(self, exchange: ObservedExchange) -> None:
+        """Deleted offsets are no longer expected; offsets of a committed transaction may be found after a crash."""
+        offsets = self.offsets.get(exchange.group_id)
+        if offsets is None:
             return
         match exchange.command:
-            case c.DeleteOffsets() | c.ForgetOldOffsets() | c.ForgetTopic():
-                for place in [place for place in promised if exchange.after.committed(*place) is None]:
-                    del promised[place]
+            case c.OffsetDelete() | c.ExpireOffsets() | c.DeleteTopicOffsets():
+                for key in [key for key in offsets if exchange.after.committed_offset(*key) is None]:
+                    del offsets[key]
             case c.EndTransaction():
-                for place, known in promised.items():
-                    offset = exchange.after.committed(*place)
-                    if offset is not None and offset != exchange.before.committed(*place):
-                        known.since.append((exchange.number, offset.offset))
+                for key, known in offsets.items():
+                    committed = exchange.after.committed_offset(*key)
+                    if committed is not None and committed != exchange.before.committed_offset(*key):
+                        known.unacknowledged.append((exchange.exchange_number, committed.offset))
 
-    # What a load must bring back
+    # Coordinator loads
 
-    def offsets_lost_by(self, loaded: Group) -> Iterator[str]:
-        for (topic, partition), known in self.offsets.get(loaded.name, {}).items():
-            offset = loaded.committed(topic, partition)
-            found = None if offset is None else offset.offset
+    def lost_offsets(self, loaded: Group) -> Iterator[str]:
+        """Describe each acknowledged offset that a loaded group does not have."""
+        for (topic, partition), known in self.offsets.get(loaded.group_id, {}).items():
+            committed = loaded.committed_offset(topic, partition)
+            found = None if committed is None else committed.offset
             if not known.allows(found):
-                yield f"{topic}-{partition}: {known.acknowledged} was acknowledged, {found} was loaded"
+                yield f"{topic}-{partition}: {known.offset} was acknowledged, {found} was loaded"
 
-    def shares_lost_by(self, loaded: Group) -> Iterator[str]:
-        promised = self.shares.get(loaded.name)
-        if promised is None or loaded.generation > promised.generation:
+    def lost_assignments(self, loaded: Group) -> Iterator[str]:
+        """Describe each acknowledged assignment that a loaded group does not have, unless it has a later generation."""
+        known = self.assignments.get(loaded.group_id)
+        if known is None or loaded.generation_id > known.generation_id:
             return
-        if loaded.generation < promised.generation:
-            yield f"generation {promised.generation} had shares, generation {loaded.generation} was loaded"
+        if loaded.generation_id < known.generation_id:
+            yield (f"generation {known.generation_id} had assignments, generation {loaded.generation_id} was loaded")
             return
-        for name, share in promised.shares.items():
-            member = loaded.members.get(name)
-            if member is None and promised.static.get(name) in loaded.static_members:
-                continue  # another process has its place
-            if member is None or member.assignment != share:
-                yield f"the share of {name} in generation {loaded.generation}"
+        for member_id, assignment in known.assignments.items():
+            member = loaded.members.get(member_id)
+            if member is None and known.instance_ids.get(member_id) in loaded.static_members:
+                continue  # the static member was replaced by another process
+            if member is None or member.assignment != assignment:
+                yield f"the assignment of {member_id} in generation {loaded.generation_id}"
 
 
 @lru_cache(maxsize=4_096)
-def partitions_of(share: bytes) -> tuple[TopicPartition, ...]:
-    """What a share of the consumer protocol holds; nothing, if it is none."""
-    if share:
+def assigned_partitions(assignment: bytes) -> tuple[TopicPartition, ...]:
+    """The partitions of an assignment of the consumer protocol; none if the bytes are not of that protocol."""
+    if assignment:
         with suppress(MalformedConsumerProtocol):
-            return decode_assignment(share).partitions
+            return decode_assignment(assignment).partitions
     return ()

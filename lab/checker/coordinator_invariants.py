@@ -1,7 +1,7 @@
-"""What must hold of a coordinator at every moment, whatever its clients, its disk and its network do.
+"""Invariants of a coordinator. They hold at every moment, with any faults of clients, disk and network.
 
-One invariant, one function, one sentence. A function returns None if all is well, and otherwise what it saw. Those
-that can be said of the stored rows alone stand in `coordinator.invariants`, where `regroup verify` uses them too.
+One invariant, one function, one sentence. A function returns None if the invariant holds, and otherwise what was found.
+Invariants of the stored records alone are in `coordinator.invariants`, where `regroup verify` uses them too.
 """
 
 from collections.abc import Callable
@@ -9,288 +9,308 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import Group, State, Written
-from regroup.coordinator.settings import Settings
-from regroup.lab.checker.acknowledgements import Promises, partitions_of
-from regroup.lab.checker.exchanges import Exchange, Outcome
-from regroup.lab.checker.response_table import AFTER_THE_WAIT, NOT_SERVED, may_be_parked, row_of, what_is_not_permitted
-from regroup.lab.checker.shadow_state import SecondState
-from regroup.lab.checker.timeouts import Patience
+from regroup.coordinator.group import Group, GroupState, LogRecordKind
+from regroup.coordinator.settings import CoordinatorSettings
+from regroup.lab.checker.acknowledgements import Acknowledgements, assigned_partitions
+from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
+from regroup.lab.checker.response_table import (
+    AFTER_HOLD,
+    UNAVAILABLE_ERRORS,
+    find_row,
+    may_be_held,
+    table_violation,
+)
+from regroup.lab.checker.shadow_state import ShadowState
+from regroup.lab.checker.timeouts import TimeoutChecker
 from regroup.protocol.errors import ErrorCode
 
 
 @dataclass(slots=True)
-class Known:
-    """What the judge knows of a run, beside the exchange that it looks at."""
+class CheckerState:
+    """The checker's knowledge of a run, beside the exchange at hand."""
 
-    settings: Settings
+    settings: CoordinatorSettings
     now_ms: Callable[[], int]
-    """Since the run began, by a clock that never jumps."""
-    second: SecondState = field(default_factory=SecondState)
-    promises: Promises = field(default_factory=Promises)
-    patience: Patience = field(default_factory=Patience)
-    unsound: set[tuple[str, int]] = field(default_factory=set)
-    """Groups and generations whose leader deals badly: nothing is said of who owns what there."""
+    """Milliseconds since the run began, by a clock that never jumps."""
+    shadow: ShadowState = field(default_factory=ShadowState)
+    acknowledgements: Acknowledgements = field(default_factory=Acknowledgements)
+    timeouts: TimeoutChecker = field(default_factory=TimeoutChecker)
+    unsound_generations: set[tuple[str, int]] = field(default_factory=set)
+    """Groups and generations whose leader has a faulty assignor: owners are not checked there."""
 
 
-WAITS_FOR_THE_LOG: Final = (c.CommitOffsets, c.CommitTransactionalOffsets, c.LeaveGroup, c.DeleteOffsets)
+AWAITS_LOG_COMMIT: Final = (c.OffsetCommit, c.TxnOffsetCommit, c.LeaveGroup, c.OffsetDelete)
+"""Commands whose success waits until Kafka's log has committed what they wrote."""
 
-Invariant: TypeAlias = Callable[[Known, Exchange], str | None]
+ExchangeInvariant: TypeAlias = Callable[[CheckerState, ObservedExchange], str | None]
 
 
-def was_not_served(exchange: Exchange) -> bool:
-    """The coordinator did not run when the request came, or stopped before it was answered."""
-    if exchange.refusal is None and exchange.coordinator.refusal is None:
+def was_unavailable(exchange: ObservedExchange) -> bool:
+    """Whether the coordinator was not serving when the command came, or stopped before its response."""
+    refusals = (exchange.refusal, exchange.coordinator.refusal)
+    if refusals == (None, None):
         return False
-    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in (exchange.refusal, exchange.coordinator.refusal)
-    blind = loading and isinstance(exchange.command, c.Heartbeat)
-    code = exchange.code
-    return code in NOT_SERVED or (blind and code == 0)
+    is_loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS in refusals
+    # While it loads, a coordinator accepts every heartbeat.
+    accepts = is_loading and isinstance(exchange.command, c.Heartbeat)
+    return exchange.error_code in UNAVAILABLE_ERRORS or (accepts and exchange.error_code == 0)
 
 
-# Of every answer
+# -- responses
 
 
-def a_request_is_answered_once(known: Known, exchange: Exchange) -> str | None:
-    """A request is answered at most once."""
-    return None if exchange.answers == 1 else f"{exchange.answers} answers"
+def a_request_has_at_most_one_response(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """A request has at most one response."""
+    return None if exchange.response_count == 1 else f"{exchange.response_count} responses"
 
 
-def what_an_answer_rests_on_is_durable(known: Known, exchange: Exchange) -> str | None:
-    """No answer leaves before the last position that its group had when it was decided is durable."""
-    if exchange.position > exchange.durable_position:
-        return f"it rests on position {exchange.position}, the disk has {exchange.durable_position}"
+def a_response_waits_until_its_events_are_durable(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """A response leaves only when the last position that its group had when it was decided is durable."""
+    if exchange.required_position > exchange.durable_position:
+        return f"it requires position {exchange.required_position}, position {exchange.durable_position} is durable"
     return None
 
 
-def an_answer_tells_what_is_stored(known: Known, exchange: Exchange) -> str | None:
-    """Whoever reads the disk when an answer leaves finds there what the answer says."""
-    stored = known.second.group(exchange.group_id)
-    if stored.number < exchange.decided.number:
-        return f"it was decided after event {exchange.decided.number}, the disk has {stored.number}"
-    if exchange.code != 0:
+def a_response_agrees_with_the_store(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """The store holds what a response says when the response leaves."""
+    stored = state.shadow.group(exchange.group_id)
+    if stored.event_number < exchange.decided_group.event_number:
+        return (
+            f"it was decided after event {exchange.decided_group.event_number}, event {stored.event_number} is stored"
+        )
+    if exchange.error_code != 0:
         return None
-    return what_the_disk_lacks(exchange, exchange.answer, stored)
+    return missing_in_store(exchange, exchange.response, stored)
 
 
-def kafkas_log_is_waited_for(known: Known, exchange: Exchange) -> str | None:
-    """No answer leaves before Kafka's own log, where that is slow, has committed what it rests on."""
-    command, held, append = exchange.command, exchange.decided.appends, exchange.after.last_append
-    if not held or exchange.code != 0:
+def a_response_waits_for_the_kafka_log(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """A response leaves only when Kafka's own log, where it is delayed, has committed what the response rests on."""
+    command, pending_appends = exchange.command, exchange.decided_group.pending_appends
+    append_number = exchange.after.last_pending_append
+    if not pending_appends or exchange.error_code != 0:
         return None
     if isinstance(command, c.SyncGroup):
-        behind = [
-            each.what is Written.ASSIGNMENT and each.generation == command.generation_id for each in held.values()
-        ]
-        return "the assignment is written and not committed" if any(behind) else None
-    if isinstance(command, WAITS_FOR_THE_LOG) and append is not None and append in held and not held[append].is_late:
-        return f"event {append} is written and not committed"
+        is_pending = any(
+            each.kind is LogRecordKind.ASSIGNMENT and each.generation_id == command.generation_id
+            for each in pending_appends.values()
+        )
+        return "the assignment is written and not committed" if is_pending else None
+    if isinstance(command, AWAITS_LOG_COMMIT) and append_number is not None:
+        append = pending_appends.get(append_number)
+        if append is not None and not append.has_timed_out:
+            return f"event {append_number} is written and not committed"
     return None
 
 
-def what_the_disk_lacks(exchange: Exchange, answer: Any, stored: Group) -> str | None:
-    command, is_the_latest = exchange.command, stored.number == exchange.decided.number
+def missing_in_store(exchange: ObservedExchange, response: Any, stored: Group) -> str | None:
+    """What a successful response says and the stored group does not have; None if it has everything."""
+    command, is_latest = exchange.command, stored.event_number == exchange.decided_group.event_number
     match command:
-        case c.JoinGroup() if is_the_latest:
-            if answer.member_id not in stored.members or answer.generation_id != stored.generation:
-                return f"{answer.member_id} in generation {answer.generation_id}"
-        case c.SyncGroup() if not exchange.decided.appends:
-            if not holds_the_share(stored, command, answer.assignment):
-                return f"the share of {command.member_id} in generation {command.generation_id}"
-        case c.CommitOffsets() if is_the_latest:
-            asked = {(each.topic, each.partition): each.offset for each in command.offsets}
-            for topic in answer.topics:
+        case c.JoinGroup() if is_latest:
+            if response.member_id not in stored.members or response.generation_id != stored.generation_id:
+                return f"{response.member_id} in generation {response.generation_id}"
+        case c.SyncGroup() if not exchange.decided_group.pending_appends:
+            if not stores_assignment(stored, command, response.assignment):
+                return f"the assignment of {command.member_id} in generation {command.generation_id}"
+        case c.OffsetCommit() if is_latest:
+            requested = {(each.topic, each.partition): each.offset for each in command.offsets}
+            for topic in response.topics:
                 for row in topic.partitions:
-                    offset = stored.committed(topic.name, row.partition_index)
-                    wanted = asked[topic.name, row.partition_index]
-                    if row.error_code == 0 and (offset is None or offset.offset != wanted):
-                        return f"offset {wanted} of {topic.name}-{row.partition_index}"
+                    committed = stored.committed_offset(topic.name, row.partition_index)
+                    offset = requested[topic.name, row.partition_index]
+                    if row.error_code == 0 and (committed is None or committed.offset != offset):
+                        return f"offset {offset} of {topic.name}-{row.partition_index}"
     return None
 
 
-def holds_the_share(stored: Group, command: c.SyncGroup, share: bytes) -> bool:
-    """In a later generation nothing can be said: the next assignment may be on the disk already."""
-    if stored.generation != command.generation_id:
-        return stored.generation > command.generation_id
+def stores_assignment(stored: Group, command: c.SyncGroup, assignment: bytes) -> bool:
+    """Whether the stored group has this assignment; True in a later generation, whose assignment may be stored now."""
+    if stored.generation_id != command.generation_id:
+        return stored.generation_id > command.generation_id
     member = stored.members.get(command.member_id)
-    if stored.state is State.STABLE and member is not None:
-        return member.assignment == share
-    copy = stored.stored
-    if copy is None or copy.generation != command.generation_id:
+    if stored.state is GroupState.STABLE and member is not None:
+        return member.assignment == assignment
+    metadata = stored.group_metadata
+    if metadata is None or metadata.generation_id != command.generation_id:
         return False
-    return any(each.member_id == command.member_id and each.assignment == share for each in copy.members)
+    return any(each.member_id == command.member_id and each.assignment == assignment for each in metadata.members)
 
 
-def an_answer_stands_in_the_table(known: Known, exchange: Exchange) -> str | None:
-    """A request gets what the state of its group allows."""
+def a_response_is_in_the_response_table(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """A response is one that the state of the group allows."""
     before = exchange.before
-    if before.appends or exchange.after.appends or exchange.decided.appends:
-        return None  # Kafka's own log holds something back, and may lose it: another table
-    if exchange.place is None:
-        return what_is_not_permitted(known.settings, before, exchange.command, exchange.answer)
-    code = exchange.code
-    if code in AFTER_THE_WAIT[exchange.place[0]]:
+    if before.pending_appends or exchange.after.pending_appends or exchange.decided_group.pending_appends:
+        return None  # while Kafka's log has not committed, other responses are allowed
+    if exchange.held_under is None:
+        return table_violation(state.settings, before, exchange.command, exchange.response)
+    if exchange.error_code in AFTER_HOLD[exchange.held_under[0]]:
         return None
-    return f"{row_of(known.settings, before, exchange.command)} was parked, and then got {ErrorCode.named(code)}."
+    row = find_row(state.settings, before, exchange.command)
+    return f"{row} was held, and then got {ErrorCode.name_of(exchange.error_code)}."
 
 
-def nobody_commits_who_is_out(known: Known, exchange: Exchange) -> str | None:
-    """No commit is accepted from a member that the present reign has expelled or fenced."""
+def a_removed_member_does_not_commit(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """No commit is accepted from a member that was removed or fenced in the present coordinator epoch."""
     command = exchange.command
-    assert isinstance(command, c.CommitOffsets | c.CommitTransactionalOffsets)
-    if exchange.code != 0 or command.generation_id < 0:
+    assert isinstance(command, c.OffsetCommit | c.TxnOffsetCommit)
+    if exchange.error_code != 0 or command.generation_id < 0:
         return None
     if command.member_id and command.member_id not in exchange.before.members:
-        return f"{command.member_id} is no member of {list(exchange.before.members)}"
-    if known.promises.out.get(command.member_id) == exchange.reign and command.offsets:
-        return f"{command.member_id} is out since reign {exchange.reign}"
+        return f"{command.member_id} is not one of the members {list(exchange.before.members)}"
+    removed_in = state.acknowledgements.removed_members.get(command.member_id)
+    if removed_in == exchange.coordinator_epoch and command.offsets:
+        return f"{command.member_id} was removed in coordinator epoch {removed_in}"
     return None
 
 
-def a_generation_has_one_leader(known: Known, exchange: Exchange) -> str | None:
-    """Within a reign and generation, one member is told that it leads, and the others are told the same."""
-    answer: Any = exchange.answer
-    if exchange.code != 0:
+def a_generation_has_one_leader(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """All JoinGroup responses of a coordinator epoch and generation name the same leader."""
+    response: Any = exchange.response
+    if exchange.error_code != 0:
         return None
-    generation = known.promises.generation(exchange, answer.generation_id)
-    told, generation.leader = generation.leader, answer.leader
-    if told is None or told == answer.leader or told in known.promises.out or answer.leader in known.promises.out:
-        return None  # a static leader that came back has another id; followers may be told the old one
-    return f"generation {answer.generation_id}: {told} leads, and so does {answer.leader}"
+    generation = state.acknowledgements.reported_generation(exchange, response.generation_id)
+    before, generation.leader_id = generation.leader_id, response.leader
+    removed = state.acknowledgements.removed_members
+    if before is None or before == response.leader or before in removed or response.leader in removed:
+        return None  # a restarted static leader has another member id; followers may get the former one
+    return f"generation {response.generation_id}: {before} is the leader, and so is {response.leader}"
 
 
-def a_partition_has_one_owner(known: Known, exchange: Exchange) -> str | None:
-    """Within a reign and generation no partition has two owners, where the leader's assignor is sound."""
-    answer: Any = exchange.answer
+def a_partition_has_one_owner(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """No partition has two owners in a coordinator epoch and generation, if the leader's assignor is sound."""
+    response: Any = exchange.response
     command = exchange.command
     assert isinstance(command, c.SyncGroup)
-    if exchange.code != 0:
+    if exchange.error_code != 0:
         return None
-    if answer.protocol_type != "consumer" or (command.group_id, command.generation_id) in known.unsound:
+    if response.protocol_type != "consumer" or (command.group_id, command.generation_id) in state.unsound_generations:
         return None
-    owners = known.promises.generation(exchange, command.generation_id).owners
-    for partition in partitions_of(answer.assignment):
+    owners = state.acknowledgements.reported_generation(exchange, command.generation_id).owners
+    for partition in assigned_partitions(response.assignment):
         owner = owners.setdefault(partition, command.member_id)
         if owner != command.member_id:
-            if owner not in known.promises.out:
-                return f"{partition} is given to {command.member_id} and to {owner}"
+            if owner not in state.acknowledgements.removed_members:
+                return f"{partition} is assigned to {command.member_id} and to {owner}"
             owners[partition] = command.member_id
     return None
 
 
-OF_ANSWERS: Final[tuple[Invariant, ...]] = (
-    what_an_answer_rests_on_is_durable,
-    an_answer_tells_what_is_stored,
-    kafkas_log_is_waited_for,
-    an_answer_stands_in_the_table,
+RESPONSE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
+    a_response_waits_until_its_events_are_durable,
+    a_response_agrees_with_the_store,
+    a_response_waits_for_the_kafka_log,
+    a_response_is_in_the_response_table,
 )
-"""Looked at when an answer leaves, unless the coordinator does not serve."""
+"""Checked when a response leaves, unless the coordinator is unavailable."""
 
-OF_ANSWERS_TO: Final[dict[type[c.Command], tuple[Invariant, ...]]] = {
-    c.JoinGroup: (*OF_ANSWERS, a_generation_has_one_leader),
-    c.SyncGroup: (*OF_ANSWERS, a_partition_has_one_owner),
-    c.CommitOffsets: (*OF_ANSWERS, nobody_commits_who_is_out),
-    c.CommitTransactionalOffsets: (*OF_ANSWERS, nobody_commits_who_is_out),
+RESPONSE_INVARIANTS_BY_COMMAND: Final[dict[type[c.Command], tuple[ExchangeInvariant, ...]]] = {
+    c.JoinGroup: (*RESPONSE_INVARIANTS, a_generation_has_one_leader),
+    c.SyncGroup: (*RESPONSE_INVARIANTS, a_partition_has_one_owner),
+    c.OffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
+    c.TxnOffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
 }
-"""The same, with those that speak of one kind of request."""
+"""The same, with the invariants of one type of command."""
 
 
-# Of requests that have no answer yet
+# -- requests without a response
 
 
-def only_what_depends_on_others_is_parked(known: Known, exchange: Exchange) -> str | None:
-    """A request is parked only where its answer depends on other members."""
-    if exchange.place is None or exchange.after.appends or exchange.before.appends:
+def only_dependent_responses_are_held(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """A response is held only where it depends on other members."""
+    if exchange.held_under is None or exchange.after.pending_appends or exchange.before.pending_appends:
         return None
-    if may_be_parked(known.settings, exchange.before, exchange.command):
+    if may_be_held(state.settings, exchange.before, exchange.command):
         return None
-    return f"{row_of(known.settings, exchange.before, exchange.command)} in {exchange.before.state} is parked"
+    return f"{find_row(state.settings, exchange.before, exchange.command)} in {exchange.before.state} is held"
 
 
-def whoever_waits_is_answered(known: Known, exchange: Exchange) -> str | None:
-    """A request stays without an answer only if it was superseded, its connection closed or its coordinator died.
+def an_open_request_gets_its_response(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """A request stays without a response only if it was superseded or its connection or coordinator was lost.
 
-    As in Kafka there is one more case: the parked SyncGroup of a member that is taken out.
+    As in Kafka there is one more case: the held SyncGroup of a member that is removed.
     """
-    if not exchange.is_open or exchange.outcome is Outcome.WAITING:
+    if not exchange.is_open or exchange.outcome is ExchangeOutcome.HELD:
         return None
-    return f"its answer was decided at position {exchange.position}, the disk has {known.second.position}"
+    return (
+        f"its response was decided at position {exchange.required_position}, "
+        f"position {state.shadow.position} is durable"
+    )
 
 
-# Of patience that ran out
+# -- deadlines
 
 
-def nobody_is_expelled_who_was_heard(known: Known, exchange: Exchange) -> str | None:
-    """Nobody is expelled for silence who was heard within its session timeout, or whose own request is parked."""
+def an_active_session_does_not_expire(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """A session expires only if the member was not seen within its session timeout and none of its requests is held."""
     command = exchange.command
     assert isinstance(command, c.DeadlinePassed)
-    member = exchange.before.members.get(command.member)
+    member = exchange.before.members.get(command.member_id)
     if command.kind is not c.DeadlineKind.SESSION or member is None:
         return None
-    if member.waiting is not None and not member.is_newcomer:
-        return f"{command.member} waits for its {member.waiting}"
-    heard_ms = known.patience.heard.get(command.member)
-    if heard_ms is None or command.at_ms - heard_ms >= member.session_timeout_after(heard_ms):
+    if member.awaiting is not None and not member.is_new:
+        return f"{command.member_id} awaits its {member.awaiting}"
+    last_seen_ms = state.timeouts.last_seen_ms.get(command.member_id)
+    if last_seen_ms is None or command.at_ms - last_seen_ms >= member.session_timeout_after(last_seen_ms):
         return None
-    return f"{command.member} was heard {command.at_ms - heard_ms} ms ago"
+    return f"{command.member_id} was seen {command.at_ms - last_seen_ms} ms ago"
 
 
-def a_join_phase_keeps_static_members(known: Known, exchange: Exchange) -> str | None:
-    """The end of a join phase takes no static member out (KIP-345)."""
+def a_join_phase_keeps_static_members(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """The end of a join phase removes no static member (KIP-345)."""
     command = exchange.command
     assert isinstance(command, c.DeadlinePassed)
     if command.kind is not c.DeadlineKind.JOIN_PHASE:
         return None
-    gone = [name for name in exchange.before.static_members.values() if name not in exchange.after.members]
-    return f"{', '.join(gone)} did not come back in time" if gone else None
+    removed = [each for each in exchange.before.static_members.values() if each not in exchange.after.members]
+    return f"{', '.join(removed)} did not join again in time" if removed else None
 
 
-def no_deadline_is_overlooked(known: Known, exchange: Exchange) -> str | None:
-    """Whatever is waited for ends when its time is up."""
-    return next(known.patience.overdrawn(exchange.before, known.now_ms()), None)
+def no_deadline_is_missed(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """Every session, join phase, sync phase and pending join member ends when its timeout expires."""
+    return next(state.timeouts.overdue(exchange.before, state.now_ms()), None)
 
 
-OF_DEADLINES: Final[tuple[Invariant, ...]] = (
-    nobody_is_expelled_who_was_heard,
+DEADLINE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
+    an_active_session_does_not_expire,
     a_join_phase_keeps_static_members,
-    no_deadline_is_overlooked,
+    no_deadline_is_missed,
 )
-"""Looked at when a deadline has passed."""
+"""Checked when a deadline has passed."""
 
 
-# Of loads
+# -- coordinator loads
 
 
-def a_load_finds_every_event(known: Known, exchange: Exchange) -> str | None:
-    """Every logged event survives a crash: a coordinator loads what the stored rows add up to."""
-    stored = known.second.group(exchange.group_id)
-    return (
-        None if exchange.before == stored else f"event {exchange.before.number} of {stored.number}, {exchange.before}"
-    )
+def a_load_finds_every_event(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """Every stored event survives a crash: a coordinator loads the group that the stored records add up to."""
+    stored = state.shadow.group(exchange.group_id)
+    if exchange.before == stored:
+        return None
+    return f"event {exchange.before.event_number} of {stored.event_number}, {exchange.before}"
 
 
-def acknowledged_offsets_survive(known: Known, exchange: Exchange) -> str | None:
-    """Committed offsets survive every crash."""
-    return next(known.promises.offsets_lost_by(exchange.after), None)
+def acknowledged_offsets_survive(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """Acknowledged offsets survive every crash."""
+    return next(state.acknowledgements.lost_offsets(exchange.after), None)
 
 
-def assigned_shares_survive(known: Known, exchange: Exchange) -> str | None:
-    """Stored assignments survive every crash."""
-    return next(known.promises.shares_lost_by(exchange.after), None)
+def acknowledged_assignments_survive(state: CheckerState, exchange: ObservedExchange) -> str | None:
+    """Acknowledged assignments survive every crash."""
+    return next(state.acknowledgements.lost_assignments(exchange.after), None)
 
 
-OF_LOADS: Final[tuple[Invariant, ...]] = (
+LOAD_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     a_load_finds_every_event,
     acknowledged_offsets_survive,
-    assigned_shares_survive,
+    acknowledged_assignments_survive,
 )
-"""Looked at when a coordinator has taken a group over."""
+"""Checked when a coordinator has loaded a group."""
 
 
-def the_stored_rows_add_up_to_the_live_group(live: Group, stored: Group, is_all_durable: bool) -> str | None:
-    """A second state, folded from the stored rows, equals the live one whenever everything is durable."""
-    if stored.number > live.number or (is_all_durable and stored.number < live.number):
-        return f"the live group is at event {live.number}, the disk at {stored.number}"
-    if stored.number == live.number and stored != live:
-        return f"live {live}, on disk {stored}"
+def the_shadow_group_equals_the_live_group(live: Group, stored: Group, is_all_durable: bool) -> str | None:
+    """A second state, evolved from the stored records, equals the live one whenever everything is durable."""
+    if stored.event_number > live.event_number or (is_all_durable and stored.event_number < live.event_number):
+        return f"the live group is at event {live.event_number}, the stored one at {stored.event_number}"
+    if stored.event_number == live.event_number and stored != live:
+        return f"live {live}, stored {stored}"
     return None

@@ -1,121 +1,120 @@
-"""One request to a coordinator and what became of it, as a witness saw it."""
+"""One command to a coordinator and what became of it, as an observer saw it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import Any
 
 from regroup.coordinator.commands import Command
-from regroup.coordinator.decision import Place
+from regroup.coordinator.decision import ResponseKey
 from regroup.coordinator.group import Group
+from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 
-if TYPE_CHECKING:
-    from regroup.lab.checker.observed_coordinator import WitnessedCoordinator
 
+class ExchangeOutcome(Enum):
+    """The outcome of a command."""
 
-class Outcome(Enum):
-    """What became of a request."""
-
-    OPEN = "is being dealt with, or waits for the disk"
-    WAITING = "is parked: its answer depends on other members"
-    ANSWERED = "was answered"
-    UNHEARD = "came from inside, and nobody waits for an answer"
-    SUPERSEDED = "was sent once more, and the later request took its place"
-    REMOVED = "was a parked SyncGroup whose member was taken out: as in Kafka, nobody answers it"
-    LOST = "was lost with its connection"
-    DIED = "died with its coordinator"
+    OPEN = "is being handled, or its response waits for the store or for Kafka's log"
+    HELD = "is held: its response depends on other members"
+    RESPONDED = "got a response"
+    INTERNAL = "came from the coordinator itself and has no response"
+    SUPERSEDED = "was sent again, and the later request took its place"
+    MEMBER_REMOVED = "was the held SyncGroup of a member that was removed; as in Kafka, it gets no response"
+    CONNECTION_LOST = "was lost with its connection"
+    COORDINATOR_CRASHED = "was lost with its coordinator"
 
 
 @dataclass(slots=True, eq=False)
-class Exchange:
-    """A command, the group as it was before and after it, and the answer. Groups are values: nothing is copied.
+class ObservedExchange:
+    """A command, its group before and after it, and its response. Groups are values, so nothing is copied."""
 
-    `refusal`: the coordinator did not serve at all when the request came. `place` is where it was parked, if it was.
-    """
-
-    number: int
-    coordinator: "WitnessedCoordinator"
-    reign: int
+    exchange_number: int
+    """1, 2, 3 … over all coordinators of a run."""
+    coordinator: GroupCoordinator
+    coordinator_epoch: int
     command: Command
     before: Group
     refusal: ErrorCode | None
-    because: Callable[[], bytes] | None
+    """The error with which the coordinator answered every command at that time; None if it was serving."""
+    cause: Cause | None
+    """The reason for the command: a request, a deadline, or something internal."""
     after: Group = field(init=False)
-    """As `before` until the command has been dealt with."""
-    is_sealed: bool = False
-    """`after` stands: whatever else happens is the doing of others."""
-    position: int = 0
-    """The last record that its group had when the answer was decided: so far the disk must be when it leaves."""
-    decided: Group = field(init=False)
-    """The group when the answer was decided: for a parked request that is later than `after`."""
-    caught_up: tuple[Group, int] | None = None
-    """The group and its last record when Kafka's log, where that was behind, had caught up. Whoever is accepted has
-    waited for that; a refusal, or an id that is given out, waits for the disk alone."""
-    outcome: Outcome = Outcome.OPEN
-    place: Place | None = None
-    answer: Structure | None = None
-    """The first one."""
-    code: int = 0
-    """Of that answer: the first that it holds."""
-    answers: int = 0
-    answered_ms: int | None = None
+    """The group after the command; equal to `before` until the command has been handled."""
+    is_final: bool = False
+    """`after` is final; later changes come from other commands."""
+    required_position: int = 0
+    """Position of the group's last record when the response was decided: it must be durable before the response."""
+    decided_group: Group = field(init=False)
+    """The group when the response was decided; for a held request that is later than `after`."""
+    after_log: tuple[Group, int] | None = None
+    """The group and the position of its last record once Kafka's log, where that is delayed, had committed.
+
+    A success waits for it; an error, or a member id in the response, waits for the store alone.
+    """
+    outcome: ExchangeOutcome = ExchangeOutcome.OPEN
+    held_under: ResponseKey | None = None
+    """The key under which the response was held, if it was."""
+    response: Structure | None = None
+    """The first response."""
+    error_code: int = 0
+    """The first error code in that response."""
+    response_count: int = 0
+    responded_ms: int | None = None
+    """Time when the first response left, by the coordinator's clock."""
     durable_position: int = 0
-    """So far the disk was when the answer left."""
+    """The last durable position when the first response left."""
 
     def __post_init__(self) -> None:
-        self.after = self.decided = self.before
+        self.after = self.decided_group = self.before
 
-    def rests_on(self, group: Group, position: int) -> None:
-        """Its answer is decided in this state of the group, whose last record has this position."""
-        self.decided = group
-        self.position = max(self.position, position)
+    def require(self, group: Group, position: int) -> None:
+        """Set the state on which the response rests: this group, whose last record has this position."""
+        self.decided_group = group
+        self.required_position = max(self.required_position, position)
 
     @property
     def due_position(self) -> int:
-        """Once the disk is there, the answer must have left."""
-        return self.position if self.caught_up is None else max(self.position, self.caught_up[1])
+        """Once this position is durable, the response must have left."""
+        if self.after_log is None:
+            return self.required_position
+        return max(self.required_position, self.after_log[1])
 
     @property
-    def arrived_ms(self) -> int:
+    def received_ms(self) -> int:
+        """Time when the command arrived, by the coordinator's clock."""
         return self.command.at_ms
 
     @property
     def group_id(self) -> str:
+        """The group that the command is for."""
         return self.command.group_id
 
     @property
     def is_open(self) -> bool:
-        """An answer is still to come."""
-        return self.outcome in (Outcome.OPEN, Outcome.WAITING)
+        """Whether a response is still to come."""
+        return self.outcome in (ExchangeOutcome.OPEN, ExchangeOutcome.HELD)
 
-    @property
-    def cause(self) -> Cause | None:
-        """The request as it came in, the deadline that passed, or what else led to it."""
-        return None if self.because is None else msgspec.json.decode(self.because(), type=Cause)
-
-    def take(self, answer: Structure, at_ms: int, durable_position: int) -> None:
-        """The first answer leaves."""
-        self.answer, self.code = answer, code_of(answer)
-        if self.caught_up is not None and self.code == ErrorCode.NONE:
-            self.rests_on(*self.caught_up)
-        self.answered_ms, self.durable_position = at_ms, durable_position
+    def record_response(self, response: Structure, at_ms: int, durable_position: int) -> None:
+        """Record the first response as it leaves."""
+        self.response, self.error_code = response, first_error_code(response)
+        if self.after_log is not None and self.error_code == ErrorCode.NONE:
+            self.require(*self.after_log)
+        self.responded_ms, self.durable_position = at_ms, durable_position
 
     def __str__(self) -> str:
-        told = "no answer" if self.answer is None else f"{type(self.answer).__name__} {self.answer}"
+        response = "no response" if self.response is None else f"{type(self.response).__name__} {self.response}"
         return (
-            f"{type(self.command).__name__} number {self.number} to {self.group_id!r} in {self.before.state}, "
-            f"generation {self.before.generation}, reign {self.reign}: {self.command} got {told}"
+            f"{type(self.command).__name__} number {self.exchange_number} to {self.group_id!r} in {self.before.state}, "
+            f"generation {self.before.generation_id}, coordinator epoch {self.coordinator_epoch}: "
+            f"{self.command} got {response}"
         )
 
 
-def code_of(answer: Any) -> int:
-    """The first code of an answer: for commits that of the first partition."""
-    code: int | None = getattr(answer, "error_code", None)
+def first_error_code(response: Any) -> int:
+    """The error code of a response; of a commit's response, the code of its first partition."""
+    code: int | None = getattr(response, "error_code", None)
     if code is not None:
         return code
-    return next((row.error_code for topic in answer.topics for row in topic.partitions), 0)
+    return next((row.error_code for topic in response.topics for row in topic.partitions), 0)

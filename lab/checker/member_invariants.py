@@ -1,241 +1,257 @@
-"""What must hold of the members of a run, as far as they behave well: who reads what, and what becomes of the records.
+"""Invariants of members, as far as they are well-behaved: which partitions they read, and what becomes of the records.
 
-members = Members(out=promises.out)
-members.joins("anna", group="payments")
-members.changed("anna", PartitionsAssigned(...), at_ms)      # sentences that this breaks
-members.ledger("payments")                                   # to be given to each Member of the group
+members = MemberChecker(acknowledgements.removed_members)
+members.add_member("anna", group_id="payments")
+members.on_member_change("anna", PartitionsAssigned(...), at_ms)      # the violations that this change causes
+members.ledger("payments")                                           # the ledger of a group
 """
 
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from regroup.coordinator.group import Offsets
+from regroup.coordinator.group import OffsetsByPartition
 from regroup.members.consumer.effects import (
-    Change,
-    Closed,
+    ConsumerChange,
+    ConsumerClosed,
     JoinedGroup,
     PartitionsAssigned,
     PartitionsLost,
     PartitionsRevoked,
 )
-from regroup.members.runtime.workload import Ledger
+from regroup.members.runtime.workload import RecordLedger
 from regroup.protocol.consumer.subscription import TopicPartition
 
-COOPERATIVE = "cooperative-sticky"
+COOPERATIVE_PROTOCOL: Final = "cooperative-sticky"
+
+NO_TWO_READERS: Final = (
+    "A cooperative member never reads a partition that another still owns, unless the other was removed and does not "
+    "know it yet."
+)
+NEW_ID_OWNS_NOTHING: Final = (
+    "A member that joins under a new member id has given up what it owned under the former one."
+)
+ONLY_OWNED_PARTITIONS: Final = "A member processes records only of partitions that it owns."
+COMMIT_NOT_AHEAD: Final = "A committed offset is never ahead of the processed records."
+NO_RECORD_SKIPPED: Final = "No record is skipped."
 
 
-class Seen(NamedTuple):
-    """What was seen that must not be: the invariant's sentence, and the case."""
+class MemberViolation(NamedTuple):
+    """An invariant of members that does not hold: its sentence, and what was found."""
 
     sentence: str
     detail: str
 
 
-NO_TWO_READERS = (
-    "Cooperative members never read a partition that another still owns, unless that one was expelled and has not "
-    "heard of it."
-)
-ANEW_MEANS_EMPTY = "A member that comes under a new id has given up what it owned under the former one."
-ONLY_ITS_OWN = "A member processes records of partitions that it owns."
-NEVER_AHEAD = "A committed offset never runs ahead of what was processed."
-NONE_SKIPPED = "No record is skipped."
-
-
 @dataclass(slots=True)
-class MemberSeen:
-    """A member as it looks from outside."""
+class ObservedMember:
+    """A member as its observer knows it."""
 
-    group: str
-    behaves: bool
-    deals_soundly: bool
+    group_id: str
+    is_well_behaved: bool
+    has_sound_assignor: bool
     member_id: str = ""
-    protocol: str = ""
-    owns: dict[TopicPartition, None] = field(default_factory=dict)
+    protocol_name: str = ""
+    owned_partitions: dict[TopicPartition, None] = field(default_factory=dict)
 
 
-class WatchedLedger(Ledger):
-    """The books of one group, kept in step with what its coordinator accepts rather than with what members hear."""
+class GroupLedger(RecordLedger):
+    """The ledger of one group. Commits count when the coordinator accepts them, not when members learn of it."""
 
     def __init__(self, late_after_ms: int = 10_000) -> None:
         super().__init__(late_after_ms)
-        self._begun: dict[TopicPartition, int] = {}
-        self._gone: dict[TopicPartition, int] = {}
+        self._start_offsets: dict[TopicPartition, int] = {}
+        """The highest offset at which a member has started to read a partition."""
+        self._ignored_below: dict[TopicPartition, int] = {}
 
-    def begins(self, partition: TopicPartition, offset: int) -> None:
-        super().begins(partition, offset)
-        if offset > self._begun.get(partition, -1):
-            self._begun[partition] = offset
+    def start_partition(self, partition: TopicPartition, offset: int) -> None:
+        super().start_partition(partition, offset)
+        if offset > self._start_offsets.get(partition, -1):
+            self._start_offsets[partition] = offset
 
-    def committed(self, partition: TopicPartition, offset: int) -> None:
-        """What a member hears may be overtaken already; `skipped` asks the coordinator's state instead."""
+    def record_committed(self, partition: TopicPartition, offset: int) -> None:
+        """Nothing to do: what a member learns may be outdated. `skipped_below` goes by the stored offsets."""
 
-    def processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
-        # Not a beginning: that would make every record that is processed one that may be committed.
+    def record_processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
+        # The base class starts the partition here; that would allow a commit of every processed offset.
         if partition not in self._partitions:
-            self.begins(partition, offset)
-        return super().processed(partition, offset, produced_ms, now_ms)
+            self.start_partition(partition, offset)
+        return super().record_processed(partition, offset, produced_ms, now_ms)
 
     def is_ahead(self, partition: TopicPartition, offset: int) -> bool:
-        """Whether this offset lies beyond what was processed, and beyond where reading ever began."""
+        """Whether this offset is beyond all processed records and beyond every offset where reading started."""
         known = self._partitions.get(partition)
-        return known is not None and offset > max(known.end, self._begun.get(partition, 0))
+        return known is not None and offset > max(known.end, self._start_offsets.get(partition, 0))
 
-    def excuse(self, partition: TopicPartition, below: int) -> None:
-        """Nobody will read what lies below: somebody from outside has moved the group's offset."""
-        self._gone[partition] = max(below, self._gone.get(partition, 0))
+    def ignore_below(self, partition: TopicPartition, offset: int) -> None:
+        """Do not expect records below this offset to be processed: the group's offset was set from outside."""
+        self._ignored_below[partition] = max(offset, self._ignored_below.get(partition, 0))
 
-    def forget(self, topic: str) -> None:
-        """The topic is gone, and may come back as another one with offsets from 0."""
-        for books in (self._partitions, self._begun, self._gone):
-            for partition in [each for each in books if each.topic == topic]:
-                del books[partition]
+    def remove_topic(self, topic: str) -> None:
+        """Forget a deleted topic: one of the same name starts with offset 0."""
+        for table in (self._partitions, self._start_offsets, self._ignored_below):
+            for partition in [each for each in table if each.topic == topic]:
+                del table[partition]
 
     def skipped_below(self, partition: TopicPartition, committed: int) -> Iterator[tuple[int, int]]:
-        """Runs of records that nobody has processed and nobody will come back to."""
+        """Ranges of unprocessed records below the committed offset: first offset, and offset after the last."""
         known = self._partitions.get(partition)
         if known is None:
             return
-        gone = self._gone.get(partition, 0)
+        ignored_below = self._ignored_below.get(partition, 0)
         for first, stop in (*known.gaps, (known.end, committed)):
-            first, stop = max(first, gone), min(stop, committed)
+            first, stop = max(first, ignored_below), min(stop, committed)
             if first < stop:
                 yield first, stop
 
 
-class MemberLedger(Ledger):
-    """What one member writes into the books of its group. `reads` is told of every partition it processes from."""
+class MemberLedger(RecordLedger):
+    """One member's view of its group's ledger. `on_record` gets the partition of every processed record."""
 
-    def __init__(self, books: WatchedLedger, reads: Callable[[TopicPartition], None]) -> None:
+    def __init__(self, ledger: GroupLedger, on_record: Callable[[TopicPartition], None]) -> None:
         super().__init__()
-        self._books = books
-        self._reads = reads
+        self._ledger = ledger
+        self._on_record = on_record
 
-    def begins(self, partition: TopicPartition, offset: int) -> None:
-        self._books.begins(partition, offset)
+    def start_partition(self, partition: TopicPartition, offset: int) -> None:
+        self._ledger.start_partition(partition, offset)
 
-    def processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
-        self._reads(partition)
-        return self._books.processed(partition, offset, produced_ms, now_ms)
+    def record_processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
+        self._on_record(partition)
+        return self._ledger.record_processed(partition, offset, produced_ms, now_ms)
 
-    def holds_nothing(self, partition: TopicPartition, first: int, stop: int) -> None:
-        self._books.holds_nothing(partition, first, stop)
+    def skip_offsets(self, partition: TopicPartition, first: int, stop: int) -> None:
+        self._ledger.skip_offsets(partition, first, stop)
 
-    def committed(self, partition: TopicPartition, offset: int) -> None:
-        self._books.committed(partition, offset)
+    def record_committed(self, partition: TopicPartition, offset: int) -> None:
+        self._ledger.record_committed(partition, offset)
 
 
-class Members:
-    """All members of a run. `out` are the member ids that a coordinator has taken out of their groups."""
+class MemberChecker:
+    """Checks all members of a run. `removed_members` are the member ids that a coordinator has removed."""
 
-    def __init__(self, out: Container[str]) -> None:
-        self.by_name: dict[str, MemberSeen] = {}
-        self.ledgers: dict[str, WatchedLedger] = {}
-        self._out = out
+    def __init__(self, removed_members: Container[str]) -> None:
+        self.by_name: dict[str, ObservedMember] = {}
+        self.ledgers: dict[str, GroupLedger] = {}
+        self._removed_members = removed_members
         self._owners: dict[tuple[str, TopicPartition], dict[str, None]] = {}
-        self._ownerless_since: dict[tuple[str, TopicPartition], int] = {}
-        self._ownerless_ms = 0
+        self._unowned_since_ms: dict[tuple[str, TopicPartition], int] = {}
+        self._unowned_ms = 0
 
-    def joins(self, name: str, group: str, *, behaves: bool = True, deals_soundly: bool = True) -> None:
-        self.by_name[name] = MemberSeen(group, behaves, deals_soundly)
+    def add_member(
+        self, name: str, group_id: str, *, is_well_behaved: bool = True, has_sound_assignor: bool = True
+    ) -> None:
+        """A member takes part, or takes part again with a new process.
 
-    def ledger(self, group: str) -> WatchedLedger:
-        """The books that all members of a group write in."""
-        return self.ledgers.setdefault(group, WatchedLedger())
+        Only a well-behaved member is checked. If its assignor is not sound, owners are not checked where it leads.
+        """
+        self.by_name[name] = ObservedMember(group_id, is_well_behaved, has_sound_assignor)
 
-    # Who owns what
+    def ledger(self, group_id: str) -> GroupLedger:
+        """The ledger of a group."""
+        return self.ledgers.setdefault(group_id, GroupLedger())
 
-    def changed(self, name: str, change: Change, at_ms: int) -> Iterator[Seen]:
-        """A change of a member; yields what must not be."""
+    # Ownership
+
+    def on_member_change(self, name: str, change: ConsumerChange, at_ms: int) -> Iterator[MemberViolation]:
+        """Follow a change of a member; yields the violations that it causes."""
         member = self.by_name[name]
         match change:
             case JoinedGroup():
                 if change.member_id != member.member_id:
-                    yield from self._comes_anew(name, member, at_ms)
-                member.member_id, member.protocol = change.member_id, change.protocol_name or ""
+                    yield from self._on_new_member_id(name, member, at_ms)
+                member.member_id, member.protocol_name = change.member_id, change.protocol_name or ""
             case PartitionsAssigned(partitions):
                 for partition in partitions:
-                    yield from self._takes(name, member, partition, at_ms)
+                    yield from self._assign(name, member, partition, at_ms)
             case PartitionsRevoked(partitions) | PartitionsLost(partitions):
-                self._gives_up(name, member, partitions, at_ms)
-            case Closed():
-                self.is_gone(name, at_ms)
+                self._unassign(name, member, partitions, at_ms)
+            case ConsumerClosed():
+                self.on_member_stop(name, at_ms)
 
-    def _comes_anew(self, name: str, member: MemberSeen, at_ms: int) -> Iterator[Seen]:
-        if member.owns and member.behaves:
-            owned = ", ".join(str(each) for each in member.owns)
-            yield Seen(ANEW_MEANS_EMPTY, f"{name} was {member.member_id}, and owned {owned}")
-        self.is_gone(name, at_ms)
+    def _on_new_member_id(self, name: str, member: ObservedMember, at_ms: int) -> Iterator[MemberViolation]:
+        if member.owned_partitions and member.is_well_behaved:
+            owned = ", ".join(str(each) for each in member.owned_partitions)
+            yield MemberViolation(NEW_ID_OWNS_NOTHING, f"{name} was {member.member_id}, and owned {owned}")
+        self.on_member_stop(name, at_ms)
 
-    def reads(self, name: str, partition: TopicPartition) -> Iterator[Seen]:
-        """It processes a record of this partition."""
+    def on_record(self, name: str, partition: TopicPartition) -> Iterator[MemberViolation]:
+        """A member processes a record of this partition."""
         member = self.by_name[name]
-        if partition in member.owns:
+        if partition in member.owned_partitions:
             return
-        if member.behaves:
-            yield Seen(ONLY_ITS_OWN, f"{name} reads {partition}")
-        for other in self._owners.get((member.group, partition), ()):
-            if self._must_not_read_too(member, self.by_name[other]):
-                yield Seen(NO_TWO_READERS, f"{name} reads {partition}, which {other} owns now")
+        if member.is_well_behaved:
+            yield MemberViolation(ONLY_OWNED_PARTITIONS, f"{name} reads {partition}")
+        for other in self._owners.get((member.group_id, partition), ()):
+            if self._must_not_share(member, self.by_name[other]):
+                yield MemberViolation(NO_TWO_READERS, f"{name} reads {partition}, which {other} owns now")
 
-    def is_gone(self, name: str, at_ms: int) -> None:
-        """It crashed, or began anew: it reads nothing any more."""
+    def on_member_stop(self, name: str, at_ms: int) -> None:
+        """A member's process has ended or restarted: it owns nothing any more."""
         member = self.by_name[name]
-        self._gives_up(name, member, tuple(member.owns), at_ms)
+        self._unassign(name, member, tuple(member.owned_partitions), at_ms)
 
-    def _takes(self, name: str, member: MemberSeen, partition: TopicPartition, at_ms: int) -> Iterator[Seen]:
-        key = member.group, partition
+    def _assign(
+        self, name: str, member: ObservedMember, partition: TopicPartition, at_ms: int
+    ) -> Iterator[MemberViolation]:
+        key = member.group_id, partition
         owners = self._owners.setdefault(key, {})
         for other in owners:
-            if other != name and self._must_not_read_too(member, self.by_name[other]):
-                yield Seen(NO_TWO_READERS, f"{name} reads {partition}, which {other} still owns")
-        if not owners and (since := self._ownerless_since.pop(key, None)) is not None:
-            self._ownerless_ms += at_ms - since
+            if other != name and self._must_not_share(member, self.by_name[other]):
+                yield MemberViolation(NO_TWO_READERS, f"{name} reads {partition}, which {other} still owns")
+        if not owners and (since_ms := self._unowned_since_ms.pop(key, None)) is not None:
+            self._unowned_ms += at_ms - since_ms
         owners[name] = None
-        member.owns[partition] = None
+        member.owned_partitions[partition] = None
 
-    def _must_not_read_too(self, member: MemberSeen, other: MemberSeen) -> bool:
+    def _must_not_share(self, member: ObservedMember, other: ObservedMember) -> bool:
+        """Whether the two may not own the same partition at the same time."""
         both = (member, other)
         return (
-            all(each.behaves and each.protocol == COOPERATIVE for each in both)
-            and other.member_id not in self._out
-            and member.member_id not in self._out
+            all(each.is_well_behaved and each.protocol_name == COOPERATIVE_PROTOCOL for each in both)
+            and other.member_id not in self._removed_members
+            and member.member_id not in self._removed_members
         )
 
-    def _gives_up(self, name: str, member: MemberSeen, partitions: tuple[TopicPartition, ...], at_ms: int) -> None:
+    def _unassign(self, name: str, member: ObservedMember, partitions: tuple[TopicPartition, ...], at_ms: int) -> None:
         for partition in partitions:
-            key = member.group, partition
-            member.owns.pop(partition, None)
+            key = member.group_id, partition
+            member.owned_partitions.pop(partition, None)
             owners = self._owners.get(key, {})
-            if owners.pop(name, self) is None and not owners:
-                self._ownerless_since[key] = at_ms
+            if name in owners:
+                del owners[name]
+                if not owners:
+                    self._unowned_since_ms[key] = at_ms
 
-    def topic_vanished(self, topic: str, at_ms: int) -> None:
-        """Its partitions are nobody's business any more."""
-        for group, partition in [key for key in self._ownerless_since if key[1].topic == topic]:
-            self._ownerless_ms += at_ms - self._ownerless_since.pop((group, partition))
+    def on_topic_deleted(self, topic: str, at_ms: int) -> None:
+        """A topic was deleted: its partitions need no owner, and one of the same name starts with offset 0."""
+        for key in [key for key in self._unowned_since_ms if key[1].topic == topic]:
+            self._unowned_ms += at_ms - self._unowned_since_ms.pop(key)
         for ledger in self.ledgers.values():
-            ledger.forget(topic)
+            ledger.remove_topic(topic)
 
-    def ownerless_s(self, at_ms: int) -> float:
+    def unowned_s(self, at_ms: int) -> float:
         """Partition-seconds without an owner up to now, of partitions that have had one."""
-        return (self._ownerless_ms + sum(at_ms - since for since in self._ownerless_since.values())) / 1000
+        return (self._unowned_ms + sum(at_ms - since_ms for since_ms in self._unowned_since_ms.values())) / 1000
 
-    # What becomes of records
+    # Records
 
-    def commits(self, group: str, partition: TopicPartition, offset: int) -> Iterator[Seen]:
+    def on_commit(self, group_id: str, partition: TopicPartition, offset: int) -> Iterator[MemberViolation]:
         """A member's commit was accepted."""
-        ledger = self.ledgers.get(group)
+        ledger = self.ledgers.get(group_id)
         if ledger is not None and ledger.is_ahead(partition, offset):
-            yield Seen(NEVER_AHEAD, f"{group} committed {offset} of {partition}")
+            yield MemberViolation(COMMIT_NOT_AHEAD, f"{group_id} committed {offset} of {partition}")
 
-    def skipped(self, group: str, offsets: Offsets) -> Iterator[Seen]:
-        """At the end of a run: what the group will never come back to, given where it stands."""
-        ledger = self.ledgers.get(group)
+    def skipped_records(self, group_id: str, committed_offsets: OffsetsByPartition) -> Iterator[MemberViolation]:
+        """Find the records below the committed offsets that no member has processed, at the end of a run."""
+        ledger = self.ledgers.get(group_id)
         if ledger is None:
             return
-        for topic, partitions in offsets.items():
+        for topic, partitions in committed_offsets.items():
             for number, committed in partitions.items():
                 partition = TopicPartition(topic, number)
                 for first, stop in ledger.skipped_below(partition, committed.offset):
-                    yield Seen(NONE_SKIPPED, f"{group} stands at {committed.offset} of {partition}, {first}-{stop - 1}")
+                    yield MemberViolation(
+                        NO_RECORD_SKIPPED,
+                        f"{group_id} has committed {committed.offset} of {partition}, skipping {first}-{stop - 1}",
+                    )

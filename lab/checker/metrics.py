@@ -1,31 +1,35 @@
-"""What a run counts and does not judge: it costs something, and it happens in the best of groups."""
+"""Counts of a run that are not checked: they are costs, and they occur in correct groups, too."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 from regroup.coordinator.group import Group
-from regroup.lab.checker.acknowledgements import partitions_of
+from regroup.lab.checker.acknowledgements import assigned_partitions
 from regroup.protocol.consumer.subscription import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of one run. Prints as a line of words."""
+    """The counts of one run, or the sums of several. Prints as one line."""
 
     processed: int = 0
+    """Records processed by members, each time counted."""
     processed_twice: int = 0
     """Every processing of a record after its first."""
     offsets_went_back: int = 0
-    """Accepted commits of a partition below the offset that stood there."""
+    """Accepted commits of a partition below the offset that was committed before."""
     ownerless_s: float = 0.0
-    """Seconds, over all partitions, in which nobody owned a partition that had had an owner."""
+    """Seconds, summed over all partitions, in which a partition that had had an owner had none."""
     moved_for_nothing: int = 0
-    """See `moved_for_nothing` below."""
+    """See `needless_moves`."""
     rebalances: int = 0
     """Assignments that were committed."""
     expulsions: int = 0
+    """Members removed because a timeout expired or another process replaced them."""
     exchanges: int = 0
+    """Commands to coordinators."""
     events: int = 0
+    """Stored events."""
 
     def __str__(self) -> str:
         shown = {field.name.replace("_", " "): getattr(self, field.name) for field in fields(self)}
@@ -33,32 +37,30 @@ class Counts:
         return ", ".join(f"{name} {value}" for name, value in shown.items())
 
     def __add__(self, other: "Counts") -> "Counts":
-        """Of several runs."""
         sums = {field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
         return replace(self, **sums)
 
 
-def shares_of(group: Group) -> dict[str, frozenset[TopicPartition]]:
-    """Who owns what. A static member is known by its instance id, and so stays the same when it comes back."""
+def partitions_by_member(group: Group) -> dict[str, frozenset[TopicPartition]]:
+    """Each member's assigned partitions. A static member goes by its instance id, so a restart does not change it."""
     return {
-        member.instance_id or name: frozenset(partitions_of(member.assignment))
-        for name, member in group.members.items()
+        member.instance_id or member_id: frozenset(assigned_partitions(member.assignment))
+        for member_id, member in group.members.items()
     }
 
 
-def moved_for_nothing(
+def needless_moves(
     before: Mapping[str, frozenset[TopicPartition]], after: Mapping[str, frozenset[TopicPartition]]
 ) -> int:
-    """Partitions that members gave up although they stayed and balance did not ask for it.
+    """Count partitions that moved between two assignments although balance did not require it.
 
-    Of two assignments in a row: a member that is in both and has as many partitions as before, or more, need not have
-    given up any; one that has three fewer had to give up three. What it gave up beyond that, and somebody else has
-    now, was moved for nothing.
+    A member that is in both and has as many partitions as before, or more, need not have lost any; one that has three
+    fewer had to lose three. What it lost beyond that, and another member has now, is a needless move.
     """
-    taken = frozenset[TopicPartition]().union(*after.values())
-    moved = 0
-    for name, had in before.items():
-        if name in after:
-            gave_up = len((had - after[name]) & taken)
-            moved += max(0, gave_up - max(0, len(had) - len(after[name])))
-    return moved
+    assigned = frozenset[TopicPartition]().union(*after.values())
+    moves = 0
+    for member, had in before.items():
+        if member in after:
+            lost = len((had - after[member]) & assigned)
+            moves += max(0, lost - max(0, len(had) - len(after[member])))
+    return moves

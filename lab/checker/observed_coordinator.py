@@ -1,131 +1,144 @@
-"""A coordinator that is watched: the very `GroupCoordinator`, with somebody looking over its shoulder.
+"""Observes a `GroupCoordinator` from outside: every command before it is handled, every response before it is sent.
 
-    make = partial(WitnessedCoordinator, witness=judge)        # called as GroupCoordinator is
-    coordinator = make(journal, settings=settings, now=clock)
+    observed = ObservedCoordinator(journal, settings=settings, now=clock, observer=checker)
+    observed.coordinator.submit(...)
 
-The witness sees each request before the coordinator does, and each answer before the client does. It asks the journal
-how far the disk is, and takes no word of the coordinator's for it: that is among the things it judges.
+How far the store is comes from the journal, not from the coordinator: whether the coordinator waits for it is one of
+the things to be checked.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.responses import beat
-from regroup.coordinator.runtime.awaitable import Because
+from regroup.coordinator.responses import heartbeat_response
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
-from regroup.coordinator.runtime.kafka_log import KafkaLog
-from regroup.coordinator.runtime.pending_responses import Answering
-from regroup.coordinator.settings import Settings
-from regroup.lab.checker.exchanges import Exchange, Outcome
+from regroup.coordinator.runtime.observer import Submit
+from regroup.coordinator.runtime.pending_responses import ResponseCallback
+from regroup.coordinator.serialization import Cause
+from regroup.coordinator.settings import CoordinatorSettings
+from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
 from regroup.protocol.message import Structure
 from regroup.storage.journal import Journal
 
 
-class Witness(Protocol):
-    """Is told of every exchange. What it does must not touch the groups."""
+class ExchangeObserver(Protocol):
+    """Receives every exchange. It must not change groups."""
 
-    def next_number(self) -> int:
-        """Exchanges of all coordinators of a run are numbered in the order in which they began."""
+    def next_exchange_number(self) -> int:
+        """The number of the exchange that begins now, counted over all coordinators of a run."""
 
-    def dealt_with(self, exchange: Exchange) -> None:
-        """The coordinator has looked at the command; the answer has come, or is yet to come."""
+    def on_command(self, exchange: ObservedExchange) -> None:
+        """The coordinator has handled the command; its response has been sent, or will be."""
 
-    def answered(self, exchange: Exchange) -> None:
-        """An answer leaves now, the first or a further one."""
+    def on_response(self, exchange: ObservedExchange) -> None:
+        """A response is about to leave, the first one or a further one."""
 
 
-class WitnessedCoordinator(GroupCoordinator):
-    """Behaves as a GroupCoordinator does, and hands every exchange to the witness."""
+class ObservedCoordinator:
+    """A coordinator, and the `CoordinatorObserver` that turns what it does into exchanges.
+
+    `options` are further arguments of the GroupCoordinator.
+    """
 
     def __init__(
         self,
         journal: Journal,
         *,
-        settings: Settings,
+        settings: CoordinatorSettings,
         now: Callable[[], int],
-        kafka_log: KafkaLog | None = None,
-        owns: Callable[[str], bool] = lambda name: True,
-        witness: Witness,
+        observer: ExchangeObserver,
+        **options: Any,
     ) -> None:
-        super().__init__(journal, settings=settings, now=now, kafka_log=kafka_log, owns=owns)
-        self._witness = witness
-        self._written: dict[str, int] = {}
-        self._written_in_reign = 0
-        self._at_work: Exchange | None = None
-        self._mark = 0
+        self.coordinator = GroupCoordinator(journal, settings=settings, now=now, observer=self, **options)
+        self._journal = journal
+        self._now = now
+        self._observer = observer
+        self._last_positions: dict[str, int] = {}
+        """Position of each group's last record in the present coordinator epoch."""
+        self._epoch_of_positions = 0
+        self._current: ObservedExchange | None = None
+        """The exchange whose command is being handled."""
+        self._known_position = 0
+        """The journal's last position when it was last attributed to a group."""
 
-    @property
-    def reign(self) -> int:
-        return self._reign
+    # CoordinatorObserver
 
-    @property
-    def journal(self) -> Journal:
-        return self._journal
-
-    def submit(self, command: c.Command, answering: Answering | None = None, cause: Because | None = None) -> None:
-        exchange = self._exchange(command, cause)
-        outer = self._at_work
+    def submit(
+        self, command: c.Command, on_response: ResponseCallback | None, cause: Cause | None, proceed: Submit
+    ) -> None:
+        """Let the coordinator handle a command, and report the exchange."""
+        exchange = self._begin_exchange(command, cause)
+        outer = self._current
         if outer is not None:
-            self._seal(outer)
-        self._at_work, self._mark = exchange, self._journal.last_position
-        if answering is None:
-            exchange.outcome = Outcome.UNHEARD
-            super().submit(command, None, cause)
+            self._finalize(outer)
+        self._current, self._known_position = exchange, self._journal.last_position
+        if on_response is None:
+            exchange.outcome = ExchangeOutcome.INTERNAL
+            proceed(command, None, cause)
         else:
-            super().submit(command, partial(self._answers, exchange, answering), cause)
-        self._seal(exchange)
-        self._at_work = outer
-        self._witness.dealt_with(exchange)
+            proceed(command, partial(self._respond, exchange, on_response), cause)
+        self._finalize(exchange)
+        self._current = outer
+        self._observer.on_command(exchange)
 
-    def repeats(self, heartbeat: c.Heartbeat) -> Callable[[], bool]:
-        again = super().repeats(heartbeat)
+    def revalidate_heartbeat(self, heartbeat: c.Heartbeat, proceed: Callable[[], bool]) -> bool:
+        """Report a heartbeat that is accepted again without being decided again."""
+        exchange = self._begin_exchange(replace(heartbeat, at_ms=self._now()), None)
+        if not proceed():
+            return False
+        self._note_response(exchange, heartbeat_response())
+        self._observer.on_command(exchange)
+        return True
 
-        def seen() -> bool:
-            exchange = self._exchange(replace(heartbeat, at_ms=self._now()), None)
-            if not again():
-                return False
-            self._note(exchange, beat())
-            self._witness.dealt_with(exchange)
-            return True
+    # Exchanges
 
-        return seen
+    def _begin_exchange(self, command: c.Command, cause: Cause | None) -> ObservedExchange:
+        coordinator = self.coordinator
+        return ObservedExchange(
+            self._observer.next_exchange_number(),
+            coordinator,
+            coordinator.coordinator_epoch,
+            command,
+            coordinator.group(command.group_id),
+            coordinator.refusal,
+            cause,
+        )
 
-    def _exchange(self, command: c.Command, cause: Because | None) -> Exchange:
-        before = self.group(command.group_id)
-        return Exchange(self._witness.next_number(), self, self._reign, command, before, self.refusal, cause)
+    def _respond(self, exchange: ObservedExchange, on_response: ResponseCallback, response: Structure) -> None:
+        self._note_response(exchange, response)
+        on_response(response)
 
-    def _answers(self, exchange: Exchange, answering: Answering, message: Structure) -> None:
-        self._note(exchange, message)
-        answering(message)
+    def _note_response(self, exchange: ObservedExchange, response: Structure) -> None:
+        exchange.response_count += 1
+        if exchange.response_count == 1:
+            exchange.record_response(response, self._now(), self._journal.durable_position)
+            if self._current is not None and self._current.group_id == exchange.group_id:
+                # The response is decided at this moment, so it also rests on the records that were queued just now.
+                self._finalize(self._current)
+                exchange.require(self._current.after, self._current.required_position)
+        self._observer.on_response(exchange)
+        exchange.outcome = ExchangeOutcome.RESPONDED
 
-    def _note(self, exchange: Exchange, message: Structure) -> None:
-        exchange.answers += 1
-        if exchange.answers == 1:
-            exchange.take(message, self._now(), self._journal.durable_position)
-            if self._at_work is not None and self._at_work.group_id == exchange.group_id:
-                # It is decided at this moment: what was queued just now counts too.
-                self._seal(self._at_work)
-                exchange.rests_on(self._at_work.after, self._at_work.position)
-        self._witness.answered(exchange)
-        exchange.outcome = Outcome.ANSWERED
+    def _finalize(self, exchange: ObservedExchange) -> None:
+        """Note the group that a command has led to.
 
-    def _seal(self, exchange: Exchange) -> None:
-        """Note where a command has left its group. An answer may lead to the next command while this one is at work,
-        and what comes then is not its doing."""
-        if not exchange.is_sealed:
-            exchange.is_sealed = True
-            exchange.after = self.group(exchange.group_id)
-            exchange.rests_on(exchange.after, self._last_position(exchange.group_id))
+        A response may lead to the next command while this one is still being handled; the next command's effects do
+        not belong to this one.
+        """
+        if not exchange.is_final:
+            exchange.is_final = True
+            exchange.after = self.coordinator.group(exchange.group_id)
+            exchange.require(exchange.after, self._last_position(exchange.group_id))
 
-    def _last_position(self, name: str) -> int:
-        """Of the group's last record, as the journal counts: what a command queued is its group's."""
-        if self._written_in_reign != self._reign:
-            self._written.clear()
-            self._written_in_reign = self._reign
-        if self._journal.last_position > self._mark:
-            self._written[name] = self._mark = self._journal.last_position
-        return self._written.get(name, 0)
+    def _last_position(self, group_id: str) -> int:
+        """Position of the group's last record: what the present command has queued belongs to its group."""
+        if self._epoch_of_positions != self.coordinator.coordinator_epoch:
+            self._last_positions.clear()
+            self._epoch_of_positions = self.coordinator.coordinator_epoch
+        if self._journal.last_position > self._known_position:
+            self._last_positions[group_id] = self._known_position = self._journal.last_position
+        return self._last_positions.get(group_id, 0)

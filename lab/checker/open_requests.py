@@ -1,87 +1,79 @@
-"""Requests that have no answer yet: who is parked, who waits for a log, and who should have been answered by now."""
+"""Requests that have no response yet: held ones, ones that wait for Kafka's log, and ones that are due."""
 
 from collections.abc import Callable, Iterator
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.decision import Place
-from regroup.coordinator.group import Group, Waiting
-from regroup.lab.checker.exchanges import Exchange, Outcome
+from regroup.coordinator.decision import ResponseKey
+from regroup.coordinator.group import AwaitedResponse, Group
+from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
 
 
-class StillOpen:
-    """Of all coordinators of a run."""
+class OpenRequests:
+    """Keeps the open requests of all coordinators of a run."""
 
     def __init__(self) -> None:
-        self._parked: dict[str, dict[Place, Exchange]] = {}
-        self._behind: dict[str, list[tuple[int, Exchange]]] = {}
-        self._due: list[Exchange] = []
+        self._held: dict[str, dict[ResponseKey, ObservedExchange]] = {}
+        self._awaiting_log: dict[str, list[tuple[int, ObservedExchange]]] = {}
+        """Each with the number of the pending append that it waits for."""
+        self._due: list[ObservedExchange] = []
 
-    def takes(self, exchange: Exchange) -> None:
-        """A command was dealt with and has no answer: it is parked, or waits for Kafka's log or for the disk."""
-        place = place_of(exchange)
-        if place is not None and is_parked(exchange.after, place):
-            exchange.place = place
-            exchange.outcome = Outcome.WAITING
-            parked = self._parked.setdefault(exchange.group_id, {})
-            self._supersede(parked.get(place))
-            parked[place] = exchange
-        elif (append := exchange.after.last_append) is not None:
-            self._behind.setdefault(exchange.group_id, []).append((append, exchange))
+    def add(self, exchange: ObservedExchange) -> None:
+        """Add a command that was handled and has no response: it is held, or waits for Kafka's log or the store."""
+        key = response_key(exchange)
+        if key is not None and is_held(exchange.after, key):
+            exchange.held_under = key
+            exchange.outcome = ExchangeOutcome.HELD
+            held = self._held.setdefault(exchange.group_id, {})
+            _supersede(held.get(key))
+            held[key] = exchange
+        elif (append_number := exchange.after.last_pending_append) is not None:
+            self._awaiting_log.setdefault(exchange.group_id, []).append((append_number, exchange))
         else:
             self._due.append(exchange)
 
-    def releases(self, exchange: Exchange) -> None:
-        """A command has changed its group: whoever is not parked any more must be answered once that is durable."""
-        if exchange.group_id in self._behind:
-            self._release_those_behind(exchange)
-        parked = self._parked.get(exchange.group_id)
-        if not parked:
+    def on_group_change(self, exchange: ObservedExchange) -> None:
+        """A command has changed its group: requests that are not held any more are due once that is durable."""
+        if exchange.group_id in self._awaiting_log:
+            self._release_after_log(exchange)
+        held = self._held.get(exchange.group_id)
+        if not held:
             return
-        place = place_of(exchange)
-        if place is not None:
-            self._supersede(parked.get(place))
-        if has_moved_on(exchange.before, exchange.after):
-            for place, waiting in list(parked.items()):
-                if not is_parked(exchange.after, place):
-                    del parked[place]
-                    self._release(waiting, exchange)
+        key = response_key(exchange)
+        if key is not None:
+            _supersede(held.get(key))
+        if may_have_released(exchange.before, exchange.after):
+            for key, request in list(held.items()):
+                if not is_held(exchange.after, key):
+                    del held[key]
+                    self._release(request, exchange)
 
-    def _release_those_behind(self, exchange: Exchange) -> None:
-        """Kafka's log has settled a record, or took too long: whoever waited for it is answered."""
-        appends, waiting = exchange.after.appends, self._behind.pop(exchange.group_id)
-        for append, each in waiting:
-            if append in appends and not appends[append].is_late:
-                self._behind.setdefault(exchange.group_id, []).append((append, each))
+    def _release_after_log(self, exchange: ObservedExchange) -> None:
+        """Kafka's log has completed an append, or it timed out: the requests that waited for it are due."""
+        pending_appends, requests = exchange.after.pending_appends, self._awaiting_log.pop(exchange.group_id)
+        for append_number, request in requests:
+            if append_number in pending_appends and not pending_appends[append_number].has_timed_out:
+                self._awaiting_log.setdefault(exchange.group_id, []).append((append_number, request))
             else:
-                each.caught_up = exchange.after, exchange.position
-                self._falls_due(each)
+                request.after_log = exchange.after, exchange.required_position
+                self._make_due(request)
 
-    def _release(self, waiting: Exchange, by: Exchange) -> None:
-        if waiting.place is None or not waiting.is_open:
-            waiting.rests_on(by.after, by.position)
+    def _release(self, request: ObservedExchange, by: ObservedExchange) -> None:
+        assert request.held_under is not None
+        awaited, member_id = request.held_under
+        is_removed = member_id not in by.after.members and not member_was_replaced(request, by.after)
+        if request.is_open and awaited is AwaitedResponse.SYNC and is_removed:
+            request.outcome = ExchangeOutcome.MEMBER_REMOVED
             return
-        answer, name = waiting.place
-        if answer is Waiting.SYNC and name not in by.after.members and not was_replaced(waiting, by.after):
-            waiting.outcome = Outcome.REMOVED
-        else:
-            self._decide(waiting, by)
+        request.require(by.after, by.required_position)
+        self._make_due(request)
 
-    def _decide(self, waiting: Exchange, by: Exchange) -> None:
-        """Its answer is made now, and leaves once it is durable; if somebody is still there to hear it."""
-        waiting.rests_on(by.after, by.position)
-        self._falls_due(waiting)
+    def _make_due(self, request: ObservedExchange) -> None:
+        if request.is_open:
+            request.outcome = ExchangeOutcome.OPEN
+            self._due.append(request)
 
-    def _falls_due(self, waiting: Exchange) -> None:
-        if waiting.is_open:
-            waiting.outcome = Outcome.OPEN
-            self._due.append(waiting)
-
-    def _supersede(self, waiting: Exchange | None) -> None:
-        if waiting is not None and waiting.is_open:
-            waiting.outcome = Outcome.SUPERSEDED
-
-    def overdue(self, position: int) -> Iterator[Exchange]:
-        """Those whose answers rested on this position or an earlier one, and have not come. Each is named once."""
+    def overdue(self, position: int) -> Iterator[ObservedExchange]:
+        """Requests without a response although everything up to `position` is durable; each is named once."""
         due, self._due = self._due, []
         for exchange in due:
             if exchange.is_open:
@@ -90,44 +82,51 @@ class StillOpen:
                 else:
                     self._due.append(exchange)
 
-    def ends(self, outcome: Outcome, where: Callable[[Exchange], bool]) -> None:
-        """For these there will be no answer, and none is missed."""
-        everybody = [
+    def close(self, outcome: ExchangeOutcome, where: Callable[[ObservedExchange], bool]) -> None:
+        """Give these requests an outcome without a response: none is expected."""
+        requests = [
             *self._due,
-            *(each for parked in self._parked.values() for each in parked.values()),
-            *(each for behind in self._behind.values() for _, each in behind),
+            *(each for held in self._held.values() for each in held.values()),
+            *(each for waiting in self._awaiting_log.values() for _, each in waiting),
         ]
-        for exchange in everybody:
+        for exchange in requests:
             if exchange.is_open and where(exchange):
                 exchange.outcome = outcome
 
 
-def place_of(exchange: Exchange) -> Place | None:
-    """Where a request would be parked, if it was."""
+def response_key(exchange: ObservedExchange) -> ResponseKey | None:
+    """The key under which the response would be held."""
     command = exchange.command
     if isinstance(command, c.JoinGroup):
-        return Waiting.JOIN, command.member_id or command.new_member_id
+        return AwaitedResponse.JOIN, command.member_id or command.new_member_id
     if isinstance(command, c.SyncGroup):
-        return Waiting.SYNC, command.member_id
+        return AwaitedResponse.SYNC, command.member_id
     return None
 
 
-def is_parked(group: Group, place: Place) -> bool:
-    member = group.members.get(place[1])
-    return member is not None and member.waiting is place[0]
+def is_held(group: Group, key: ResponseKey) -> bool:
+    """Whether the group holds a response under this key."""
+    awaited, member_id = key
+    member = group.members.get(member_id)
+    return member is not None and member.awaiting is awaited
 
 
-def has_moved_on(before: Group, after: Group) -> bool:
-    """Whether somebody's wait may be over: nobody is let go while others merely arrive."""
+def may_have_released(before: Group, after: Group) -> bool:
+    """Whether held responses may have been released: not when members were only added."""
     return (
         before.state is not after.state
-        or before.generation != after.generation
+        or before.generation_id != after.generation_id
         or len(after.members) < len(before.members)
     )
 
 
-def was_replaced(waiting: Exchange, group: Group) -> bool:
-    """A static member's place was taken by another process; the old one is told so."""
-    assert waiting.place is not None
-    member = waiting.after.members.get(waiting.place[1])
+def member_was_replaced(request: ObservedExchange, group: Group) -> bool:
+    """Whether a static member was replaced by another process; the old one then gets a response."""
+    assert request.held_under is not None
+    member = request.after.members.get(request.held_under[1])
     return member is not None and member.instance_id in group.static_members
+
+
+def _supersede(request: ObservedExchange | None) -> None:
+    if request is not None and request.is_open:
+        request.outcome = ExchangeOutcome.SUPERSEDED

@@ -1,18 +1,17 @@
-"""Of whom a row of the table of expected answers holds: conditions on a request and the group as it is before it.
+"""Conditions of the response table: on a request, and on its group as it was before the request.
 
-Said once more, in the table's own words and without a look at how the coordinator decides.
+They state the protocol once more, without the code that decides.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import Group, State, Waiting
-from regroup.coordinator.settings import Settings
-
-CONSUMER = "consumer"
+from regroup.coordinator.group import AwaitedResponse, Group, GroupState
+from regroup.coordinator.settings import CoordinatorSettings
 
 
-class OfPartition(NamedTuple):
+class RequestedPartition(NamedTuple):
     """One partition of an OffsetFetch."""
 
     topic: str
@@ -20,201 +19,172 @@ class OfPartition(NamedTuple):
     require_stable: bool
 
 
-class OfTopic(NamedTuple):
+class RequestedTopic(NamedTuple):
     """One topic of an OffsetDelete."""
 
     topic: str
 
 
-def asks_anything_else(settings: Settings, group: Group, asked: Any) -> bool:
-    """whoever asks"""
-    return True
+class Condition(NamedTuple):
+    """A condition of a row: in words, and as a function of the settings, the group and the request (or its part)."""
+
+    text: str
+    holds: Callable[[CoordinatorSettings, Group, Any], bool]
 
 
-def names_no_group(settings: Settings, group: Group, asked: c.Command) -> bool:
-    """without a group id"""
-    return not asked.group_id
-
-
-# Whoever wants to join
-
-
-def asks_for_a_session_out_of_bounds(settings: Settings, group: Group, asked: c.JoinGroup) -> bool:
-    """with a session timeout out of bounds"""
-    shortest, longest = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
-    return not shortest <= asked.session_timeout_ms <= longest
-
-
-def has_an_id_where_no_group_is(settings: Settings, group: Group, asked: c.JoinGroup) -> bool:
-    """with a member id, though there is no group"""
-    return not group.exists and bool(asked.member_id)
-
-
-def finds_no_room(settings: Settings, group: Group, asked: c.JoinGroup) -> bool:
-    """too many: while members gather, those who wait are counted, later those who are in (KIP-389)"""
-    if len(group.members) < settings.group_max_size or group.state in (State.EMPTY, State.DEAD):
+def _exceeds_max_size(settings: CoordinatorSettings, group: Group, command: c.JoinGroup) -> bool:
+    """KIP-389: in PreparingRebalance Kafka counts the members that have joined, in later states all members."""
+    if len(group.members) < settings.group_max_size or group.state in (GroupState.EMPTY, GroupState.DEAD):
         return False
-    own = group.members.get(asked.member_id)
-    if group.state is not State.PREPARING:
-        return own is None
-    gathered = [member.member_id for member in group.members.values() if member.waiting is Waiting.JOIN]
-    return len(gathered) >= settings.group_max_size and asked.member_id not in gathered
+    if group.state is not GroupState.PREPARING_REBALANCE:
+        return command.member_id not in group.members
+    joined = [each.member_id for each in group.members.values() if each.awaiting is AwaitedResponse.JOIN]
+    return len(joined) >= settings.group_max_size and command.member_id not in joined
 
 
-def shares_no_protocol(settings: Settings, group: Group, asked: c.JoinGroup) -> bool:
-    """without a protocol that all present members support"""
-    if group.state in (State.EMPTY, State.DEAD):
-        return not asked.protocol_type or not asked.protocols
-    if asked.protocol_type != group.protocol_type:
+def _has_no_common_protocol(settings: CoordinatorSettings, group: Group, command: c.JoinGroup) -> bool:
+    protocols = command.profile.supported_protocols
+    if group.state in (GroupState.EMPTY, GroupState.DEAD):
+        return not command.protocol_type or not protocols
+    if command.protocol_type != group.protocol_type:
         return True
-    common = {protocol.name for protocol in asked.protocols}
+    common = {protocol.name for protocol in protocols}
     for member in group.members.values():
-        if member.protocols is not asked.protocols:
-            common.intersection_update([protocol.name for protocol in member.protocols])
+        if member.profile.supported_protocols is not protocols:
+            common.intersection_update([protocol.name for protocol in member.profile.supported_protocols])
     return not common
 
 
-def has_a_reserved_id(settings: Settings, group: Group, asked: c.JoinGroup) -> bool:
-    """with the id that it was given a moment ago"""
-    return asked.member_id in group.reserved_ids
-
-
-def has_a_reserved_id_and_an_instance_id(settings: Settings, group: Group, asked: c.JoinGroup) -> bool:
-    """with an id that it was given, and an instance id too: Kafka fails inside"""
-    return asked.member_id in group.reserved_ids and asked.group_instance_id is not None
-
-
-def comes_back_unchanged(settings: Settings, group: Group, asked: c.JoinGroup) -> bool:
-    """a static member that was restarted, and offers the protocols that it offered before"""
-    if asked.member_id or asked.group_instance_id not in group.static_members:
+def _is_static_restart_with_same_protocols(settings: CoordinatorSettings, group: Group, command: c.JoinGroup) -> bool:
+    instance_id = command.profile.instance_id
+    if command.member_id or instance_id not in group.static_members:
         return False
-    old = group.members[group.static_members[asked.group_instance_id]]
-    return [each.name for each in old.protocols] == [each.name for each in asked.protocols]
+    former = group.members[group.static_members[instance_id]]
+    before, now = former.profile.supported_protocols, command.profile.supported_protocols
+    return [protocol.name for protocol in before] == [protocol.name for protocol in now]
 
 
-def comes_back_changed(settings: Settings, group: Group, asked: c.JoinGroup) -> bool:
-    """a static member that was restarted, and offers other protocols: the choice may change"""
-    return not asked.member_id and asked.group_instance_id in group.static_members
+def _names_other_protocol(settings: CoordinatorSettings, group: Group, command: c.SyncGroup) -> bool:
+    pairs = ((command.protocol_type, group.protocol_type), (command.protocol_name, group.protocol_name))
+    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
 
-def is_a_new_static_member(settings: Settings, group: Group, asked: c.JoinGroup) -> bool:
-    """a static member that is new"""
-    return not asked.member_id and asked.group_instance_id is not None
+def _session_timeout_is_out_of_bounds(settings: CoordinatorSettings, group: Group, command: c.JoinGroup) -> bool:
+    shortest, longest = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
+    return not shortest <= command.profile.session_timeout_ms <= longest
 
 
-def is_new_since_version_4(settings: Settings, group: Group, asked: c.JoinGroup) -> bool:
-    """without an id, since version 4 (KIP-394)"""
-    return not asked.member_id and asked.can_be_asked_to_return
+def _instance_id(asked: Any) -> str | None:
+    instance_id: str | None = asked.profile.instance_id if isinstance(asked, c.JoinGroup) else asked.group_instance_id
+    return instance_id
 
 
-def is_new(settings: Settings, group: Group, asked: c.JoinGroup) -> bool:
-    """without an id, before version 4"""
-    return not asked.member_id
+def _has_unknown_instance_id(settings: CoordinatorSettings, group: Group, asked: Any) -> bool:
+    instance_id = _instance_id(asked)
+    return instance_id is not None and instance_id not in group.static_members
 
 
-def changed_its_protocols(settings: Settings, group: Group, asked: c.JoinGroup) -> bool:
-    """a member that asks for something else than before"""
-    return group.members[asked.member_id].protocols != asked.protocols
-
-
-# Members
-
-
-def has_an_unknown_instance_id(settings: Settings, group: Group, asked: Any) -> bool:
-    """with an instance id that nobody has"""
-    return asked.group_instance_id is not None and asked.group_instance_id not in group.static_members
-
-
-def was_replaced_under_its_instance_id(settings: Settings, group: Group, asked: Any) -> bool:
-    """with an instance id that is somebody else's by now"""
-    instance_id = asked.group_instance_id
+def _has_another_member_under_its_instance_id(settings: CoordinatorSettings, group: Group, asked: Any) -> bool:
+    instance_id = _instance_id(asked)
     return instance_id is not None and group.static_members.get(instance_id) != asked.member_id
 
 
-def is_no_member(settings: Settings, group: Group, asked: Any) -> bool:
-    """who is no member"""
-    return asked.member_id not in group.members
+def _when(text: str, holds: Callable[[Group, Any], bool]) -> Condition:
+    """A condition that does not depend on settings."""
+    return Condition(text, lambda settings, group, asked: holds(group, asked))
 
 
-def is_of_another_generation(settings: Settings, group: Group, asked: Any) -> bool:
-    """a member that believes in another generation"""
-    return bool(asked.generation_id != group.generation)
+# -- every request
 
+ALWAYS = _when("any request", lambda group, asked: True)
+NO_GROUP_ID = _when("without a group id", lambda group, asked: not asked.group_id)
+THERE_IS_NO_GROUP = _when("though there is no group", lambda group, asked: not group.exists)
 
-def names_another_protocol(settings: Settings, group: Group, asked: c.SyncGroup) -> bool:
-    """with another protocol type or name than the generation's"""
-    asked_for = ((asked.protocol_type, group.protocol_type), (asked.protocol_name, group.protocol_name))
-    return any(None not in pair and pair[0] != pair[1] for pair in asked_for)
+# -- JoinGroup
 
+SESSION_TIMEOUT_OUT_OF_BOUNDS = Condition("with a session timeout out of bounds", _session_timeout_is_out_of_bounds)
+MEMBER_ID_WITHOUT_GROUP = _when(
+    "with a member id, though there is no group", lambda group, asked: not group.exists and bool(asked.member_id)
+)
+GROUP_IS_FULL = Condition("a member beyond group.max.size (KIP-389)", _exceeds_max_size)
+NO_COMMON_PROTOCOL = Condition("without a protocol that all present members support", _has_no_common_protocol)
+PENDING_ID = _when(
+    "with the member id from MEMBER_ID_REQUIRED", lambda group, asked: asked.member_id in group.pending_join_members
+)
+PENDING_ID_AND_INSTANCE_ID = _when(
+    "with the member id from MEMBER_ID_REQUIRED and an instance id, where Kafka fails internally",
+    lambda group, asked: asked.member_id in group.pending_join_members and asked.profile.instance_id is not None,
+)
+STATIC_RESTART_SAME_PROTOCOLS = Condition(
+    "a restarted static member with the protocols that it had before", _is_static_restart_with_same_protocols
+)
+STATIC_RESTART_OTHER_PROTOCOLS = _when(
+    "a restarted static member with other protocols, which may change the choice",
+    lambda group, asked: not asked.member_id and asked.profile.instance_id in group.static_members,
+)
+NEW_STATIC_MEMBER = _when(
+    "a new static member", lambda group, asked: not asked.member_id and asked.profile.instance_id is not None
+)
+NEW_MEMBER_SINCE_VERSION_4 = _when(
+    "without a member id, since version 4 (KIP-394)",
+    lambda group, asked: not asked.member_id and asked.supports_member_id_required,
+)
+NEW_MEMBER = _when("without a member id, before version 4", lambda group, asked: not asked.member_id)
+OTHER_PROTOCOLS = _when(
+    "a member with other protocols than before",
+    lambda group, asked: (
+        group.members[asked.member_id].profile.supported_protocols != asked.profile.supported_protocols
+    ),
+)
 
-def is_a_member(settings: Settings, group: Group, asked: Any) -> bool:
-    """a member"""
-    return asked.member_id in group.members
+# -- members
 
+UNKNOWN_INSTANCE_ID = Condition("with an unknown instance id", _has_unknown_instance_id)
+FENCED_INSTANCE_ID = Condition(
+    "with an instance id that another member has now", _has_another_member_under_its_instance_id
+)
+NOT_A_MEMBER = _when("not a member", lambda group, asked: asked.member_id not in group.members)
+OTHER_GENERATION = _when(
+    "a member with another generation id", lambda group, asked: bool(asked.generation_id != group.generation_id)
+)
+OTHER_PROTOCOL_NAME = Condition("with another protocol type or name than the generation has", _names_other_protocol)
+A_MEMBER = _when("a member", lambda group, asked: asked.member_id in group.members)
+THE_LEADER = _when("the leader", lambda group, asked: bool(asked.member_id == group.leader_id))
+A_FOLLOWER = _when("a follower", lambda group, asked: asked.member_id in group.members)
+INSTANCE_ID_ALONE = _when(
+    "a static member by its instance id alone (KIP-345)",
+    lambda group, asked: not asked.member_id and asked.group_instance_id in group.static_members,
+)
 
-def leads(settings: Settings, group: Group, asked: Any) -> bool:
-    """the leader"""
-    return bool(asked.member_id == group.leader)
+# -- offsets
 
-
-def follows(settings: Settings, group: Group, asked: Any) -> bool:
-    """a follower"""
-    return asked.member_id in group.members
-
-
-def gives_its_reserved_id_back(settings: Settings, group: Group, asked: c.Leaving) -> bool:
-    """whoever never came back with its id"""
-    return asked.member_id in group.reserved_ids
-
-
-def is_named_by_its_instance_id(settings: Settings, group: Group, asked: c.Leaving) -> bool:
-    """a static member, named by its instance id alone (KIP-345)"""
-    return not asked.member_id and asked.group_instance_id in group.static_members
-
-
-# Whoever has to do with offsets
-
-
-def stands_outside_the_group(settings: Settings, group: Group, asked: Any) -> bool:
-    """who names neither member nor generation"""
-    return asked.generation_id < 0 and not asked.member_id and asked.group_instance_id is None
-
-
-def has_no_generation(settings: Settings, group: Group, asked: Any) -> bool:
-    """who names no generation, while there are no members"""
-    return asked.generation_id < 0 and group.state in (State.EMPTY, State.DEAD)
-
-
-def asks_where_no_group_is(settings: Settings, group: Group, asked: Any) -> bool:
-    """though there is no group"""
-    return not group.exists
-
-
-def knows_missing_groups(settings: Settings, group: Group, asked: c.CommitOffsets) -> bool:
-    """though there is no group, since version 9"""
-    return not group.exists and asked.knows_missing_groups
-
-
-def is_too_old_to_know_them(settings: Settings, group: Group, asked: c.CommitOffsets) -> bool:
-    """though there is no group, before version 9"""
-    return not group.exists
-
-
-def writes_too_long_a_note(settings: Settings, group: Group, asked: c.OffsetToCommit) -> bool:
-    """with a note that is too long, in UTF-16 code units"""
-    return len(asked.metadata.encode("utf-16-be", "surrogatepass")) > 2 * settings.offset_metadata_max_bytes
-
-
-def wants_it_stable_and_it_is_not(settings: Settings, group: Group, asked: OfPartition) -> bool:
-    """who wants a stable offset, while an open transaction has written one (KIP-447)"""
-    return asked.require_stable and group.is_unstable(asked.topic, asked.partition)
-
-
-def asks_of_consumers(settings: Settings, group: Group, asked: c.DeleteOffsets) -> bool:
-    """of a group of consumers, whose topics are known"""
-    return group.protocol_type == CONSUMER
-
-
-def names_a_subscribed_topic(settings: Settings, group: Group, asked: OfTopic) -> bool:
-    """a topic that a member subscribes to (KIP-496)"""
-    return group.subscribed_topics is None or asked.topic in group.subscribed_topics
+NO_MEMBER_NOR_GENERATION = _when(
+    "without member id and generation id",
+    lambda group, asked: asked.generation_id < 0 and not asked.member_id and asked.group_instance_id is None,
+)
+NO_GENERATION_NOR_MEMBERS = _when(
+    "without generation id, while the group has no members",
+    lambda group, asked: asked.generation_id < 0 and group.state in (GroupState.EMPTY, GroupState.DEAD),
+)
+NO_GROUP_SINCE_VERSION_9 = _when(
+    "though there is no group, since version 9",
+    lambda group, asked: not group.exists and asked.supports_group_id_not_found,
+)
+METADATA_TOO_LONG = Condition(
+    "with metadata that is too long, in UTF-16 code units",
+    lambda settings, group, asked: (
+        len(asked.metadata.encode("utf-16-be", "surrogatepass")) > 2 * settings.offset_metadata_max_bytes
+    ),
+)
+UNSTABLE_OFFSET = _when(
+    "a stable offset, while an open transaction has written one (KIP-447)",
+    lambda group, asked: asked.require_stable and group.has_pending_transactional_offset(asked.topic, asked.partition),
+)
+GROUP_OF_CONSUMERS = _when(
+    "of a group of consumers, whose subscribed topics are known",
+    lambda group, asked: group.protocol_type == "consumer",
+)
+SUBSCRIBED_TOPIC = _when(
+    "a topic that a member subscribes to (KIP-496)",
+    lambda group, asked: group.subscribed_topics is None or asked.topic in group.subscribed_topics,
+)

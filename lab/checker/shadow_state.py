@@ -1,60 +1,74 @@
-"""The groups once more, folded from the rows that the store has taken: what a reader of the disk would believe.
+"""The groups as a reader of the store would see them: a second state, evolved from the stored records.
 
-    second.stored(records, last_position)     # from the store's append, before anybody is told that they are durable
-    second.group("payments")
+    shadow.apply(records, last_position)        # from the store's append, before the coordinator knows of it
+    shadow.group("payments")
 
-It folds through `Verifier`, so the laboratory and `regroup verify` check the same list, and it reads the rows' own
-bytes: an event that is folded one way and written another shows here.
+It evolves through `GroupsVerifier`, so the lab and `regroup verify` check the same invariants, and it reads the
+records' own bytes: an event that is applied in one way and written in another shows here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
-from regroup.coordinator.serialization import read
-from regroup.coordinator.verification import Fault, Verifier
+from regroup.coordinator.serialization import decode_event
+from regroup.coordinator.verification import GroupsVerifier, Violation
 from regroup.storage.records import NewRecord, Record
 
 
-class SecondState:
-    """`position` is that of the last row it has seen."""
+class ShadowState:
+    """All groups, evolved from the stored records."""
 
     def __init__(self) -> None:
         self.position = 0
-        self._verifier = Verifier()
+        """Position of the last record that was applied."""
+        self._verifier = GroupsVerifier()
 
     @property
     def groups(self) -> dict[str, Group]:
+        """Every group with a record, by its group id."""
         return self._verifier.groups
 
-    def group(self, name: str) -> Group:
-        return self._verifier.groups.get(name) or Group(name=name)
+    def group(self, group_id: str) -> Group:
+        """One group; an empty one if it has no record."""
+        return self._verifier.groups.get(group_id) or Group(group_id=group_id)
 
-    def stored(self, records: Sequence[NewRecord], last_position: int) -> list[Fault]:
-        """Fold what has just become durable; returns what it breaks."""
-        faults: list[Fault] = []
+    def apply(self, records: Sequence[NewRecord], last_position: int) -> list[Violation]:
+        """Evolve records that have just become durable; returns the invariants that they violate."""
+        violations: list[Violation] = []
         self.position = last_position - len(records)
         for new in records:
             self.position += 1
             if new.group is not None:
-                faults += self._verifier.faults_of(as_record(new, self.position))
-        return faults
+                violations += self._verifier.violations_of(as_record(new, self.position))
+        return violations
 
-    def faults_at_the_end(self) -> list[Fault]:
-        """What the last commands broke."""
-        return list(self._verifier.faults_at_the_end())
+    def violations_at_end(self) -> list[Violation]:
+        """Violations that only show once the last command is over."""
+        return list(self._verifier.violations_at_end())
 
-    def differs_from(self, records: Iterable[Record]) -> Iterator[str]:
-        """Fold a whole store again, from its first row; names the groups that come out otherwise."""
+    def differing_groups(self, records: Iterable[Record]) -> Iterator[str]:
+        """Evolve a whole store again from its first record; yields the groups that come out differently."""
         groups: dict[str, Group] = {}
         for record in records:
             if record.group is not None:
-                group = groups.get(record.group) or Group(name=record.group)
-                groups[record.group] = evolve(group, read(record))
-        for name in dict.fromkeys([*groups, *self.groups]):
-            if groups.get(name) != self.groups.get(name):
-                yield name
+                group = groups.get(record.group) or Group(group_id=record.group)
+                groups[record.group] = evolve(group, decode_event(record))
+        for group_id in dict.fromkeys([*groups, *self.groups]):
+            if groups.get(group_id) != self.groups.get(group_id):
+                yield group_id
 
 
 def as_record(new: NewRecord, position: int) -> Record:
-    return Record(new.group, new.number, new.reign, new.at_ms, new.type, new.version, new.payload, new.cause, position)
+    """The stored form of a record that got this position."""
+    return Record(
+        new.group,
+        new.event_number,
+        new.coordinator_epoch,
+        new.at_ms,
+        new.type,
+        new.version,
+        new.payload,
+        new.cause,
+        position,
+    )

@@ -1,92 +1,98 @@
-"""Who was heard when, and which phase ends when: whether a coordinator waits neither too short a time nor too long.
+"""Timeouts: when members were last seen and when phases end, to check that a coordinator waits as long as it should.
 
-Two clocks are kept apart. How long a member was silent goes by the coordinator's own clock, which may jump; how late a
-deadline is noticed goes by the run's, which never does.
+Two clocks are kept apart. How long a member has not been seen goes by the coordinator's clock, which may jump; how late
+a deadline is noticed goes by the run's clock, which never does.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import Group, Member, MemberId, State
-from regroup.lab.checker.exchanges import Exchange
+from regroup.coordinator.group import Group, GroupState, Member, MemberId
+from regroup.lab.checker.exchanges import ObservedExchange
 from regroup.protocol.errors import ErrorCode
 
 SLACK_MS = 1_000
-"""A deadline that passed so long ago and has had no effect was overlooked."""
+"""A deadline that passed longer ago and has had no effect was missed."""
 
 
-class Patience:
-    """`heard` is kept as Kafka's session timers are: accepted heartbeats and commits start them again."""
+class TimeoutChecker:
+    """Tracks session, join phase and sync phase timeouts of all groups of a run."""
 
     def __init__(self) -> None:
-        self.heard: dict[MemberId, int] = {}
-        """By the coordinator's clock."""
-        self._signs: dict[MemberId, int] = {}
-        self._moved: dict[str, int] = {}
+        self.last_seen_ms: dict[MemberId, int] = {}
+        """The last accepted heartbeat or commit, which restarts a session as in Kafka, by the coordinator's clock."""
+        self._last_activity_ms: dict[MemberId, int] = {}
+        """The last request or response of any kind, by the run's clock."""
+        self._last_move_ms: dict[str, int] = {}
+        """The last change of each group's state or generation, by the run's clock."""
         self._phases: dict[str, tuple[int, int]] = {}
+        """Deadline of each group's phase, by the coordinator's clock and by the run's."""
 
-    def answered(self, exchange: Exchange, now_ms: int) -> None:
-        """An answer leaves that tells of a member's place."""
+    def on_response(self, exchange: ObservedExchange, now_ms: int) -> None:
+        """A response leaves: an accepted heartbeat or commit restarts the session."""
         command: Any = exchange.command
         kind = type(command)
         if kind is c.Heartbeat:
-            if exchange.code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
-                self.heard[command.member_id] = exchange.arrived_ms
-        elif kind is c.CommitOffsets:
-            if exchange.code == 0 and command.member_id in exchange.before.members:
-                self.heard[command.member_id] = exchange.arrived_ms
+            if exchange.error_code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
+                self.last_seen_ms[command.member_id] = exchange.received_ms
+        elif kind is c.OffsetCommit:
+            if exchange.error_code == 0 and command.member_id in exchange.before.members:
+                self.last_seen_ms[command.member_id] = exchange.received_ms
         elif kind is c.JoinGroup:
-            answer: Any = exchange.answer
-            self._signs[answer.member_id] = now_ms
+            response: Any = exchange.response
+            self._last_activity_ms[response.member_id] = now_ms
 
-    def dealt_with(self, exchange: Exchange, now_ms: int) -> None:
-        """Whatever a member asks for is a sign of life to those who ask whether it was waited for too long."""
+    def on_command(self, exchange: ObservedExchange, now_ms: int) -> None:
+        """A command was handled: any request of a member is activity, a deadline of the member is not."""
         member_id = getattr(exchange.command, "member_id", "")
-        if member_id:
-            self._signs[member_id] = now_ms
+        if member_id and not isinstance(exchange.command, c.DeadlinePassed):
+            self._last_activity_ms[member_id] = now_ms
 
-    def changed(self, exchange: Exchange, now_ms: int) -> None:
-        """A group has changed: phases begin, and a load forgets who was heard."""
+    def on_group_change(self, exchange: ObservedExchange, now_ms: int) -> None:
+        """A group has changed: phases begin, and a load restarts all sessions."""
         before, after = exchange.before, exchange.after
         if before.members is not after.members:
-            for name in after.members:
-                if name not in before.members:
-                    self._signs[name] = now_ms
-        if before.state is not after.state or before.generation != after.generation:
-            self._moved[after.name] = now_ms
-        if isinstance(exchange.command, c.TakeOver):
-            self._moved[after.name] = now_ms
-            for name in after.members:
-                self.heard.pop(name, None)
+            for member_id in after.members:
+                if member_id not in before.members:
+                    self._last_activity_ms[member_id] = now_ms
+        if before.state is not after.state or before.generation_id != after.generation_id:
+            self._last_move_ms[after.group_id] = now_ms
+        if isinstance(exchange.command, c.LoadGroup):
+            self._last_move_ms[after.group_id] = now_ms
+            for member_id in after.members:
+                self.last_seen_ms.pop(member_id, None)
         deadline_ms = phase_deadline_ms(after)
         if deadline_ms is not None and deadline_ms != phase_deadline_ms(before):
-            self._phases[after.name] = deadline_ms, now_ms + deadline_ms - exchange.arrived_ms
+            self._phases[after.group_id] = deadline_ms, now_ms + deadline_ms - exchange.received_ms
 
-    def overdrawn(self, group: Group, now_ms: int) -> Iterator[str]:
-        """What should have ended a while ago."""
-        deadline_ms, due_ms = self._phases.get(group.name, (None, 0))
+    def overdue(self, group: Group, now_ms: int) -> Iterator[str]:
+        """Describe each phase, pending join member and session that should have ended by now."""
+        deadline_ms, due_ms = self._phases.get(group.group_id, (None, 0))
         if deadline_ms is not None and deadline_ms == phase_deadline_ms(group) and now_ms > due_ms + SLACK_MS:
-            yield f"a phase of {group.state} was over {now_ms - due_ms} ms ago"
-        for name, reserved in group.reserved_ids.items():
-            since_ms = self._signs.get(name, now_ms)
-            if now_ms - since_ms > reserved.session_timeout_ms + SLACK_MS:
-                yield f"{name} was given out {now_ms - since_ms} ms ago and never used"
-        moved_ms = self._moved.get(group.name, now_ms)
-        for name, member in group.members.items():
-            silent_ms = now_ms - max(self._signs.get(name, moved_ms), moved_ms)
-            if silent_ms > longest_silence_ms(member) + SLACK_MS and not (member.waiting or member.is_newcomer):
-                yield f"nothing was heard of {name} for {silent_ms} ms"
+            yield f"a phase of {group.state} ended {now_ms - due_ms} ms ago"
+        for member_id, pending in group.pending_join_members.items():
+            since_ms = self._last_activity_ms.get(member_id, now_ms)
+            if now_ms - since_ms > pending.session_timeout_ms + SLACK_MS:
+                yield f"pending join member {member_id} was added {now_ms - since_ms} ms ago and has not joined"
+        last_move_ms = self._last_move_ms.get(group.group_id, now_ms)
+        for member_id, member in group.members.items():
+            silent_ms = now_ms - max(self._last_activity_ms.get(member_id, last_move_ms), last_move_ms)
+            if silent_ms > max_session_timeout_ms(member) + SLACK_MS and not (member.awaiting or member.is_new):
+                yield f"{member_id} has sent nothing for {silent_ms} ms"
 
 
 def phase_deadline_ms(group: Group) -> int | None:
-    """When the present phase ends at the latest, by the coordinator's clock; None if none runs."""
+    """The deadline of the present join or sync phase, by the coordinator's clock; None if there is none."""
     if group.join_phase is not None:
         return group.join_phase.deadline_ms
-    is_awaited = bool(group.owes_sync) and group.state in (State.COMPLETING, State.STABLE)
-    return group.sync_deadline_ms if is_awaited else None
+    is_syncing = bool(group.pending_sync_members) and group.state in (
+        GroupState.COMPLETING_REBALANCE,
+        GroupState.STABLE,
+    )
+    return group.sync_deadline_ms if is_syncing else None
 
 
-def longest_silence_ms(member: Member) -> int:
-    """Of a static member that came back, also by the timeout of its former process."""
-    return max(member.session_timeout_ms, member.replaced_session_timeout_ms or 0)
+def max_session_timeout_ms(member: Member) -> int:
+    """The session timeout; for a static member that was replaced, the longer one of both processes."""
+    return max(member.profile.session_timeout_ms, member.replaced_session_timeout_ms or 0)

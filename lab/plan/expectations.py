@@ -1,24 +1,24 @@
-"""What can be expected of a run: each a value that reads as a sentence.
+"""Expectations of a plan about its run: each is a value that prints and parses as a sentence.
 
-One with `within_ms` waits until it holds, at most so long; one without is looked at in its moment. If one does not
-hold, the run fails with its sentence and with what was found instead.
+One with `within_ms` waits until it holds, at most that long; one without is checked at once. An expectation that does
+not hold fails the run, with its sentence and what was found instead.
 """
 
 from regroup.lab.plan.sentences import Sentence
 
 
 class GroupIsStable(Sentence, frozen=True):
-    """The group is Stable with exactly these members, and each of them knows it. Without members: with whomever."""
+    """The group is Stable with exactly these members, and so is each of them; without `members`, with any members."""
 
-    says = (
-        "the group is stable with {members}",
-        "within {within_ms} the group is stable with {members}",
-        "group {group} is stable with {members}",
-        "within {within_ms} group {group} is stable with {members}",
-        "the group is stable",
-        "within {within_ms} the group is stable",
-        "group {group} is stable",
-        "within {within_ms} group {group} is stable",
+    templates = (
+        "the group is Stable with {members}",
+        "within {within_ms} the group is Stable with {members}",
+        "group {group} is Stable with {members}",
+        "within {within_ms} group {group} is Stable with {members}",
+        "the group is Stable",
+        "within {within_ms} the group is Stable",
+        "group {group} is Stable",
+        "within {within_ms} group {group} is Stable",
     )
     members: tuple[str, ...] = ()
     within_ms: int = 0
@@ -26,107 +26,107 @@ class GroupIsStable(Sentence, frozen=True):
 
 
 class GroupIsEmpty(Sentence, frozen=True):
-    """The group has no members (or was never there)."""
+    """The group has no members, or does not exist."""
 
-    says = (
-        "the group is empty",
-        "within {within_ms} the group is empty",
-        "group {group} is empty",
-        "within {within_ms} group {group} is empty",
+    templates = (
+        "the group is Empty",
+        "within {within_ms} the group is Empty",
+        "group {group} is Empty",
+        "within {within_ms} group {group} is Empty",
     )
     within_ms: int = 0
     group: str = "lab"
 
 
-class Leads(Sentence, frozen=True):
-    """It is the leader of the group's generation."""
+class GroupIsInGeneration(Sentence, frozen=True):
+    """The group `lab` has this generation id."""
 
-    says = ("{member} leads",)
-    member: str
-
-
-class WasExpelled(Sentence, frozen=True):
-    """The coordinator has put it out at least once: it was silent, did not rejoin or sync in time, or was fenced."""
-
-    says = ("{member} was expelled",)
-    member: str
-
-
-class WasNotExpelled(Sentence, frozen=True):
-    """The coordinator has never put it out."""
-
-    says = ("{member} was not expelled",)
-    member: str
-
-
-class NobodyWasExpelled(Sentence, frozen=True):
-    """The coordinator has never put anybody out."""
-
-    says = ("nobody was expelled",)
-
-
-class AtMostRebalances(Sentence, frozen=True):
-    """So many generations with members have begun, at the most."""
-
-    says = ("there have been at most {count} rebalance(s)", "there has been at most {count} rebalance(s)")
-    count: int
-
-
-class AtLeastRebalances(Sentence, frozen=True):
-    """So many generations with members have begun, at the least."""
-
-    says = ("there have been at least {count} rebalance(s)", "there has been at least {count} rebalance(s)")
-    count: int
-
-
-class Generation(Sentence, frozen=True):
-    """The group's generation has this number."""
-
-    says = ("the group is in generation {number}",)
+    templates = ("the group is in generation {number}",)
     number: int
 
 
-class SawError(Sentence, frozen=True):
-    """One of its requests has been answered with this error."""
+class Leads(Sentence, frozen=True):
+    """The member is the leader of its group."""
 
-    says = ("{member} has seen {code}",)
+    templates = ("{member} leads",)
+    member: str
+
+
+class KeepsPartitions(Sentence, frozen=True):
+    """The member owns the partitions of its first assignment and has not revoked or lost any; it may have restarted."""
+
+    templates = ("{member} keeps its partitions",)
+    member: str
+
+
+class ReceivedError(Sentence, frozen=True):
+    """A response to the member had this error."""
+
+    templates = ("{member} has seen {code}",)
     member: str
     code: str
 
 
-class ProcessedTwiceAtMost(Sentence, frozen=True):
-    """So many records were processed again after their first time, at the most."""
+class WasRemoved(Sentence, frozen=True):
+    """The coordinator has removed the member at least once: a timeout expired, or another process replaced it."""
 
-    says = ("at most {count} record(s) were processed twice", "at most {count} record(s) was processed twice")
-    count: int
-
-
-class KeepsItsPartitions(Sentence, frozen=True):
-    """It owns what it was given first, and never gave any of it up or lost it; a restart in between is no matter."""
-
-    says = ("{member} keeps its partitions", "{member} keeps her partitions", "{member} keeps his partitions")
+    templates = ("{member} was removed",)
     member: str
 
 
-class UnownedAtMost(Sentence, frozen=True):
-    """Summed over all partitions since the first assignment: the seconds in which nobody owned it."""
+class WasNotRemoved(Sentence, frozen=True):
+    """The coordinator has never removed the member."""
 
-    says = ("there were at most {partition_seconds} partition-seconds without an owner",)
+    templates = ("{member} was not removed",)
+    member: str
+
+
+class NoMemberWasRemoved(Sentence, frozen=True):
+    """The coordinator has never removed a member."""
+
+    templates = ("no member was removed",)
+
+
+class AtMostRebalances(Sentence, frozen=True):
+    """At most `count` generations with members have begun."""
+
+    templates = ("there have been at most {count} rebalance(s)", "there has been at most {count} rebalance(s)")
+    count: int
+
+
+class AtLeastRebalances(Sentence, frozen=True):
+    """At least `count` generations with members have begun."""
+
+    templates = ("there have been at least {count} rebalance(s)", "there has been at least {count} rebalance(s)")
+    count: int
+
+
+class ProcessedTwiceAtMost(Sentence, frozen=True):
+    """At most `count` records were processed again after their first time."""
+
+    templates = ("at most {count} record(s) were processed twice", "at most {count} record(s) was processed twice")
+    count: int
+
+
+class UnownedAtMost(Sentence, frozen=True):
+    """Partitions had no owner for at most this many seconds, summed over all partitions since their first owner."""
+
+    templates = ("there were at most {partition_seconds} partition-seconds without an owner",)
     partition_seconds: float
 
 
 Expectation = (
     GroupIsStable
     | GroupIsEmpty
+    | GroupIsInGeneration
     | Leads
-    | WasExpelled
-    | WasNotExpelled
-    | NobodyWasExpelled
+    | KeepsPartitions
+    | ReceivedError
+    | WasRemoved
+    | WasNotRemoved
+    | NoMemberWasRemoved
     | AtMostRebalances
     | AtLeastRebalances
-    | Generation
-    | SawError
     | ProcessedTwiceAtMost
-    | KeepsItsPartitions
     | UnownedAtMost
 )

@@ -1,8 +1,8 @@
-"""The scenarios that come with the lab: files that read like stories, by their names.
+"""The scenarios that come with the lab, by their names.
 
 scenario_names()                          ("coordinator-crashes-mid-rebalance", …)
-scenario("first-join")                    its Plan
-find_plan("my-story.yaml")                a Plan of your own, or a scenario by its name
+scenario("first-join")                    its SimulationPlan
+find_plan("my-scenario.yaml")             the plan in a file, or else of a scenario
 """
 
 from difflib import get_close_matches
@@ -11,42 +11,43 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
-from regroup.lab.plan.plan import Plan
-from regroup.lab.plan.yaml_format import UnreadableStory, read_plan
+from regroup.lab.plan.plan import SimulationPlan
+from regroup.lab.plan.yaml_format import InvalidScenario, read_plan
 
-SUFFIX: Final = ".yaml"
+_SUFFIX: Final = ".yaml"
 
 
 def scenario_names() -> tuple[str, ...]:
-    """All of them, in alphabetical order."""
-    return tuple(sorted(each.name.removesuffix(SUFFIX) for each in _folder().iterdir() if each.name.endswith(SUFFIX)))
+    """The names of all scenarios, in alphabetical order."""
+    names = [each.name for each in _folder().iterdir() if each.name.endswith(_SUFFIX)]
+    return tuple(sorted(name.removesuffix(_SUFFIX) for name in names))
 
 
 def scenario_text(name: str) -> str:
-    """A scenario as it was written, with the comment that explains it. ValueError names one like it that there is."""
+    """The file of a scenario, with the comment that explains it. ValueError for an unknown name."""
     if name not in scenario_names():
         nearest = get_close_matches(name, scenario_names(), n=1, cutoff=0.4)
         hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(scenario_names())}"
-        raise ValueError(f"there is no scenario {name!r}; {hint}")
-    return (_folder() / f"{name}{SUFFIX}").read_text(encoding="utf-8")
+        raise ValueError(f"unknown scenario: {name!r}; {hint}")
+    return (_folder() / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
 
 
-def scenario(name: str) -> Plan:
-    """The plan of a scenario. ValueError as above."""
+def scenario(name: str) -> SimulationPlan:
+    """The plan of a scenario. ValueError for an unknown name."""
     return read_plan(scenario_text(name))
 
 
-def find_plan(name_or_file: str) -> Plan:
-    """The plan of a file if there is one of this name, else of a scenario. ValueError says what is wrong, and where."""
+def find_plan(name_or_file: str) -> SimulationPlan:
+    """The plan in the file of this name, if there is one, or else of the scenario. ValueError says what is wrong."""
     path = Path(name_or_file)
     if not path.is_file():
         return scenario(name_or_file)
     try:
         return read_plan(path.read_text(encoding="utf-8"))
-    except UnreadableStory as error:
-        raise UnreadableStory(f"{path}: {error}") from None
+    except InvalidScenario as error:
+        raise InvalidScenario(f"{path}: {error}") from None
     except UnicodeDecodeError:
-        raise UnreadableStory(f"{path} is no text") from None
+        raise InvalidScenario(f"{path}: not a UTF-8 text file") from None
 
 
 def _folder() -> Traversable:

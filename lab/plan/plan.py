@@ -1,7 +1,7 @@
-"""A run before it runs: who takes part, what happens to them, and for how long. Nothing else decides what a run does.
+"""The plan of a simulation: its members and brokers, and what happens when. Nothing else decides what a run does.
 
-A plan is data. A seed draws one (`swarm`), a person writes one (`story`, or a file), the shrinker takes parts away from
-one; the world plays it. The same plan gives the same history, event for event.
+A plan is data. A seed draws one (`lab.search.swarm`), a person writes one as YAML, shrinking takes parts away from one,
+and `lab.simulation.run.play` plays it. The same plan gives the same history, event for event.
 """
 
 from collections.abc import Mapping
@@ -9,38 +9,23 @@ from typing import Final
 
 import msgspec
 
-from regroup.lab.plan.sentences import time_text
-from regroup.lab.plan.steps import Step
+from regroup.lab.plan.steps import SimulationStep
+from regroup.lab.plan.triggers import StepTrigger
 from regroup.members.runtime.workload import Workload
 
 
-class When(msgspec.Struct, frozen=True, omit_defaults=True):
-    """So long after the start, or after the first time from then on that something is true of somebody.
+class PlannedStep(msgspec.Struct, frozen=True):
+    """A step of a plan, and when it happens."""
 
-    `after` is a point as the world says it: `anna is elected leader`, `the group is stable`; empty for the start.
-    """
-
-    after: str = ""
-    delay_ms: int = 0
+    trigger: StepTrigger
+    step: SimulationStep
 
     def __str__(self) -> str:
-        if not self.after:
-            return f"at {time_text(self.delay_ms)}"
-        return f"{time_text(self.delay_ms)} after {self.after}" if self.delay_ms else f"after {self.after}"
-
-
-class Happening(msgspec.Struct, frozen=True):
-    """One line of the story."""
-
-    when: When
-    step: Step
-
-    def __str__(self) -> str:
-        return f"{self.when}: {self.step}"
+        return f"{self.trigger}: {self.step}"
 
 
 class MemberPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A consumer as it is configured. It takes part when a happening lets it join. Times are in milliseconds."""
+    """The configuration of a consumer. It takes part once a step lets it join."""
 
     topics: tuple[str, ...] = ("orders",)
     group: str = "lab"
@@ -51,14 +36,14 @@ class MemberPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     max_poll_interval_ms: int = 300_000
     request_timeout_ms: int = 30_000
     auto_commit_interval_ms: int = 5_000
-    habits: tuple[str, ...] = ()
-    """As `members.habits` writes them: `pause:20s@after-assigned`."""
+    faults: tuple[str, ...] = ()
+    """Faults in the notation of `members.faults`: `pause:20s@after-assigned`."""
 
 
 class NetworkPlan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One way takes `latency_ms` and up to `jitter_ms` more, drawn anew for each piece of bytes.
+    """Latency of the network. Each chunk of bytes takes `latency_ms`, and by chance up to `jitter_ms` more.
 
-    A share of the pieces, `stall_share` (0 to 1), is lost on the way and sent again: it takes up to `stall_ms` more.
+    A share of the chunks, `stall_share` (0 to 1), is lost and retransmitted: it takes up to `stall_ms` more.
     """
 
     latency_ms: float = 1.0
@@ -67,27 +52,27 @@ class NetworkPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     stall_ms: float = 0.0
 
 
-QUIET: Final = Workload()
+NO_WORKLOAD: Final = Workload()
 
 
-class Plan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a world needs to know. `seed` feeds what is left to chance while it runs: latencies, member ids, keys.
-
-    Faults stop at `heal_ms`: then the network, the disk and every broker are well again, and within `bound_ms` each
-    group that still has living members must be Stable, with every partition owned.
-    """
+class SimulationPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Everything that a simulation depends on."""
 
     title: str = ""
     seed: int = 0
+    """Seeds what is left to chance during the run: latencies, member ids, record keys."""
     brokers: int = 1
     settings: Mapping[str, str | int] = {}
-    """By their Kafka names, beside the defaults."""
+    """Settings by their Kafka names; all others have their defaults."""
     topics: Mapping[str, int] = msgspec.field(default_factory=lambda: {"orders": 6})
-    """How many partitions each has at the start."""
+    """Topics with their partition counts at the start."""
     members: Mapping[str, MemberPlan] = {}
     network: NetworkPlan = NetworkPlan()
     disk_latency_ms: float = 0.0
-    workload: Workload = QUIET
-    happenings: tuple[Happening, ...] = ()
-    heal_ms: int = 60_000
-    bound_ms: int = 600_000
+    workload: Workload = NO_WORKLOAD
+    steps: tuple[PlannedStep, ...] = ()
+    faults_end_ms: int = 60_000
+    """Time after the start when network, disk and brokers work again; later only expectations count."""
+    recovery_timeout_ms: int = 600_000
+    """Time after `faults_end_ms` in which every group with running members must become Stable, with an owner for
+    every partition."""

@@ -1,80 +1,88 @@
-"""The steps of a run: what can happen, and what can be expected. Each is a value that reads as a sentence.
+"""The steps of a plan: what can happen and what can be expected. Each is a value that prints and parses as a sentence.
 
-    parse_step("ben pauses for 20s")                      Pauses(member="ben", for_ms=20000)
-    str(Pauses(member="ben", for_ms=20_000))              "ben pauses for 20s"
+    parse_step("ben pauses for 20s")                      Pauses(member="ben", duration_ms=20000)
+    str(Pauses(member="ben", duration_ms=20_000))         "ben pauses for 20s"
 
-What can be expected is in `expectations`.
+Expectations are in `expectations`.
 """
 
 from typing import Final, get_args
 
 from regroup.lab.plan.expectations import Expectation
-from regroup.lab.plan.sentences import HOST, NAME, NAMES, WORDS, Sentence, forms_of, nearest
+from regroup.lab.plan.sentences import (
+    HOST,
+    MEMBER_NAME,
+    MEMBER_NAME_LIST,
+    PLACEHOLDERS,
+    Sentence,
+    hint_for,
+    templates_of,
+)
 
-EVERYBODY: Final = "everybody"
-THE_BROKERS: Final = "the brokers"
-BROKER: Final = "broker "
-"""Begins the name of a broker's host; its number follows."""
+ALL_HOSTS: Final = "all hosts"
+ALL_BROKERS: Final = "the brokers"
+BROKER_PREFIX: Final = "broker "
+"""Begins the name of a broker's host; its node id follows."""
 
 # -- members
 
 
 class Joins(Sentence, frozen=True):
-    """A consumer starts, subscribes and asks for its place."""
+    """A consumer starts, subscribes and joins its group."""
 
-    says = ("{member} joins",)
+    templates = ("{member} joins",)
     member: str
 
 
 class Leaves(Sentence, frozen=True):
-    """It is closed politely. A static member keeps its place (KIP-345)."""
+    """A consumer is closed. A dynamic member sends LeaveGroup; a static one does not (KIP-345)."""
 
-    says = ("{member} leaves",)
+    templates = ("{member} leaves",)
     member: str
 
 
 class Crashes(Sentence, frozen=True):
-    """It dies without a word: its connections break, and only silence tells the coordinator."""
+    """A consumer's process ends without LeaveGroup: its connections break, and its session expires."""
 
-    says = ("{member} crashes",)
+    templates = ("{member} crashes",)
     member: str
 
 
 class Pauses(Sentence, frozen=True):
-    """Nothing of it runs for so long, as in a garbage collection; then it goes on as if nothing had been."""
+    """A consumer's process stops for `duration_ms`, as in a garbage collection, and then goes on."""
 
-    says = ("{member} pauses for {for_ms}",)
+    templates = ("{member} pauses for {duration_ms}",)
     member: str
-    for_ms: int
+    duration_ms: int
 
 
 class Restarts(Sentence, frozen=True):
-    """It crashes, and comes back so much later, a static member with its instance id."""
+    """A consumer crashes and starts again after `delay_ms`; a static member keeps its instance id."""
 
-    says = ("{member} restarts after {after_ms}",)
+    templates = ("{member} restarts after {delay_ms}",)
     member: str
-    after_ms: int
+    delay_ms: int
 
 
-class RestartsAsStranger(Sentence, frozen=True):
-    """The same, but a static member comes back without its instance id."""
+class RestartsWithoutInstanceId(Sentence, frozen=True):
+    """The same, but a static member becomes a dynamic one."""
 
-    says = ("{member} restarts as a stranger after {after_ms}",)
+    templates = ("{member} restarts without its instance id after {delay_ms}",)
     member: str
-    after_ms: int
+    delay_ms: int
 
 
-class AsksForRebalance(Sentence, frozen=True):
-    """Its application asks for a rebalance, whatever the reason (KIP-568)."""
+class RequestsRebalance(Sentence, frozen=True):
+    """A consumer's application calls `enforceRebalance()` (KIP-568)."""
 
-    says = ("{member} asks for a rebalance",)
+    templates = ("{member} requests a rebalance",)
     member: str
 
 
-class TurnsZombie(Sentence, frozen=True):
-    """It falls silent for twice its session timeout, then reads and commits on with its old generation."""
+class BecomesZombie(Sentence, frozen=True):
+    """A consumer pauses for twice its session timeout, then reads and commits with its old generation."""
 
-    says = ("{member} turns into a zombie",)
+    templates = ("{member} becomes a zombie",)
     member: str
 
 
@@ -82,54 +90,54 @@ class TurnsZombie(Sentence, frozen=True):
 
 
 class CutOff(Sentence, frozen=True):
-    """Two hosts (or one and everybody else) cannot reach each other, in neither direction, for so long."""
+    """Nothing passes between two hosts, or one and all others, in either direction, for `duration_ms`."""
 
-    says = ("{host} is cut off from {other} for {for_ms}",)
+    templates = ("{host} is cut off from {other} for {duration_ms}",)
     host: str
     other: str
-    for_ms: int
+    duration_ms: int
 
 
-class NoLongerHears(Sentence, frozen=True):
-    """What the other sends does not arrive at the host for so long; the other way is open."""
+class ReceivesNothing(Sentence, frozen=True):
+    """Nothing passes from `other` to `host` for `duration_ms`; the other direction works."""
 
-    says = ("{host} no longer hears {other} for {for_ms}",)
+    templates = ("{host} receives nothing from {other} for {duration_ms}",)
     host: str
     other: str
-    for_ms: int
+    duration_ms: int
 
 
 class SlowNetwork(Sentence, frozen=True):
-    """Each way takes `latency_ms` and up to `jitter_ms` more, for so long."""
+    """Each chunk of bytes takes `latency_ms`, and by chance up to `jitter_ms` more, for `duration_ms`."""
 
-    says = (
-        "the network takes {latency_ms}, up to {jitter_ms} more, for {for_ms}",
-        "the network takes {latency_ms} for {for_ms}",
+    templates = (
+        "the network takes {latency_ms}, up to {jitter_ms} more, for {duration_ms}",
+        "the network takes {latency_ms} for {duration_ms}",
     )
     latency_ms: int
-    for_ms: int
+    duration_ms: int
     jitter_ms: int = 0
 
 
 class ConnectionsReset(Sentence, frozen=True):
-    """All connections of a host break at once; what was on its way is lost."""
+    """All connections of a host are reset; bytes in flight are lost."""
 
-    says = ("{host}'s connections are reset", "the connections of {host} are reset")
+    templates = ("{host}'s connections are reset", "the connections of {host} are reset")
     host: str
 
 
 class RequestLost(Sentence, frozen=True):
-    """The connection breaks before its next request of this kind arrives: it was never carried out."""
+    """The member's connection breaks before its next request of this type arrives: it is not handled."""
 
-    says = ("{member}'s next {api} is lost",)
+    templates = ("{member}'s next {api} is lost",)
     member: str
     api: str
 
 
-class AnswerLost(Sentence, frozen=True):
-    """The connection breaks behind its next request of this kind: it was carried out, and the answer is lost."""
+class ResponseLost(Sentence, frozen=True):
+    """The member's connection breaks after its next request of this type: it is handled, and the response is lost."""
 
-    says = ("the answer to {member}'s next {api} is lost",)
+    templates = ("the response to {member}'s next {api} is lost",)
     member: str
     api: str
 
@@ -138,145 +146,147 @@ class AnswerLost(Sentence, frozen=True):
 
 
 class BrokerStops(Sentence, frozen=True):
-    """A broker goes down in good order; another one loads its groups and keeps them."""
+    """A broker shuts down in order for `duration_ms`; the next broker loads its groups and keeps them."""
 
-    says = ("broker {broker} stops for {for_ms}",)
+    templates = ("broker {broker} stops for {duration_ms}",)
     broker: int
-    for_ms: int
+    duration_ms: int
 
 
 class BrokersCrash(Sentence, frozen=True):
-    """The process is killed. When it is back it reads its groups from the store."""
+    """The brokers' process is killed, and starts again from its store after `duration_ms`."""
 
-    says = ("the brokers crash for {for_ms}",)
-    for_ms: int
+    templates = ("the brokers crash for {duration_ms}",)
+    duration_ms: int
 
 
 class PowerFails(Sentence, frozen=True):
-    """The brokers crash, and what was not synced to disk is gone; no connection says goodbye."""
+    """The same, but connections are not closed, so clients do not notice, and unsynced writes are lost."""
 
-    says = ("the power fails for {for_ms}",)
-    for_ms: int
+    templates = ("the power fails for {duration_ms}",)
+    duration_ms: int
 
 
 class ClockJumps(Sentence, frozen=True):
-    """The brokers' wall clock is put forward, or back."""
+    """The brokers' wall clock jumps by `offset_ms`, forwards or back."""
 
-    says = ("the clock jumps {by_ms}",)
-    by_ms: int
+    templates = ("the clock jumps {offset_ms}",)
+    offset_ms: int
 
 
-# -- disk and log
+# -- disk and Kafka's log
 
 
 class DiskFull(Sentence, frozen=True):
-    """Every write to the store fails for so long."""
+    """Every write to the store fails for `duration_ms`."""
 
-    says = ("the disk is full for {for_ms}",)
-    for_ms: int
+    templates = ("the disk is full for {duration_ms}",)
+    duration_ms: int
 
 
 class DiskFails(Sentence, frozen=True):
     """The next write to the store fails."""
 
-    says = ("the disk fails once",)
+    templates = ("the disk fails once",)
 
 
 class SlowDisk(Sentence, frozen=True):
-    """A write to the store takes so long."""
+    """Each write to the store takes `latency_ms`, for `duration_ms`."""
 
-    says = ("the disk takes {latency_ms} for {for_ms}",)
+    templates = ("the disk takes {latency_ms} for {duration_ms}",)
     latency_ms: int
-    for_ms: int
+    duration_ms: int
 
 
-class SlowLog(Sentence, frozen=True):
-    """Kafka's own log, in which a coordinator writes generations and offsets, takes so long to commit."""
+class SlowKafkaLog(Sentence, frozen=True):
+    """Kafka's own log, in which a coordinator stores assignments and offsets, takes `latency_ms` to commit a record."""
 
-    says = ("Kafka's log takes {latency_ms} for {for_ms}",)
+    templates = ("Kafka's log takes {latency_ms} for {duration_ms}",)
     latency_ms: int
-    for_ms: int
+    duration_ms: int
 
 
-class LogRefuses(Sentence, frozen=True):
-    """Kafka's own log refuses every write with this error."""
+class KafkaLogFails(Sentence, frozen=True):
+    """Kafka's own log fails every append with this error."""
 
-    says = ("Kafka's log refuses writes with {code} for {for_ms}",)
+    templates = ("Kafka's log refuses writes with {code} for {duration_ms}",)
     code: str
-    for_ms: int
+    duration_ms: int
 
 
 # -- topics
 
 
-class TopicAppears(Sentence, frozen=True):
-    """A new topic. Members subscribed to its name hear of it when they next ask for metadata."""
+class TopicIsCreated(Sentence, frozen=True):
+    """A topic is created. Members that subscribe to it see it with their next metadata update."""
 
-    says = ("topic {topic} appears with {partitions} partition(s)",)
+    templates = ("topic {topic} is created with {partitions} partition(s)",)
     topic: str
     partitions: int
 
 
 class TopicGrows(Sentence, frozen=True):
-    """A topic has so many partitions from now on."""
+    """A topic gets more partitions; `partitions` is the new number."""
 
-    says = ("topic {topic} grows to {partitions} partition(s)",)
+    templates = ("topic {topic} grows to {partitions} partition(s)",)
     topic: str
     partitions: int
 
 
-class TopicVanishes(Sentence, frozen=True):
+class TopicIsDeleted(Sentence, frozen=True):
     """A topic is deleted."""
 
-    says = ("topic {topic} vanishes",)
+    templates = ("topic {topic} is deleted",)
     topic: str
 
 
-OfMembers = Joins | Leaves | AsksForRebalance | Crashes | Pauses | Restarts | RestartsAsStranger | TurnsZombie
-OfTheNetwork = CutOff | NoLongerHears | SlowNetwork | ConnectionsReset | RequestLost | AnswerLost
-OfBrokers = BrokerStops | BrokersCrash | PowerFails | ClockJumps
-OfTheDisk = DiskFull | DiskFails | SlowDisk | SlowLog | LogRefuses
-OfTopics = TopicAppears | TopicGrows | TopicVanishes
-Step = OfMembers | OfTheNetwork | OfBrokers | OfTheDisk | OfTopics | Expectation
+MemberStep = (
+    Joins | Leaves | RequestsRebalance | Crashes | Pauses | Restarts | RestartsWithoutInstanceId | BecomesZombie
+)
+NetworkStep = CutOff | ReceivesNothing | SlowNetwork | ConnectionsReset | RequestLost | ResponseLost
+BrokerStep = BrokerStops | BrokersCrash | PowerFails | ClockJumps
+StorageStep = DiskFull | DiskFails | SlowDisk | SlowKafkaLog | KafkaLogFails
+TopicStep = TopicIsCreated | TopicGrows | TopicIsDeleted
+SimulationStep = MemberStep | NetworkStep | BrokerStep | StorageStep | TopicStep | Expectation
 
-KINDS: Final[tuple[type[Step], ...]] = get_args(Step)
-"""Every kind of step, in the order of this file."""
+STEP_TYPES: Final[tuple[type[SimulationStep], ...]] = get_args(SimulationStep)
 
 
-def parse_step(text: str) -> Step:
-    """The step that a sentence says. ValueError names a sentence like it that there is."""
+def parse_step(text: str) -> SimulationStep:
+    """The step of a sentence. ValueError if there is no such step; the message says what to write."""
     sentence = " ".join(text.split())
-    for kind in KINDS:
-        for form in forms_of(kind):
-            values = form.read(sentence)
+    for kind in STEP_TYPES:
+        for template in templates_of(kind):
+            values = template.parse(sentence)
             if values is not None:
                 return kind(**values)
-    known = [form for kind in KINDS for form in forms_of(kind)]
-    raise ValueError(f"there is no such sentence: {text!r}; did you mean for example {nearest(sentence, known)!r}?")
+    known = [template for kind in STEP_TYPES for template in templates_of(kind)]
+    raise ValueError(f"unknown step: {text!r}; {hint_for(sentence, known)}")
 
 
-def members_named(step: Step) -> tuple[str, ...]:
-    """The members that a step speaks of, each once, in the order of its sentence."""
+def members_named(step: SimulationStep) -> tuple[str, ...]:
+    """The members that a step names, each once, in the order of its sentence."""
     named: dict[str, None] = {}
-    for gap in _gaps(step):
-        word, value = WORDS[gap], getattr(step, gap)
-        if word is NAMES:
+    for name in _placeholder_names(step):
+        placeholder, value = PLACEHOLDERS[name], getattr(step, name)
+        if placeholder is MEMBER_NAME_LIST:
             named |= dict.fromkeys(value)
-        elif word is NAME or (word is HOST and is_member(value)):
+        elif placeholder is MEMBER_NAME or (placeholder is HOST and is_member_host(value)):
             named[value] = None
     return tuple(named)
 
 
-def brokers_named(step: Step) -> tuple[int, ...]:
-    """The numbers of the brokers that a step speaks of, in the order of its sentence."""
-    hosts = [getattr(step, gap) for gap in _gaps(step) if WORDS[gap] is HOST or gap == "broker"]
-    return tuple(int(str(host).removeprefix(BROKER)) for host in hosts if str(host).removeprefix(BROKER).isdigit())
+def brokers_named(step: SimulationStep) -> tuple[int, ...]:
+    """The node ids of the brokers that a step names, in the order of its sentence."""
+    names = [name for name in _placeholder_names(step) if PLACEHOLDERS[name] is HOST or name == "broker"]
+    hosts = [str(getattr(step, name)).removeprefix(BROKER_PREFIX) for name in names]
+    return tuple(int(host) for host in hosts if host.isdigit())
 
 
-def is_member(host: str) -> bool:
-    """Whether a host in a sentence is a member, and no broker or crowd."""
-    return host not in (EVERYBODY, THE_BROKERS) and not host.startswith(BROKER)
+def is_member_host(host: str) -> bool:
+    """Whether a host is a member, not a broker or a group of hosts."""
+    return host not in (ALL_HOSTS, ALL_BROKERS) and not host.startswith(BROKER_PREFIX)
 
 
-def _gaps(step: Step) -> tuple[str, ...]:
-    return forms_of(type(step))[0].gaps
+def _placeholder_names(step: SimulationStep) -> tuple[str, ...]:
+    return templates_of(type(step))[0].names

@@ -1,66 +1,80 @@
-"""The points of a run that a happening may wait for, and how its moment reads.
+"""Triggers of a plan's steps: a time, or a milestone of the run.
 
-    parse_when("at 20s")                                  When(delay_ms=20000)
-    parse_when("5s after ben is assigned partitions")     When(after="ben is assigned partitions", delay_ms=5000)
-    str(When("the group is stable"))                      "after the group is stable"
+    parse_trigger("at 20s")                                  StepTrigger(delay_ms=20000)
+    parse_trigger("5s after ben is assigned partitions")     StepTrigger("ben is assigned partitions", 5000)
+    str(StepTrigger("the group is Stable"))                  "after the group is Stable"
 
-A point is a plain sentence that the world says in the moment in which it becomes true. A happening waits for the first
-time only.
+A milestone is a sentence that the simulation reports in the moment in which it becomes true. A step waits for its first
+occurrence only.
 """
 
 import re
 from typing import Final
 
-from regroup.lab.plan.plan import When
-from regroup.lab.plan.sentences import NAME, WORDS, Template, nearest
-from regroup.members.faults import parse_duration_ms
+import msgspec
 
-POINTS: Final = tuple(
+from regroup.lab.plan.sentences import MEMBER_NAME, PLACEHOLDERS, Template, hint_for
+from regroup.members.durations import format_duration, parse_duration_ms
+
+
+class StepTrigger(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`delay_ms` after the start, or after the first occurrence of a milestone."""
+
+    milestone: str = ""
+    """Empty for the start."""
+    delay_ms: int = 0
+
+    def __str__(self) -> str:
+        delay = format_duration(self.delay_ms, with_fractions=True)
+        if not self.milestone:
+            return f"at {delay}"
+        return f"{delay} after {self.milestone}" if self.delay_ms else f"after {self.milestone}"
+
+
+MILESTONES: Final = tuple(
     Template(text)
     for text in (
-        "{member} has joined",  # its JoinGroup was answered
-        "{member} is elected leader",  # the same, and its SyncGroup is not sent yet
+        "{member} has joined",  # it has received the JoinGroup response
+        "{member} is elected leader",  # the same, before it sends SyncGroup
         "{member} is assigned partitions",
-        "{member} gives up partitions",
+        "{member} revokes partitions",
         "{member} loses partitions",
         "{member} sends {api}",
-        "{member} is answered {api}",
-        "{member} is expelled",
-        "{member} is gone",  # it crashed or left
-        "the group is preparing",
-        "the group is completing",
-        "the group is stable",
-        "the group is empty",
-        "group {group} is preparing",
-        "group {group} is completing",
-        "group {group} is stable",
-        "group {group} is empty",
+        "{member} receives the {api} response",
+        "{member} is removed",
+        "{member} has stopped",  # it has crashed or left
+        *(
+            f"{group} is {state}"
+            for group in ("the group", "group {group}")
+            for state in ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty")
+        ),
         "generation {number} begins",
         "faults are over",
     )
 )
-_MOMENT: Final = re.compile(r"at (?P<at>\S+)|(?:(?P<delay>\S+) )?after (?P<after>.+)")
+_TRIGGER: Final = re.compile(r"at (?P<at>\S+)|(?:(?P<delay>\S+) )?after (?P<milestone>.+)")
 
 
-def check_point(text: str) -> str:
-    """The point as the world says it. ValueError names one like it that there is."""
-    point = " ".join(text.split())
-    if any(template.read(point) is not None for template in POINTS):
-        return point
-    raise ValueError(f"there is no such point as {text!r}; did you mean for example {nearest(point, POINTS)!r}?")
+def check_milestone(text: str) -> str:
+    """The milestone with single blanks. ValueError if there is no such milestone; the message says what to write."""
+    milestone = " ".join(text.split())
+    if any(template.parse(milestone) is not None for template in MILESTONES):
+        return milestone
+    raise ValueError(f"unknown milestone: {text!r}; {hint_for(milestone, MILESTONES)}")
 
 
-def members_in(point: str) -> tuple[str, ...]:
-    """The members that a point speaks of."""
-    values = next((values for template in POINTS if (values := template.read(point)) is not None), {})
-    return tuple(value for gap, value in values.items() if WORDS[gap] is NAME)
+def milestone_members(milestone: str) -> tuple[str, ...]:
+    """The members that a milestone names."""
+    values = next((values for template in MILESTONES if (values := template.parse(milestone)) is not None), {})
+    return tuple(value for name, value in values.items() if PLACEHOLDERS[name] is MEMBER_NAME)
 
 
-def parse_when(text: str) -> When:
-    """`at 20s`, `after anna has joined`, `5s after anna has joined`. ValueError says what is wrong."""
-    match = _MOMENT.fullmatch(" ".join(text.split()))
+def parse_trigger(text: str) -> StepTrigger:
+    """`at 20s`, `after anna has joined` or `5s after anna has joined`. ValueError says what is wrong."""
+    match = _TRIGGER.fullmatch(" ".join(text.split()))
     if match is None:
-        raise ValueError(f"{text!r} is no moment; write for example 'at 20s' or '5s after the group is stable'")
+        raise ValueError(f"invalid trigger: {text!r}; write for example 'at 20s' or '5s after the group is Stable'")
     if match["at"]:
-        return When(delay_ms=parse_duration_ms(match["at"]))
-    return When(check_point(match["after"]), parse_duration_ms(match["delay"]) if match["delay"] else 0)
+        return StepTrigger(delay_ms=parse_duration_ms(match["at"]))
+    delay_ms = parse_duration_ms(match["delay"]) if match["delay"] else 0
+    return StepTrigger(check_milestone(match["milestone"]), delay_ms)

@@ -1,16 +1,16 @@
-"""Plans as YAML that people like to read.
+"""Plans as YAML.
 
-    story: The leader crashes between the answer to her JoinGroup and her SyncGroup
+    scenario: The leader crashes between its JoinGroup response and its SyncGroup
     topics: {orders: 4}
     members: [anna, ben, carla]
-    happenings:
+    steps:
       - at 0s: [anna joins, ben joins, carla joins]
       - after anna is elected leader: anna crashes
-      - at 70s: within 10s the group is stable with ben and carla
+      - at 70s: within 10s the group is Stable with ben and carla
 
-Whatever a plan has besides may be given, too: `settings`, `brokers`, `network: {latency: 20ms, jitter: 5ms}`, `disk
-latency`, `workload: {records per s: 20}`, `seed`, `faults end at`, `well again within`; and members may be a mapping of
-names to options: `ben: {instance id: ben-1, session timeout: 10s, habits: ["slow-join:5s"]}`.
+Further options of a plan: `settings`, `brokers`, `network: {latency: 20ms, jitter: 5ms}`, `disk latency`, `workload:
+{records per s: 20}`, `seed`, `faults end at`, `recovers within`. Members may be a mapping of names to options: `ben:
+{instance id: ben-1, session timeout: 10s, faults: ["slow-join:5s"]}`.
 """
 
 import re
@@ -20,109 +20,112 @@ from typing import Any, Final
 
 import yaml
 
-from regroup.lab.plan.plan import Happening, MemberPlan, Plan
+from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import parse_step
-from regroup.lab.plan.triggers import parse_when
-from regroup.lab.plan.validation import problems
-from regroup.lab.plan.yaml_options import WrongText, read_options, write_options
+from regroup.lab.plan.triggers import parse_trigger
+from regroup.lab.plan.validation import plan_problems
+from regroup.lab.plan.yaml_options import InvalidScenarioOption, read_options, write_options
 
-AT_THE_END: Final = {"members": 1, "happenings": 2, "faults end at": 3, "well again within": 4}
-
-
-class UnreadableStory(ValueError):
-    """A file that is no story; the message quotes the line and says what would do."""
+_LAST_OPTIONS: Final = {"members": 1, "steps": 2, "faults end at": 3, "recovers within": 4}
+"""Options that are written last, in this order."""
 
 
-def read_plan(text: str) -> Plan:
-    """The plan that a file holds. Raises UnreadableStory also for a plan that cannot be played."""
+class InvalidScenario(ValueError):
+    """A file that is not a scenario. The message quotes the line and says what to write."""
+
+
+def read_plan(text: str) -> SimulationPlan:
+    """The plan in a scenario file. Raises InvalidScenario, also for a plan that cannot be played."""
     try:
         content = yaml.load(text, _Loader)
-        plan = _plan(content)
+        plan = _read_plan(content)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line if error.problem_mark else 0
-        raise UnreadableStory(_at_line(text, line, f"{error.problem or error}")) from None
-    except WrongText as error:
-        raise UnreadableStory(_about(text, error.about, str(error))) from None
-    for problem in problems(plan):
-        raise UnreadableStory(_about(text, problem.about, problem.text))
+        raise InvalidScenario(_at_line(text, line, f"{error.problem or error}")) from None
+    except InvalidScenarioOption as error:
+        raise InvalidScenario(_about(text, error.about, str(error))) from None
+    for problem in plan_problems(plan):
+        raise InvalidScenario(_about(text, problem.about, problem.text))
     return plan
 
 
-def write_plan(plan: Plan) -> str:
-    """A file that `read_plan` reads as this plan."""
+def write_plan(plan: SimulationPlan) -> str:
+    """A scenario file with this plan."""
     options = {key: _Flow(value) if isinstance(value, Mapping) else value for key, value in write_options(plan).items()}
     members = {name: _Flow(write_options(planned)) for name, planned in plan.members.items()}
     options["members"] = members if any(members.values()) else _FlowList(members)
-    options["happenings"] = list(_lines(plan.happenings))
-    told = sorted(options, key=lambda key: AT_THE_END.get(key, 0))
+    options["steps"] = list(_write_steps(plan.steps))
+    keys = sorted(options, key=lambda key: _LAST_OPTIONS.get(key, 0))
     return yaml.dump(
-        {key: options[key] for key in told}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120
+        {key: options[key] for key in keys}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120
     )
 
 
 # -- reading
 
 
-def _plan(content: object) -> Plan:
+def _read_plan(content: object) -> SimulationPlan:
     if not isinstance(content, Mapping):
-        raise WrongText("", "a story begins with 'story: its title', and has members and happenings")
-    rest = {key: value for key, value in content.items() if key not in ("members", "happenings")}
-    options = read_options(Plan, rest, "a story")
-    happenings = content.get("happenings") or []
-    if not isinstance(happenings, list):
-        raise WrongText("happenings", "happenings are a list of lines such as '- at 0s: anna joins'")
-    return Plan(
+        raise InvalidScenarioOption("", "a scenario begins with 'scenario: its title', and has members and steps")
+    others = {key: value for key, value in content.items() if key not in ("members", "steps")}
+    options = read_options(SimulationPlan, others, "a scenario")
+    steps = content.get("steps") or []
+    if not isinstance(steps, list):
+        raise InvalidScenarioOption("steps", "steps are a list of lines such as '- at 0s: anna joins'")
+    return SimulationPlan(
         **options,
-        members=dict(_members(content.get("members") or {})),
-        happenings=tuple(happening for line in happenings for happening in _happenings(line)),
+        members=dict(_read_members(content.get("members") or {})),
+        steps=tuple(planned for line in steps for planned in _read_steps(line)),
     )
 
 
-def _members(given: object) -> Iterator[tuple[str, MemberPlan]]:
+def _read_members(given: object) -> Iterator[tuple[str, MemberPlan]]:
     if isinstance(given, list):
         given = dict.fromkeys(given)
     if not isinstance(given, Mapping):
-        raise WrongText("members", "members are a list of names, or names with options")
+        raise InvalidScenarioOption("members", "members are a list of names, or names with options")
     for name, options in given.items():
         if not isinstance(name, str):
-            raise WrongText(name, f"a member's name is text, not {name!r}; put it in quotes")
+            raise InvalidScenarioOption(name, f"a member's name is text, not {name!r}; put it in quotes")
         yield name, MemberPlan(**read_options(MemberPlan, options or {}, name))
 
 
-def _happenings(line: object) -> Iterator[Happening]:
+def _read_steps(line: object) -> Iterator[PlannedStep]:
     if not isinstance(line, Mapping) or len(line) != 1:
-        raise WrongText(line, f"a happening is a moment and what happens, such as 'at 0s: anna joins', not {line!r}")
-    ((moment, sentences),) = line.items()
-    when = _parsed(parse_when, moment)
-    together = sentences if isinstance(sentences, list) else [sentences]
-    for number, sentence in enumerate(together):
+        message = f"a step is a trigger and what happens, such as 'at 0s: anna joins', not {line!r}"
+        raise InvalidScenarioOption(line, message)
+    ((when, given),) = line.items()
+    trigger = _parse(parse_trigger, when)
+    sentences = given if isinstance(given, list) else [given]
+    for number, sentence in enumerate(sentences):
         try:
-            yield Happening(when, _parsed(parse_step, sentence))
-        except WrongText as error:
-            raise _cut_in_two(together[:number], error) or error from None
+            yield PlannedStep(trigger, _parse(parse_step, sentence))
+        except InvalidScenarioOption as error:
+            raise _split_at_comma(sentences[:number], error) or error from None
 
 
-def _cut_in_two(before: list[Any], error: WrongText) -> WrongText | None:
-    """YAML cuts what stands in [ ] at each comma, also within a sentence."""
+def _split_at_comma(before: list[Any], error: InvalidScenarioOption) -> InvalidScenarioOption | None:
+    """An error about a comma within [ ], where YAML splits a sentence; None if that is not the reason."""
     whole = ", ".join(str(sentence) for sentence in (*before[-1:], error.about))
     try:
         parse_step(whole)
     except ValueError:
         return None
-    return WrongText(error.about, f"in [ ] a comma ends a sentence: put {whole!r} in quotes, or in a line of its own")
+    message = f"within [ ] a comma ends a sentence: put {whole!r} in quotes, or on a line of its own"
+    return InvalidScenarioOption(error.about, message)
 
 
-def _parsed(parse: Any, text: object) -> Any:
+def _parse(parse: Any, text: object) -> Any:
     if not isinstance(text, str):
-        raise WrongText(text, f"{text!r} is no sentence")
+        raise InvalidScenarioOption(text, f"not a sentence: {text!r}")
     try:
         return parse(text)
     except ValueError as error:
-        raise WrongText(text, str(error)) from None
+        raise InvalidScenarioOption(text, str(error)) from None
 
 
 def _about(text: str, word: str, problem: str) -> str:
-    """The problem with the first line that has the word in it."""
+    """The problem, with the first line that has the word."""
     lines = text.splitlines()
     whole_word = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
     number = next((number for number, line in enumerate(lines) if word and whole_word.search(line)), None)
@@ -136,13 +139,13 @@ def _at_line(text: str, number: int, problem: str) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML itself lets a later key replace an earlier one; here that would make a member vanish without a word."""
+    """Refuses a key that occurs twice; YAML itself would silently drop the first one, and a member with it."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: dict[str, None] = {}
         for key, _ in node.value:
             if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} is here twice", key.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key: {key.value!r}", key.start_mark)
             seen[key.value] = None
         return super().construct_mapping(node, deep)
 
@@ -151,18 +154,18 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Flow(dict[str, Any]):
-    """Written within one line."""
+    """A mapping that is written on one line."""
 
 
 class _FlowList(list[str]):
-    """Written within one line."""
+    """A list that is written on one line."""
 
 
-def _lines(happenings: tuple[Happening, ...]) -> Iterator[dict[str, Any]]:
-    """What happens in one moment stands in one line."""
-    for when, together in groupby(happenings, key=lambda happening: happening.when):
-        sentences = [str(happening.step) for happening in together]
-        yield {str(when): _FlowList(sentences) if len(sentences) > 1 else sentences[0]}
+def _write_steps(steps: tuple[PlannedStep, ...]) -> Iterator[dict[str, Any]]:
+    """One line for successive steps with the same trigger."""
+    for trigger, together in groupby(steps, key=lambda planned: planned.trigger):
+        sentences = [str(planned.step) for planned in together]
+        yield {str(trigger): _FlowList(sentences) if len(sentences) > 1 else sentences[0]}
 
 
 class _Dumper(yaml.SafeDumper):

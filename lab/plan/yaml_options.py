@@ -1,12 +1,11 @@
-"""Structs as people write their fields: `session timeout: 10s` for `session_timeout_ms=10_000`.
+"""Structs as people write their fields in YAML: `session timeout: 10s` for `session_timeout_ms=10_000`.
 
     write_options(MemberPlan(session_timeout_ms=10_000))      {"session timeout": "10s"}
     read_options(MemberPlan, {"session timeout": "10s"})      {"session_timeout_ms": 10000}
 
-What has its default is not written.
+Fields with their default values are not written.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import MISSING, is_dataclass
 from dataclasses import fields as dataclass_fields
@@ -15,15 +14,25 @@ from typing import Any, Final, get_type_hints
 
 import msgspec
 
-from regroup.lab.plan.sentences import time_text
+from regroup.members.durations import format_duration, parse_exact_duration_ms
 
-NAMES: Final = {"title": "story", "heal_ms": "faults end at", "bound_ms": "well again within"}
-"""Fields that read better under another name."""
-_TIME: Final = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d+)?)(ms|s|m|h)", re.ASCII)
-_UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
-_WANTED: Final[dict[object, str]] = {
+OPTION_NAMES: Final = {
+    "title": "scenario",
+    "faults_end_ms": "faults end at",
+    "recovery_timeout_ms": "recovers within",
+}
+"""Fields whose options have other names."""
+_RENAMED_OPTIONS: Final = {
+    "story": "scenario",
+    "happenings": "steps",
+    "habits": "faults",
+    "well again within": "recovers within",
+}
+"""Options of the first version's scenarios, and what replaces them."""
+_EXPECTED: Final[dict[object, str]] = {
     int: "a whole number",
     float: "a number",
+    bool: "true or false",
     str: "text",
     str | None: "text",
     tuple[str, ...]: "a list such as [one, two]",
@@ -32,55 +41,57 @@ _WANTED: Final[dict[object, str]] = {
 }
 
 
-class WrongText(ValueError):
-    """Something in a file that cannot be understood. `about` is the word that is wrong."""
+class InvalidScenarioOption(ValueError):
+    """A word in a scenario file that cannot be understood. `about` is that word."""
 
     def __init__(self, about: object, text: str) -> None:
         super().__init__(text)
         self.about = str(about)
 
 
-def key_of(field: str) -> str:
-    """What a field is called in a file."""
-    return NAMES.get(field) or field.removesuffix("_ms").replace("_", " ")
+def option_name(field: str) -> str:
+    """The option of a field: its name with blanks, without the unit."""
+    return OPTION_NAMES.get(field) or field.removesuffix("_ms").replace("_", " ")
 
 
-def write_options(value: Any, *, all_of_them: bool = False) -> dict[str, Any]:
-    """The fields that do not have their defaults, as they are written; structs inside as mappings of their own."""
-    defaults = {} if all_of_them else _defaults(type(value))
+def write_options(value: Any, *, include_defaults: bool = False) -> dict[str, Any]:
+    """The options of a struct, as far as they differ from their defaults; nested structs are nested mappings."""
+    defaults = {} if include_defaults else _defaults(type(value))
     return {
-        key_of(name): _write(name, getattr(value, name), all_of_them)
+        option_name(name): _write(name, getattr(value, name), include_defaults)
         for name in get_type_hints(type(value))
         if name not in defaults or getattr(value, name) != defaults[name]
     }
 
 
-def read_options(kind: type[Any], given: object, what: str) -> dict[str, Any]:
-    """The fields that a mapping gives values to. Raises WrongText; `what` says in its message what has the options."""
+def read_options(kind: type[Any], given: object, owner: str) -> dict[str, Any]:
+    """The fields of a struct from its options. Raises InvalidScenarioOption; `owner` names the struct in its text."""
     if not isinstance(given, Mapping):
-        raise WrongText(given, f"{what} takes options with values, not {given!r}")
-    fields = {key_of(name): (name, hint) for name, hint in get_type_hints(kind).items()}
+        raise InvalidScenarioOption(given, f"{owner} takes options with values, not {given!r}")
+    fields = {option_name(name): (name, hint) for name, hint in get_type_hints(kind).items()}
     values = {}
     for key, value in given.items():
         if key not in fields:
-            raise WrongText(key, unknown(f"option of {what}", key, list(fields)))
+            raise InvalidScenarioOption(key, unknown_option(owner, key, list(fields)))
         name, hint = fields[key]
         values[name] = _read(key, name, hint, value)
     return values
 
 
-def unknown(kind: str, word: object, known: list[str]) -> str:
-    """What to tell somebody who wrote a word that does not exist."""
-    close = get_close_matches(str(word), known, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"
-    return f"there is no {kind} {word!r}; {hint}"
+def unknown_option(owner: str, option: object, known: list[str]) -> str:
+    """The message for an unknown option."""
+    if option in _RENAMED_OPTIONS:
+        return f"option {option!r} of {owner} is now {_RENAMED_OPTIONS[str(option)]!r}"
+    nearest = get_close_matches(str(option), known, n=1)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else f"known are {', '.join(known)}"
+    return f"unknown option of {owner}: {option!r}; {hint}"
 
 
-def _write(name: str, value: Any, all_of_them: bool) -> Any:
+def _write(name: str, value: Any, include_defaults: bool) -> Any:
     if isinstance(value, msgspec.Struct) or is_dataclass(value):
-        return write_options(value, all_of_them=all_of_them)
+        return write_options(value, include_defaults=include_defaults)
     if name.endswith("_ms"):
-        return time_text(int(value)) if value == int(value) else f"{value!r}ms"
+        return format_duration(int(value), with_fractions=True) if value == int(value) else f"{value!r}ms"
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, float) and value.is_integer():
@@ -94,21 +105,22 @@ def _read(key: str, name: str, hint: Any, value: object) -> Any:
         try:
             return hint(**fields)
         except ValueError as error:
-            raise WrongText(key, str(error)) from None
+            raise InvalidScenarioOption(key, str(error)) from None
     if name.endswith("_ms"):
-        return _read_time(key, hint, value)
+        return _read_duration(key, hint, value)
     try:
         return msgspec.convert(value, hint)
     except msgspec.ValidationError:
-        raise WrongText(key, f"{key!r} takes {_WANTED.get(hint, hint)}, not {value!r}") from None
+        raise InvalidScenarioOption(key, f"{key!r} takes {_EXPECTED.get(hint, hint)}, not {value!r}") from None
 
 
-def _read_time(key: str, hint: type, value: object) -> float:
-    match = _TIME.fullmatch(str(value))
-    if match is None:
-        raise WrongText(key, f"{key!r} takes a time such as 500ms, 20s or 5m, not {value!r}")
-    time_ms = float(match[1]) * _UNIT_MS[match[2]]
-    return round(time_ms) if hint is int else time_ms
+def _read_duration(key: str, hint: type, value: object) -> float:
+    try:
+        milliseconds = parse_exact_duration_ms(str(value))
+    except ValueError:
+        message = f"{key!r} takes a duration such as 500ms, 20s or 5m, not {value!r}"
+        raise InvalidScenarioOption(key, message) from None
+    return round(milliseconds) if hint is int else milliseconds
 
 
 def _defaults(kind: type[Any]) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Bugs, planted to see whether the lab finds them."""
+"""Planted bugs: known bugs of coordinators and consumers, to test whether the lab finds them."""

@@ -1,65 +1,63 @@
-"""A bug that somebody planted: one behaviour, switched while a `with` block lasts. Shipped code knows nothing of it.
+"""A planted bug: one behaviour that is wrong while a `with` block lasts. The product has no hooks for it.
 
-@bug
-def sync_ignores_the_generation() -> Planted:
-    \"\"\"SyncGroup is served whatever generation it names.\"\"\"
-    return instead_of(syncing, "refuse_generation", without_the_generation)
+@planted_bug
+def sync_ignores_the_generation() -> BugContext:
+    \"\"\"SyncGroup is accepted with any generation id.\"\"\"
+    return patch_attribute(sync, "refuse_generation", without_generation_check)
 
 with sync_ignores_the_generation.plant():
     ...
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from unittest.mock import patch
 
 from regroup.coordinator.commands import Command
-from regroup.coordinator.decide import DECIDE
+from regroup.coordinator.decide import HANDLERS
 from regroup.coordinator.events import Event
-from regroup.coordinator.evolve import EVOLVE
+from regroup.coordinator.evolve import EVOLVERS
 
-Planted: TypeAlias = AbstractContextManager[Any]
+BugContext: TypeAlias = AbstractContextManager[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Bug:
-    """`sentence` says what goes wrong, in the place of what is right. `plant()` holds until it is left."""
+class PlantedBug:
+    """A bug that can be planted."""
 
     name: str
     sentence: str
-    plant: Callable[[], Planted]
+    """The wrong behaviour."""
+    plant: Callable[[], BugContext]
+    """Plants the bug until the returned context ends."""
 
 
-def bug(plant: Callable[[], Planted]) -> Bug:
-    """A bug is a function: its name is the bug's name, its docstring the sentence."""
-    return Bug(plant.__name__.replace("_", "-"), " ".join((plant.__doc__ or "").split()), plant)
+def planted_bug(plant: Callable[[], BugContext]) -> PlantedBug:
+    """Make a bug of a function: its name is the bug's name, its docstring the sentence."""
+    return PlantedBug(plant.__name__.replace("_", "-"), " ".join((plant.__doc__ or "").split()), plant)
 
 
-def instead_of(owner: object, name: str, wrong: object) -> Planted:
-    """What `owner` calls `name` is this. To be swapped where it is looked up, not where it was made."""
+def patch_attribute(owner: object, name: str, wrong: object) -> BugContext:
+    """Replace an attribute of the module or class that looks it up, which may not be the one that defines it."""
     return patch.object(owner, name, wrong)
 
 
-def decides(command: type[Command], wrong: Callable[..., Any]) -> Planted:
-    """Commands of this type are decided upon by this."""
-    return _in_table(DECIDE, {command: wrong})
+def patch_handler(command: type[Command], wrong: Callable[..., Any]) -> BugContext:
+    """Replace the function that decides commands of this type."""
+    return patch.dict(HANDLERS, {command: wrong})
 
 
-def evolves(event: type[Event], wrong: Callable[..., Any]) -> Planted:
-    """Events of this type are folded by this."""
-    return _in_table(EVOLVE, {event: wrong})
-
-
-def _in_table(table: dict[Any, Any], wrong: Mapping[Any, Any]) -> Planted:
-    return patch.dict(table, wrong)
+def patch_evolver(event: type[Event], wrong: Callable[..., Any]) -> BugContext:
+    """Replace the function that applies events of this type."""
+    return patch.dict(EVOLVERS, {event: wrong})
 
 
 @contextmanager
-def together(*parts: Planted) -> Iterator[None]:
-    """One behaviour that stands in several places."""
+def combine(*contexts: BugContext) -> Iterator[None]:
+    """Several patches that make one bug."""
     with ExitStack() as stack:
-        for part in parts:
-            stack.enter_context(part)
+        for context in contexts:
+            stack.enter_context(context)
         yield

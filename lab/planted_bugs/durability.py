@@ -1,64 +1,95 @@
-"""Bugs about what is on disk, and what a coordinator that takes over makes of it."""
+"""Bugs in committed offsets, in what waits for the store, and in what a coordinator loads from it."""
 
 from msgspec.structs import replace
 
+from regroup.coordinator.commands import OffsetCommit
+from regroup.coordinator.decision import DecisionBuilder
 from regroup.coordinator.events import CoordinatorLoaded
 from regroup.coordinator.evolve import coordinator_loaded
-from regroup.coordinator.group import Group
+from regroup.coordinator.group import Group, MemberId, OffsetsByPartition
+from regroup.coordinator.offsets import commits
 from regroup.coordinator.runtime import group_coordinator
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
-from regroup.coordinator.runtime.pending_responses import Request
-from regroup.coordinator.serialization import snapshot
-from regroup.lab.planted_bugs.bug import Planted, bug, evolves, instead_of
+from regroup.coordinator.runtime.pending_responses import PendingRequest
+from regroup.coordinator.serialization import encode_snapshot
+from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, patch_evolver, planted_bug
+from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 from regroup.storage.records import Snapshot
 
 
-@bug
-def answer_does_not_wait_for_the_disk() -> Planted:
-    """An answer leaves before the events that it rests on are durable."""
+@planted_bug
+def zombie_may_commit() -> BugContext:
+    """A commit is accepted from a member that was removed from the group."""
+    right = commits.refuse_commit
 
-    def send(group_coordinator: GroupCoordinator, name: str, request: Request, message: Structure) -> None:
-        request.answering(message)
+    def refuse_commit(group: Group, command: OffsetCommit) -> ErrorCode | None:
+        refused = right(group, command)
+        return None if refused is ErrorCode.UNKNOWN_MEMBER_ID and command.member_id else refused
 
-    return instead_of(GroupCoordinator, "_send", send)
-
-
-@bug
-def load_forgets_offsets() -> Planted:
-    """A coordinator that takes a group over finds its members, and not its offsets."""
-
-    def loaded(group: Group, event: CoordinatorLoaded) -> Group:
-        return replace(coordinator_loaded(group, event), offsets={})
-
-    return evolves(CoordinatorLoaded, loaded)
+    return patch_attribute(commits, "refuse_commit", refuse_commit)
 
 
-@bug
-def load_begins_at_generation_0() -> Planted:
-    """A coordinator that takes a group over counts its generations from the beginning."""
+@planted_bug
+def commit_keeps_one_partition() -> BugContext:
+    """Only the last partition of a commit is stored; all are acknowledged."""
+    right = commits.write_offsets
 
-    def loaded(group: Group, event: CoordinatorLoaded) -> Group:
-        return replace(coordinator_loaded(group, event), generation=0)
+    def write_offsets(
+        decision: DecisionBuilder, offsets: OffsetsByPartition, member_id: MemberId, append_deadline_ms: int | None
+    ) -> None:
+        topic, partitions = list(offsets.items())[-1]
+        number, offset = list(partitions.items())[-1]
+        right(decision, {topic: {number: offset}}, member_id, append_deadline_ms)
 
-    return evolves(CoordinatorLoaded, loaded)
+    return patch_attribute(commits, "write_offsets", write_offsets)
 
 
-@bug
-def load_remembers_what_was_never_stored() -> Planted:
-    """A coordinator that takes over a group goes on where the other was, though no log ever held that."""
+@planted_bug
+def response_does_not_wait_for_the_disk() -> BugContext:
+    """A response is sent before the events that it rests on are durable."""
 
-    def loaded(group: Group, event: CoordinatorLoaded) -> Group:
+    def send(coordinator: GroupCoordinator, request: PendingRequest, response: Structure) -> None:
+        request.on_response(response)
+
+    return patch_attribute(GroupCoordinator, "_send", send)
+
+
+@planted_bug
+def load_forgets_offsets() -> BugContext:
+    """A coordinator that loads a group gets its members, but not its offsets."""
+
+    def load(group: Group, event: CoordinatorLoaded) -> Group:
+        return replace(coordinator_loaded(group, event), committed_offsets={})
+
+    return patch_evolver(CoordinatorLoaded, load)
+
+
+@planted_bug
+def load_begins_at_generation_0() -> BugContext:
+    """A coordinator that loads a group starts again with generation 0."""
+
+    def load(group: Group, event: CoordinatorLoaded) -> Group:
+        return replace(coordinator_loaded(group, event), generation_id=0)
+
+    return patch_evolver(CoordinatorLoaded, load)
+
+
+@planted_bug
+def load_remembers_what_was_never_stored() -> BugContext:
+    """A coordinator that loads a group continues where the former one was, although Kafka's log never held that."""
+
+    def load(group: Group, event: CoordinatorLoaded) -> Group:
         return replace(group, loaded_at_ms=event.at_ms)
 
-    return evolves(CoordinatorLoaded, loaded)
+    return patch_evolver(CoordinatorLoaded, load)
 
 
-@bug
-def snapshot_without_offsets() -> Planted:
-    """A snapshot holds a group's members, and not its offsets; whoever loads begins from it."""
+@planted_bug
+def snapshot_without_offsets() -> BugContext:
+    """A snapshot holds a group's members, but not its offsets; loads begin with it."""
 
-    def of_members_alone(group: Group, position: int, reign: int) -> Snapshot:
-        return snapshot(replace(group, offsets={}), position, reign)
+    def encode_without_offsets(group: Group, position: int, coordinator_epoch: int) -> Snapshot:
+        return encode_snapshot(replace(group, committed_offsets={}), position, coordinator_epoch)
 
-    return instead_of(group_coordinator, "snapshot", of_members_alone)
+    return patch_attribute(group_coordinator, "encode_snapshot", encode_without_offsets)

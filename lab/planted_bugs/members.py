@@ -1,70 +1,72 @@
-"""Bugs of consumers: they read, commit or keep what is not theirs."""
+"""Bugs of consumers: they read, commit or keep partitions and offsets that they should not."""
 
 from collections.abc import Mapping, Sequence
 
-from regroup.assignors.interface import Assignments, Assignor, Cluster, Member, RebalanceProtocol
+from regroup.assignors.interface import Assignments, Assignor, AssignorMember, ClusterMetadata, RebalanceProtocol
 from regroup.assignors.sticky.assignor import CooperativeStickyAssignor
-from regroup.lab.planted_bugs.bug import Planted, bug, instead_of
-from regroup.members.consumer.rebalance import Rebalance
-from regroup.members.runtime.application import Application
-from regroup.members.runtime.fetcher import Fetched, Reader
+from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, planted_bug
+from regroup.members.consumer.rebalance import ConsumerRebalance
+from regroup.members.runtime.application import FetchedRecord, SimulatedApplication
+from regroup.members.runtime.fetcher import Fetcher
 from regroup.protocol.consumer.subscription import Assignment, TopicPartition
 
 
-@bug
-def member_reads_on() -> Planted:
-    """A member goes on reading partitions after it has given them up or lost them."""
-    return instead_of(Reader, "stop", lambda reader, partitions: None)
+@planted_bug
+def member_reads_revoked_partitions() -> BugContext:
+    """A member continues to read partitions after it has revoked or lost them."""
+    return patch_attribute(Fetcher, "remove_partitions", lambda fetcher, partitions: None)
 
 
-@bug
-def member_commits_what_it_fetched() -> Planted:
-    """A member commits up to where it has fetched, not up to where it has processed."""
+@planted_bug
+def member_commits_what_it_fetched() -> BugContext:
+    """A member commits up to the last fetched record, not the last processed one."""
+    right = SimulatedApplication.add_records
 
-    def fetched(application: Application, records: Sequence[Fetched]) -> None:
+    def add_records(application: SimulatedApplication, records: Sequence[FetchedRecord]) -> None:
         right(application, records)
-        application._stands({each.partition: each.offset + 1 for each in records})
+        application.on_positions({each.partition: each.offset + 1 for each in records})
 
-    right = Application.fetched
-    return instead_of(Application, "fetched", fetched)
-
-
-@bug
-def member_begins_one_too_far() -> Planted:
-    """A member takes the committed offset for that of the last record, and reads on behind it."""
-
-    def read_from(reader: Reader, offsets: Mapping[TopicPartition, int | None]) -> None:
-        right(reader, {each: None if offset is None else offset + 1 for each, offset in offsets.items()})
-
-    right = Reader.read_from
-    return instead_of(Reader, "read_from", read_from)
+    return patch_attribute(SimulatedApplication, "add_records", add_records)
 
 
-@bug
-def cooperative_member_gives_nothing_up() -> Planted:
-    """A cooperative member adds what it gets to what it has, also where something was taken from it."""
+@planted_bug
+def member_starts_one_offset_too_far() -> BugContext:
+    """A member takes the committed offset for that of the last processed record, and starts after it."""
+    right = Fetcher.add_partitions
 
-    def take_over(rebalance: Rebalance, assignor: Assignor, assignment: Assignment) -> None:
+    def add_partitions(fetcher: Fetcher, offsets: Mapping[TopicPartition, int | None]) -> None:
+        right(fetcher, {each: None if offset is None else offset + 1 for each, offset in offsets.items()})
+
+    return patch_attribute(Fetcher, "add_partitions", add_partitions)
+
+
+@planted_bug
+def cooperative_member_revokes_nothing() -> BugContext:
+    """A cooperative member adds its assignment to what it owns, even if partitions were taken from it."""
+    right = ConsumerRebalance._apply_assignment
+
+    def apply_assignment(rebalance: ConsumerRebalance, assignor: Assignor, assignment: Assignment) -> None:
         if rebalance.protocol is RebalanceProtocol.COOPERATIVE:
-            both = tuple(dict.fromkeys((*rebalance._offsets.held, *assignment.partitions)))
+            both = tuple(dict.fromkeys((*rebalance.offsets.owned_partitions, *assignment.partitions)))
             assignment = Assignment(assignment.version, both, assignment.user_data)
         right(rebalance, assignor, assignment)
 
-    right = Rebalance._take_over
-    return instead_of(Rebalance, "_take_over", take_over)
+    return patch_attribute(ConsumerRebalance, "_apply_assignment", apply_assignment)
 
 
-@bug
-def cooperative_leader_deals_at_once() -> Planted:
-    """A cooperative leader gives a partition to its next owner while the present one still has it."""
+@planted_bug
+def cooperative_leader_moves_partitions_at_once() -> BugContext:
+    """A cooperative leader assigns a partition to its next owner while the present one still has it."""
 
-    def assign(assignor: CooperativeStickyAssignor, cluster: Cluster, members: Mapping[str, Member]) -> Assignments:
-        return assignor._deal(cluster, members)[0] if members else {}
+    def assign(
+        assignor: CooperativeStickyAssignor, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]
+    ) -> Assignments:
+        return assignor._assign(cluster, members)[0] if members else {}
 
-    return instead_of(CooperativeStickyAssignor, "assign", assign)
+    return patch_attribute(CooperativeStickyAssignor, "assign", assign)
 
 
-@bug
-def expelled_member_keeps_its_partitions() -> Planted:
-    """A member that hears it is no longer in the group reads on until it has been given new partitions."""
-    return instead_of(Rebalance, "lose_all", lambda rebalance: None)
+@planted_bug
+def removed_member_keeps_its_partitions() -> BugContext:
+    """A member that learns that it is not in the group any more reads on until its next assignment."""
+    return patch_attribute(ConsumerRebalance, "lose_all_partitions", lambda rebalance: None)

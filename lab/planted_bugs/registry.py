@@ -1,29 +1,29 @@
-"""Every bug there is, by name."""
+"""All planted bugs, by name."""
 
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Final
 
-from regroup.lab.planted_bugs import durability, joining, members, offsets, static_members, staying, syncing
-from regroup.lab.planted_bugs.bug import Bug
+from regroup.lab.planted_bugs import durability, joining, members, staying, syncing
+from regroup.lab.planted_bugs.bug import PlantedBug
 
 
 class UnknownBug(ValueError):
-    """Nobody has planted a bug of this name; the message names the nearest one."""
+    """There is no planted bug of this name; the message has a similar one."""
 
 
-def bugs_in(*modules: ModuleType) -> dict[str, Bug]:
-    """In the order in which they are written."""
-    return {each.name: each for module in modules for each in vars(module).values() if isinstance(each, Bug)}
+def bugs_in(*modules: ModuleType) -> dict[str, PlantedBug]:
+    """The bugs of these modules by name, in the order in which they are written."""
+    return {each.name: each for module in modules for each in vars(module).values() if isinstance(each, PlantedBug)}
 
 
-BUGS: Final[dict[str, Bug]] = bugs_in(joining, syncing, staying, static_members, offsets, durability, members)
+BUGS: Final[dict[str, PlantedBug]] = bugs_in(joining, syncing, staying, durability, members)
 
 
-def bug_named(name: str) -> Bug:
-    """UnknownBug if there is none."""
+def bug_named(name: str) -> PlantedBug:
+    """The bug of this name. Raises UnknownBug."""
     if name in BUGS:
         return BUGS[name]
     nearest = get_close_matches(name, BUGS, n=1)
-    hint = f"Did you mean {nearest[0]}?" if nearest else "`regroup chaos list` shows them all."
-    raise UnknownBug(f"There is no bug {name!r}. {hint}")
+    hint = f"did you mean {nearest[0]}?" if nearest else "`regroup chaos list` lists them"
+    raise UnknownBug(f"unknown bug: {name!r}; {hint}")

@@ -1,137 +1,174 @@
-"""Bugs about heartbeats, leaving, and those who are not heard of any more."""
+"""Bugs in heartbeats, leaving, deadlines, and static members (KIP-345)."""
 
 from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
 from regroup.coordinator import responses
-from regroup.coordinator.classic import deadlines as patience
-from regroup.coordinator.classic import expiry, heartbeat_leave, rebalance
+from regroup.coordinator.classic import deadlines, expiry, heartbeat_leave, join, rebalance, validation
 from regroup.coordinator.classic.deadlines import Deadline
 from regroup.coordinator.commands import DeadlineKind, DeadlinePassed, Heartbeat
-from regroup.coordinator.decision import Decision, Unfolding
-from regroup.coordinator.events import MemberExpelled
-from regroup.coordinator.group import Group, Member, MemberId, State
-from regroup.coordinator.runtime import group_coordinator as driver
+from regroup.coordinator.decision import Decision, DecisionBuilder
+from regroup.coordinator.group import AwaitedResponse, Group, GroupState, Member, MemberId
+from regroup.coordinator.offsets import commits
+from regroup.coordinator.runtime import group_coordinator
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
-from regroup.coordinator.runtime.timers import Timers
-from regroup.coordinator.settings import Settings
-from regroup.lab.planted_bugs.bug import Planted, bug, decides, instead_of, together
+from regroup.coordinator.runtime.timers import GroupTimers
+from regroup.lab.planted_bugs.bug import BugContext, combine, patch_attribute, patch_handler, planted_bug
 from regroup.protocol.errors import ErrorCode
 
+# -- heartbeats and leaving
 
-@bug
-def heartbeat_says_27_while_syncing() -> Planted:
-    """A heartbeat in the sync phase is told to join again, though the join phase is over."""
 
-    def heartbeat(settings: Settings, group: Group, command: Heartbeat) -> Decision:
-        decision = heartbeat_leave.heartbeat(settings, group, command)
-        if group.state is State.COMPLETING and decision.heard:
-            return replace(decision, answer=responses.beat(ErrorCode.REBALANCE_IN_PROGRESS))
+@planted_bug
+def heartbeat_says_27_while_syncing() -> BugContext:
+    """A heartbeat in the sync phase gets REBALANCE_IN_PROGRESS, though the join phase is over."""
+
+    def heartbeat(builder: DecisionBuilder, command: Heartbeat) -> Decision:
+        decision = heartbeat_leave.heartbeat(builder, command)
+        if decision.group.state is GroupState.COMPLETING_REBALANCE and decision.touched_sessions:
+            return replace(decision, response=responses.heartbeat_response(ErrorCode.REBALANCE_IN_PROGRESS))
         return decision
 
-    return decides(Heartbeat, heartbeat)
+    return patch_handler(Heartbeat, heartbeat)
 
 
-@bug
-def heartbeat_does_not_count() -> Planted:
-    """Heartbeats are answered, but the session timer does not start again."""
+@planted_bug
+def heartbeat_does_not_renew_the_session() -> BugContext:
+    """Heartbeats are accepted, but the session timer does not restart."""
 
-    def heartbeat(settings: Settings, group: Group, command: Heartbeat) -> Decision:
-        return replace(heartbeat_leave.heartbeat(settings, group, command), heard=())
+    def heartbeat(builder: DecisionBuilder, command: Heartbeat) -> Decision:
+        return replace(heartbeat_leave.heartbeat(builder, command), touched_sessions=())
 
-    def repeats(coordinator: GroupCoordinator, heartbeat: Heartbeat) -> Callable[[], bool]:
+    def heartbeat_revalidator(coordinator: GroupCoordinator, heartbeat: Heartbeat) -> Callable[[], bool]:
         return lambda: False
 
-    return together(decides(Heartbeat, heartbeat), instead_of(GroupCoordinator, "repeats", repeats))
+    return combine(
+        patch_handler(Heartbeat, heartbeat),
+        patch_attribute(GroupCoordinator, "heartbeat_revalidator", heartbeat_revalidator),
+    )
 
 
-@bug
-def parked_member_falls_silent() -> Planted:
-    """The session of a member runs on while its own request is parked."""
+@planted_bug
+def session_expires_while_a_response_is_held() -> BugContext:
+    """The session of a member runs on while its own request is held."""
+    right = deadlines.member_deadline
 
-    def of_member(member: Member, heard_ms: int) -> Deadline | None:
-        return right(replace(member, waiting=None), heard_ms)
+    def member_deadline(member: Member, last_seen_ms: int) -> Deadline | None:
+        return right(replace(member, awaiting=None), last_seen_ms)
 
-    right = patience.of_member
-    return instead_of(patience, "of_member", of_member)
-
-
-@bug
-def leave_without_a_rebalance() -> Planted:
-    """When a member leaves, the others keep the shares that they have."""
-    return instead_of(heartbeat_leave, "rebalance", lambda *about: None)
+    return patch_attribute(deadlines, "member_deadline", member_deadline)
 
 
-@bug
-def expelled_leader_is_not_replaced() -> Planted:
-    """When the leader falls silent it is taken out, and nobody is asked to join again."""
+@planted_bug
+def leave_without_a_rebalance() -> BugContext:
+    """The other members keep their assignments when one leaves."""
+    return patch_attribute(heartbeat_leave, "rebalance", lambda *arguments: None)
 
-    def expel(now: Unfolding, settings: Settings, command: DeadlinePassed, timeout_ms: int, reason: str) -> None:
-        if command.member != now.group.leader:
-            right(now, settings, command, timeout_ms, reason)
+
+@planted_bug
+def removed_leader_is_not_replaced() -> BugContext:
+    """The leader is removed without a rebalance when its session expires."""
+    right = expiry.expire_member
+
+    def expire_member(decision: DecisionBuilder, command: DeadlinePassed, timeout_ms: int, reason: str) -> None:
+        member_id, last_seen_ms = command.member_id, command.last_seen_ms
+        if member_id != decision.group.leader_id:
+            right(decision, command, timeout_ms, reason)
             return
-        silent = MemberExpelled(
-            at_ms=now.at_ms,
-            reason=reason,
-            member=command.member,
-            last_heard_ms=command.last_heard_ms,
-            timeout_ms=timeout_ms,
-        )
-        rebalance.remove(now, command.member, silent)
+        rebalance.remove_member(decision, member_id, reason=reason, last_seen_ms=last_seen_ms, timeout_ms=timeout_ms)
 
-    right = expiry.expel
-    return instead_of(expiry, "expel", expel)
+    return patch_attribute(expiry, "expire_member", expire_member)
 
 
-@bug
-def session_never_ends() -> Planted:
-    """A member that is not heard of any more stays in the group."""
-    return without_patience_for(DeadlineKind.SESSION)
+# -- deadlines
 
 
-@bug
-def sync_phase_never_ends() -> Planted:
-    """A leader that never hands in the shares is waited for as long as it sends heartbeats."""
-    return without_patience_for(DeadlineKind.SYNC_PHASE)
+@planted_bug
+def session_never_expires() -> BugContext:
+    """A member that sends nothing any more stays in the group."""
+    return without_deadline_of(DeadlineKind.SESSION)
 
 
-@bug
-def rebalance_timeout_is_ignored() -> Planted:
-    """The join phase waits for everybody, however long they take, except where it began in an Empty group."""
+@planted_bug
+def sync_phase_never_ends() -> BugContext:
+    """The sync phase waits for a leader that sends heartbeats, but never its assignment."""
+    return without_deadline_of(DeadlineKind.SYNC_PHASE)
 
-    def next_deadline(group: Group, heard: Mapping[MemberId, int]) -> Deadline | None:
+
+@planted_bug
+def rebalance_timeout_is_ignored() -> BugContext:
+    """The join phase waits for every member without a limit, except where it began in an Empty group."""
+
+    def next_deadline(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Deadline | None:
         phase = group.join_phase
-        if phase and not phase.initial:
+        if phase and not phase.is_initial:
             group = replace(group, join_phase=None)
-        return patience.next_deadline(group, heard)
+        return deadlines.next_deadline(group, last_seen_ms)
 
-    return instead_of(driver, "next_deadline", next_deadline)
-
-
-@bug
-def unused_id_is_kept_for_ever() -> Planted:
-    """A member id that was given out and never used is waited for in every rebalance."""
-    return without_patience_for(DeadlineKind.RESERVED_ID)
+    return patch_attribute(group_coordinator, "next_deadline", next_deadline)
 
 
-def without_patience_for(kind: DeadlineKind) -> Planted:
-    """The coordinator never finds that this has taken too long."""
+@planted_bug
+def pending_member_never_expires() -> BugContext:
+    """Every rebalance waits for a pending join member that never uses its member id."""
+    return without_deadline_of(DeadlineKind.PENDING_JOIN)
 
-    def next_deadline(group: Group, heard: Mapping[MemberId, int]) -> Deadline | None:
-        others = (each for each in patience.deadlines(group, heard) if each.kind is not kind)
+
+def without_deadline_of(kind: DeadlineKind) -> BugContext:
+    """Deadlines of this kind never pass."""
+
+    def next_deadline(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Deadline | None:
+        others = (each for each in deadlines.deadlines(group, last_seen_ms) if each.kind is not kind)
         return min(others, key=lambda each: each.at_ms, default=None)
 
-    return instead_of(driver, "next_deadline", next_deadline)
+    return patch_attribute(group_coordinator, "next_deadline", next_deadline)
 
 
-@bug
-def earlier_deadline_is_overlooked() -> Planted:
-    """A timer that is set is not set anew when something comes up that will not wait so long."""
+@planted_bug
+def earlier_deadline_is_overlooked() -> BugContext:
+    """A timer that is set is not set again when an earlier deadline arises."""
+    right = GroupTimers._set
 
-    def arm(timers: Timers, name: str) -> None:
-        if name not in timers._set:
-            right(timers, name)
+    def set_timer(timers: GroupTimers, group_id: str) -> None:
+        if group_id not in timers._timers:
+            right(timers, group_id)
 
-    right = Timers._arm
-    return instead_of(Timers, "_arm", arm)
+    return patch_attribute(GroupTimers, "_set", set_timer)
+
+
+# -- static members
+
+
+@planted_bug
+def replaced_process_is_not_fenced() -> BugContext:
+    """Heartbeats and commits with an instance id are accepted from any process that names the present generation."""
+
+    def refuse_generation(
+        group: Group, member_id: MemberId, instance_id: str | None, generation_id: int
+    ) -> ErrorCode | None:
+        present = group.static_members.get(instance_id) if instance_id is not None else None
+        return validation.refuse_generation(group, present or member_id, instance_id, generation_id)
+
+    return combine(
+        patch_attribute(heartbeat_leave, "refuse_generation", refuse_generation),
+        patch_attribute(commits, "refuse_generation", refuse_generation),
+    )
+
+
+@planted_bug
+def replaced_process_waits_for_ever() -> BugContext:
+    """The held request of a static member's former process gets no response when the member restarts."""
+    return patch_attribute(join, "fenced_response", lambda former: None)
+
+
+@planted_bug
+def static_member_is_removed_by_a_rebalance() -> BugContext:
+    """A static member that did not join when the join phase ends is removed, as if it were a dynamic one."""
+
+    def remove_members_not_joined(decision: DecisionBuilder) -> None:
+        for member in list(decision.group.members.values()):
+            if member.awaiting is not AwaitedResponse.JOIN:
+                rebalance.remove_member(decision, member.member_id, reason="did not rejoin in time")
+
+    return patch_attribute(rebalance, "remove_dynamic_members_not_joined", remove_members_not_joined)

@@ -1,4 +1,4 @@
-"""Bugs about the sync phase: who gets which share, and when."""
+"""Bugs in the sync phase: which assignment a member gets, and when."""
 
 from collections.abc import Callable
 
@@ -6,68 +6,66 @@ from regroup.coordinator import responses
 from regroup.coordinator.classic import rebalance, sync
 from regroup.coordinator.classic.validation import refuse_member
 from regroup.coordinator.commands import SyncGroup
-from regroup.coordinator.decision import Decision, Unfolding
+from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import MemberSynced
-from regroup.coordinator.group import Group, MemberId, State
-from regroup.coordinator.settings import Settings
-from regroup.lab.planted_bugs.bug import Planted, bug, decides, instead_of
+from regroup.coordinator.group import Group, GroupState, MemberId
+from regroup.lab.planted_bugs.bug import BugContext, patch_attribute, patch_handler, planted_bug
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import SyncGroupResponse
 
 
-@bug
-def sync_ignores_the_generation() -> Planted:
-    """SyncGroup is served whatever generation it names."""
-    return instead_of(sync, "refuse_generation", without_the_generation)
+@planted_bug
+def sync_ignores_the_generation() -> BugContext:
+    """SyncGroup is accepted with any generation id."""
+
+    def refuse_generation(
+        group: Group, member_id: MemberId, instance_id: str | None, generation_id: int
+    ) -> ErrorCode | None:
+        return refuse_member(group, member_id, instance_id)
+
+    return patch_attribute(sync, "refuse_generation", refuse_generation)
 
 
-def without_the_generation(
-    group: Group, member_id: MemberId, instance_id: str | None, generation_id: int
-) -> ErrorCode | None:
-    return refuse_member(group, member_id, instance_id)
+@planted_bug
+def follower_gets_an_empty_assignment() -> BugContext:
+    """A follower whose SyncGroup comes before the leader's gets an empty assignment at once."""
+    return patch_handler(SyncGroup, _respond_early(lambda group, member_id: SyncGroupResponse()))
 
 
-@bug
-def follower_gets_nothing() -> Planted:
-    """A follower whose SyncGroup comes before the leader's is answered at once, with an empty share."""
-    return decides(SyncGroup, hasty(lambda group, member: SyncGroupResponse()))
+@planted_bug
+def follower_gets_its_former_assignment() -> BugContext:
+    """A follower whose SyncGroup comes before the leader's gets its assignment of the last generation at once."""
+    return patch_handler(SyncGroup, _respond_early(responses.sync_response))
 
 
-@bug
-def follower_gets_its_former_share() -> Planted:
-    """A follower whose SyncGroup comes before the leader's is answered at once, with what it had in the last
-    generation."""
-    return decides(SyncGroup, hasty(responses.share))
+def _respond_early(response: Callable[[Group, MemberId], SyncGroupResponse]) -> Callable[..., Decision]:
+    """A handler that does not wait for the leader."""
 
-
-def hasty(share: Callable[[Group, MemberId], SyncGroupResponse]) -> Callable[..., Decision]:
-    """Does not wait for the leader."""
-
-    def sync_group(settings: Settings, group: Group, command: SyncGroup) -> Decision:
-        is_early = group.state is State.COMPLETING and command.member_id != group.leader
-        if not is_early or sync.refuse(group, command):
-            return sync.sync_group(settings, group, command)
-        now = Unfolding(group, command.at_ms)
-        now.happens(MemberSynced(at_ms=now.at_ms, member=command.member_id, waits=False))
-        return now.ends(share(group, command.member_id))
+    def sync_group(decision: DecisionBuilder, command: SyncGroup) -> Decision:
+        group = decision.group
+        is_early = group.state is GroupState.COMPLETING_REBALANCE and command.member_id != group.leader_id
+        if not is_early or sync.refuse_sync(group, command):
+            return sync.sync_group(decision, command)
+        decision.apply(MemberSynced, member_id=command.member_id, awaits_assignment=False)
+        return decision.build(response(group, command.member_id))
 
     return sync_group
 
 
-@bug
-def parked_sync_is_forgotten() -> Planted:
-    """A rebalance that interrupts the sync phase does not tell those who wait for a share."""
-    return instead_of(rebalance, "abort_sync_phase", lambda now, code: None)
+@planted_bug
+def held_sync_is_forgotten() -> BugContext:
+    """A rebalance that interrupts the sync phase sends no response to the held SyncGroup requests."""
+    return patch_attribute(rebalance, "abort_sync_phase", lambda decision, code: None)
 
 
-@bug
-def share_comes_before_the_log_has_it() -> Planted:
-    """The shares are handed out as soon as Kafka's log has written them, though it may still lose them."""
+@planted_bug
+def assignment_precedes_the_kafka_log() -> BugContext:
+    """Assignments are sent as soon as Kafka's log has written them, although it may still lose them."""
+    right = sync.write_assignments
 
-    def assign(now: Unfolding, settings: Settings, command: SyncGroup) -> None:
-        right(now, settings, command)
-        if now.group.written_assignment is not None:
-            sync.commit_assignment(now)
+    def write_assignments(decision: DecisionBuilder, command: SyncGroup) -> None:
+        right(decision, command)
+        if decision.group.uncommitted_assignments is not None:
+            sync.commit_assignments(decision)
 
-    right = sync.assign
-    return instead_of(sync, "assign", assign)
+    return patch_attribute(sync, "write_assignments", write_assignments)

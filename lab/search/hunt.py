@@ -1,11 +1,10 @@
-"""Many seeds, over many processes: which of them fail, and of what.
+"""Many seeds, over many processes: which of them fail, and with which sentences.
 
-    findings = hunt(range(1, 1001), 2, partial(try_seed, draw=draw))
+    findings = hunt(range(1, 1001), 2, partial(run_seed, draw=draw_plan))
     for sentence, found in findings.by_sentence.items():
         print(sentence, found[0].seed)
 
-The order of seeds is that in which they were handed in, and so is that of what was found, however many processes there
-are.
+Findings are in the order of the seeds, however many processes there are.
 """
 
 import multiprocessing
@@ -17,31 +16,32 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeAlias
 
-from regroup.lab.search.trial import Finding
+from regroup.lab.search.seed_run import Finding
 
-BATCH: Final = 8
+BATCH_SIZE: Final = 8
 """Seeds that a process plays before it reports."""
-NOTHING_FOUND: Final = 0
-BROKEN: Final = 1
+EXIT_NOTHING_FOUND: Final = 0
+EXIT_VIOLATION: Final = 1
 """An invariant or an expectation does not hold."""
-NOT_HEALED: Final = 3
-"""Nothing else is broken, but groups were not well again within their bound."""
+EXIT_NOT_RECOVERED: Final = 3
+"""Nothing else is violated than that groups did not recover in time."""
 
-Play: TypeAlias = Callable[[int], Finding | None]
-"""Plays a seed; None if nothing is found. It travels to other processes: a function of a module, or a partial of it."""
+PlaySeed: TypeAlias = Callable[[int], Finding | None]
+"""Plays a seed. It is sent to other processes, so it is a module's function or a partial of one."""
 
 
 @dataclass(slots=True)
 class Findings:
-    """`played` seeds, and what was found, in the order of the seeds."""
+    """The findings of a hunt, in the order of the seeds."""
 
     played: int = 0
+    """Number of seeds played."""
     found: list[Finding] = field(default_factory=list)
     was_interrupted: bool = False
 
     @property
     def by_sentence(self) -> dict[str, list[Finding]]:
-        """What was found first comes first."""
+        """The findings of each sentence, in the order of the sentences' first findings."""
         groups: dict[str, list[Finding]] = {}
         for each in self.found:
             groups.setdefault(each.sentence, []).append(each)
@@ -49,39 +49,40 @@ class Findings:
 
     @property
     def exit_code(self) -> int:
+        """The exit code of a command that has found this."""
         if not self.found:
-            return NOTHING_FOUND
-        return NOT_HEALED if all(each.is_unrest for each in self.found) else BROKEN
+            return EXIT_NOTHING_FOUND
+        return EXIT_NOT_RECOVERED if all(each.is_recovery_failure for each in self.found) else EXIT_VIOLATION
 
 
-Progress: TypeAlias = Callable[[Findings], None]
-"""Told after every batch."""
+OnHuntProgress: TypeAlias = Callable[[Findings], None]
+"""Called after every batch."""
 
 
 def hunt(
     seeds: Sequence[int],
     jobs: int,
-    play: Play,
+    play_seed: PlaySeed,
     *,
     stop_at_first: bool = False,
-    progress: Progress = lambda findings: None,
+    on_progress: OnHuntProgress = lambda findings: None,
 ) -> Findings:
-    """Play all seeds, or up to the first that fails. Ctrl-C ends it early, with what was found so far."""
+    """Play all seeds, or up to the first that fails. Ctrl-C ends it with what was found so far."""
     findings = Findings()
-    batches = [seeds[start : start + BATCH] for start in range(0, len(seeds), BATCH)]
+    batches = [seeds[start : start + BATCH_SIZE] for start in range(0, len(seeds), BATCH_SIZE)]
     try:
-        with closing(_played(batches, min(jobs, len(batches)), play)) as played:
+        with closing(_play_batches(batches, min(jobs, len(batches)), play_seed)) as played:
             for results in played:
-                if _note(findings, results, stop_at_first):
+                if _add_results(findings, results, stop_at_first):
                     break
-                progress(findings)
+                on_progress(findings)
     except KeyboardInterrupt:
         findings.was_interrupted = True
     return findings
 
 
-def _note(findings: Findings, results: Sequence[Finding | None], stop_at_first: bool) -> bool:
-    """Whether that is enough."""
+def _add_results(findings: Findings, results: Sequence[Finding | None], stop_at_first: bool) -> bool:
+    """Whether the hunt can stop."""
     for result in results:
         findings.played += 1
         if result is not None:
@@ -91,24 +92,27 @@ def _note(findings: Findings, results: Sequence[Finding | None], stop_at_first: 
     return False
 
 
-def _played(batches: Sequence[Sequence[int]], jobs: int, play: Play) -> Generator[list[Finding | None], None, None]:
-    """In order. A single job needs no other process."""
-    play_batch = partial(_play_batch, play=play)
+def _play_batches(
+    batches: Sequence[Sequence[int]], jobs: int, play_seed: PlaySeed
+) -> Generator[list[Finding | None], None, None]:
+    """The results of the batches, in order. One job needs no other process."""
+    play_batch = partial(_play_batch, play_seed=play_seed)
     if jobs <= 1:
         yield from map(play_batch, batches)
         return
-    # Spawned, not forked: a process begins without the threads, bugs and half-read files of this one.
-    spawned = multiprocessing.get_context("spawn")
-    processes = ProcessPoolExecutor(jobs, spawned, initializer=_leave_interrupts_to_the_parent)
+    # Spawned, not forked: a process begins without the threads, planted bugs and open files of this one.
+    spawn = multiprocessing.get_context("spawn")
+    processes = ProcessPoolExecutor(jobs, spawn, initializer=_ignore_interrupts)
     try:
         yield from processes.map(play_batch, batches)
     finally:
         processes.shutdown(cancel_futures=True)
 
 
-def _play_batch(batch: Sequence[int], play: Play) -> list[Finding | None]:
-    return [play(seed) for seed in batch]
+def _play_batch(batch: Sequence[int], play_seed: PlaySeed) -> list[Finding | None]:
+    return [play_seed(seed) for seed in batch]
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _ignore_interrupts() -> None:
+    """The parent process handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,1 +1,1 @@
-"""lab/simulation"""
+"""The simulation: virtual clock, network, disk, brokers and members, and the run that plays a plan on them."""

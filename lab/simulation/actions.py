@@ -1,226 +1,188 @@
-"""What each step of a plan does to the world."""
+"""The effect of each step of a plan on its world."""
 
 from contextlib import suppress
 from functools import partial, singledispatch
-from typing import TYPE_CHECKING
+from typing import Final
 
-from regroup.coordinator.serialization import Cause, written_cause
+from regroup.coordinator.serialization import Cause
 from regroup.lab.plan import steps
 from regroup.lab.plan.sentences import Sentence
-from regroup.lab.simulation.brokers import host_of
-from regroup.lab.simulation.expectation_checks import expect
-from regroup.lab.simulation.network import EVERYBODY
-from regroup.members.faults import Kind
+from regroup.lab.simulation.brokers import broker_host
+from regroup.lab.simulation.world import World
+from regroup.members.faults import MemberFaultKind
 from regroup.protocol.errors import ErrorCode
 from regroup.server.cluster.events import PartitionsAdded, TopicDeleted
 from regroup.storage.errors import StoreError
 
-if TYPE_CHECKING:
-    from regroup.lab.simulation.world import World
-
-PLAN = written_cause(Cause(occasion="the plan"))
-LOG_ANSWERS_MS = 10
-"""How long Kafka's log takes to refuse a write."""
+PLAN_CAUSE: Final = Cause(internal="the plan")
+LOG_FAILURE_LATENCY_MS: Final = 10
+"""Time that Kafka's log takes to fail an append."""
+_MEMBER_FAULTS: Final[dict[type[Sentence], MemberFaultKind]] = {
+    steps.Leaves: MemberFaultKind.LEAVE,
+    steps.Crashes: MemberFaultKind.CRASH,
+    steps.BecomesZombie: MemberFaultKind.ZOMBIE,
+    steps.Pauses: MemberFaultKind.PAUSE,
+    steps.Restarts: MemberFaultKind.RESTART,
+    steps.RestartsWithoutInstanceId: MemberFaultKind.RESTART_AS_STRANGER,
+}
 
 
 @singledispatch
-def do(step: Sentence, world: "World") -> None:
-    """Let a step happen now. What is not an act is an expectation."""
-    expect(step, world)
+def perform(step: Sentence, world: World) -> None:
+    """Let a step happen now."""
+    raise NotImplementedError(f"not an action: {step}")
 
 
 # -- members
 
 
-@do.register(steps.Joins)
-def _(step: steps.Joins, world: "World") -> None:
-    world.company.join(step.member)
+@perform.register
+def _(step: steps.Joins, world: World) -> None:
+    world.members.join(step.member)
 
 
-@do.register(steps.Leaves)
-def _(step: steps.Leaves, world: "World") -> None:
-    world.company.misbehave(step.member, Kind.LEAVE)
+@perform.register
+def _(step: steps.Leaves | steps.Crashes | steps.BecomesZombie, world: World) -> None:
+    world.members.inject_fault(step.member, _MEMBER_FAULTS[type(step)])
 
 
-@do.register(steps.Crashes)
-def _(step: steps.Crashes, world: "World") -> None:
-    world.company.misbehave(step.member, Kind.CRASH)
+@perform.register
+def _(step: steps.Pauses, world: World) -> None:
+    world.members.inject_fault(step.member, _MEMBER_FAULTS[type(step)], step.duration_ms)
 
 
-@do.register(steps.Pauses)
-def _(step: steps.Pauses, world: "World") -> None:
-    world.company.misbehave(step.member, Kind.PAUSE, step.for_ms)
+@perform.register
+def _(step: steps.Restarts | steps.RestartsWithoutInstanceId, world: World) -> None:
+    world.members.inject_fault(step.member, _MEMBER_FAULTS[type(step)], step.delay_ms)
 
 
-@do.register(steps.Restarts)
-def _(step: steps.Restarts, world: "World") -> None:
-    world.company.misbehave(step.member, Kind.RESTART, step.after_ms)
-
-
-@do.register(steps.RestartsAsStranger)
-def _(step: steps.RestartsAsStranger, world: "World") -> None:
-    world.company.misbehave(step.member, Kind.RESTART_AS_STRANGER, step.after_ms)
-
-
-@do.register(steps.AsksForRebalance)
-def _(step: steps.AsksForRebalance, world: "World") -> None:
-    member = world.company.members.get(step.member)
-    if member is not None and not member.is_over:
+@perform.register
+def _(step: steps.RequestsRebalance, world: World) -> None:
+    member = world.members.by_name.get(step.member)
+    if member is not None and not member.is_stopped:
         member.enforce_rebalance("its application asked for it")
-
-
-@do.register(steps.TurnsZombie)
-def _(step: steps.TurnsZombie, world: "World") -> None:
-    world.company.misbehave(step.member, Kind.ZOMBIE)
 
 
 # -- network
 
 
-@do.register(steps.CutOff)
-def _(step: steps.CutOff, world: "World") -> None:
+@perform.register
+def _(step: steps.CutOff | steps.ReceivesNothing, world: World) -> None:
     for host in _hosts(step.host, world):
         for other in _hosts(step.other, world):
-            _cut(world, host, other, step.for_ms)
-            _cut(world, other, host, step.for_ms)
+            if isinstance(step, steps.CutOff):
+                _cut(world, host, other, step.duration_ms)
+            _cut(world, other, host, step.duration_ms)
 
 
-@do.register(steps.NoLongerHears)
-def _(step: steps.NoLongerHears, world: "World") -> None:
-    for host in _hosts(step.host, world):
-        for other in _hosts(step.other, world):
-            _cut(world, other, host, step.for_ms)
-
-
-def _cut(world: "World", host: str, other: str, for_ms: int) -> None:
+def _cut(world: World, host: str, other: str, duration_ms: int) -> None:
     world.network.cut(host, other)
-    world.later(for_ms, partial(world.network.mend, host, other))
+    world.later(duration_ms, partial(world.network.restore, host, other))
 
 
-def _hosts(name: str, world: "World") -> list[str]:
+def _hosts(name: str, world: World) -> list[str]:
     """`the brokers` are as many hosts as there are brokers."""
-    if name == steps.THE_BROKERS:
-        return [host_of(broker) for broker in range(world.brokers.count)]
-    return [EVERYBODY if name == steps.EVERYBODY else name]
+    if name == steps.ALL_BROKERS:
+        return [broker_host(broker) for broker in range(world.brokers.count)]
+    return [name]
 
 
-@do.register(steps.SlowNetwork)
-def _(step: steps.SlowNetwork, world: "World") -> None:
+@perform.register
+def _(step: steps.SlowNetwork, world: World) -> None:
     world.network.latency_ms, world.network.jitter_ms = step.latency_ms, step.jitter_ms
-    world.later(step.for_ms, world.network.as_planned)
+    world.later(step.duration_ms, world.network.restore_latency)
 
 
-@do.register(steps.ConnectionsReset)
-def _(step: steps.ConnectionsReset, world: "World") -> None:
+@perform.register
+def _(step: steps.ConnectionsReset, world: World) -> None:
     for host in _hosts(step.host, world):
-        world.network.reset(host)
+        world.network.reset_connections(host)
 
 
-@do.register(steps.RequestLost)
-def _(step: steps.RequestLost, world: "World") -> None:
-    world.wiretap.lose(step.member, step.api, answer=False)
-
-
-@do.register(steps.AnswerLost)
-def _(step: steps.AnswerLost, world: "World") -> None:
-    world.wiretap.lose(step.member, step.api, answer=True)
+@perform.register
+def _(step: steps.RequestLost | steps.ResponseLost, world: World) -> None:
+    world.tap.lose_next(step.member, step.api, response=isinstance(step, steps.ResponseLost))
 
 
 # -- brokers
 
 
-@do.register(steps.BrokerStops)
-def _(step: steps.BrokerStops, world: "World") -> None:
+@perform.register
+def _(step: steps.BrokerStops, world: World) -> None:
     if step.broker < world.brokers.count:
         world.spawn(world.brokers.stop_broker(step.broker))
-        world.later(step.for_ms, partial(_start_broker, world, step.broker))
+        world.later(step.duration_ms, lambda: world.spawn(world.brokers.start_broker(step.broker)))
 
 
-def _start_broker(world: "World", broker: int) -> None:
-    world.spawn(world.brokers.start_broker(broker))
+@perform.register
+def _(step: steps.BrokersCrash | steps.PowerFails, world: World) -> None:
+    world.spawn(world.crash_brokers(silently=isinstance(step, steps.PowerFails)))
+    world.later(step.duration_ms, lambda: world.spawn(world.brokers.start_with_retries()))
 
 
-@do.register(steps.BrokersCrash)
-def _(step: steps.BrokersCrash, world: "World") -> None:
-    _crash(world, step.for_ms, silently=False)
+@perform.register
+def _(step: steps.ClockJumps, world: World) -> None:
+    world.brokers.jump_clock(step.offset_ms)
 
 
-@do.register(steps.PowerFails)
-def _(step: steps.PowerFails, world: "World") -> None:
-    _crash(world, step.for_ms, silently=True)
+# -- disk and Kafka's log
 
 
-def _crash(world: "World", for_ms: int, *, silently: bool) -> None:
-    world.spawn(world.crash_brokers(silently=silently))
-    world.later(for_ms, partial(_start_brokers, world))
-
-
-def _start_brokers(world: "World") -> None:
-    world.spawn(world.brokers.start())
-
-
-@do.register(steps.ClockJumps)
-def _(step: steps.ClockJumps, world: "World") -> None:
-    world.brokers.jump(step.by_ms)
-
-
-# -- disk and log
-
-
-@do.register(steps.DiskFull)
-def _(step: steps.DiskFull, world: "World") -> None:
+@perform.register
+def _(step: steps.DiskFull, world: World) -> None:
     world.disk.is_full = True
-    world.later(step.for_ms, partial(setattr, world.disk, "is_full", False))
+    world.later(step.duration_ms, partial(setattr, world.disk, "is_full", False))
 
 
-@do.register(steps.DiskFails)
-def _(step: steps.DiskFails, world: "World") -> None:
-    world.disk.fails_once = True
+@perform.register
+def _(step: steps.DiskFails, world: World) -> None:
+    world.disk.fails_next_write = True
 
 
-@do.register(steps.SlowDisk)
-def _(step: steps.SlowDisk, world: "World") -> None:
+@perform.register
+def _(step: steps.SlowDisk, world: World) -> None:
     world.disk.latency_ms = step.latency_ms
-    world.later(step.for_ms, partial(setattr, world.disk, "latency_ms", world.plan.disk_latency_ms))
+    world.later(step.duration_ms, partial(setattr, world.disk, "latency_ms", world.plan.disk_latency_ms))
 
 
-@do.register(steps.SlowLog)
-def _(step: steps.SlowLog, world: "World") -> None:
-    world.brokers.slow_log(step.latency_ms)
-    world.later(step.for_ms, partial(world.brokers.slow_log, None))
+@perform.register
+def _(step: steps.SlowKafkaLog, world: World) -> None:
+    world.brokers.set_log_delay(step.latency_ms)
+    world.later(step.duration_ms, partial(world.brokers.set_log_delay, None))
 
 
-@do.register(steps.LogRefuses)
-def _(step: steps.LogRefuses, world: "World") -> None:
-    world.brokers.slow_log(LOG_ANSWERS_MS, ErrorCode[step.code])
-    world.later(step.for_ms, partial(world.brokers.slow_log, None))
+@perform.register
+def _(step: steps.KafkaLogFails, world: World) -> None:
+    world.brokers.set_log_delay(LOG_FAILURE_LATENCY_MS, ErrorCode[step.code])
+    world.later(step.duration_ms, partial(world.brokers.set_log_delay, None))
 
 
 # -- topics
 
 
-@do.register(steps.TopicAppears)
-def _(step: steps.TopicAppears, world: "World") -> None:
-    if (cluster := world.brokers.cluster) is not None and step.topic not in cluster.topics.by_name:
+@perform.register
+def _(step: steps.TopicIsCreated, world: World) -> None:
+    state = world.brokers.cluster_state
+    if state is not None and step.topic not in state.topics:
         with suppress(StoreError):
-            cluster.create_topic(step.topic, step.partitions, cause=PLAN)
+            state.create_topic(step.topic, step.partitions, cause=PLAN_CAUSE)
 
 
-@do.register(steps.TopicGrows)
-def _(step: steps.TopicGrows, world: "World") -> None:
-    cluster = world.brokers.cluster
-    topic = cluster.topics.by_name.get(step.topic) if cluster else None
-    if cluster and topic and topic.partitions < step.partitions:
+@perform.register
+def _(step: steps.TopicGrows, world: World) -> None:
+    state = world.brokers.cluster_state
+    topic = state.topics.get(step.topic) if state else None
+    if state and topic and topic.partitions < step.partitions:
         with suppress(StoreError):
-            cluster.happen(PartitionsAdded(name=step.topic, partitions=step.partitions), PLAN)
+            state.record_event(PartitionsAdded(name=step.topic, partitions=step.partitions), PLAN_CAUSE)
 
 
-@do.register(steps.TopicVanishes)
-def _(step: steps.TopicVanishes, world: "World") -> None:
-    cluster = world.brokers.cluster
-    topic = cluster.topics.by_name.get(step.topic) if cluster else None
-    if cluster and topic:
+@perform.register
+def _(step: steps.TopicIsDeleted, world: World) -> None:
+    state = world.brokers.cluster_state
+    topic = state.topics.get(step.topic) if state else None
+    if state and topic:
         with suppress(StoreError):
-            cluster.happen(TopicDeleted(name=step.topic, topic_id=topic.topic_id), PLAN)
-            if world.judge:
-                world.judge.topic_vanished(step.topic, world.now_ms)
+            state.record_event(TopicDeleted(name=step.topic, topic_id=topic.topic_id), PLAN_CAUSE)
+            if world.checker:
+                world.checker.members.on_topic_deleted(step.topic, world.now_ms)

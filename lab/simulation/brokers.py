@@ -1,200 +1,202 @@
-"""The emulator as it lives in the laboratory: it can be killed, come back, and go on from what the disk has kept."""
+"""The real broker cluster on simulated parts: it can crash, and starts again from what the disk has kept."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from functools import partial
+from collections.abc import Callable
+from contextlib import suppress
 from random import Random
-from typing import Any, Final
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from regroup.coordinator.group import Group
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
-from regroup.coordinator.runtime.kafka_log import SlowLog
-from regroup.coordinator.settings import Settings
-from regroup.lab.simulation.disk import Disk
-from regroup.lab.simulation.network import Factory, Listening, Network
-from regroup.lab.simulation.virtual_clock import BEGIN_MS, HostClock
-from regroup.members.consumer.effects import Address
+from regroup.coordinator.runtime.kafka_log import DelayedLog
+from regroup.coordinator.settings import CoordinatorSettings
+from regroup.lab.simulation.disk import SimulatedDisk
+from regroup.lab.simulation.network import ProtocolFactory, SimulatedListener, SimulatedNetwork
+from regroup.lab.simulation.virtual_clock import START_MS, HostClock
+from regroup.members.consumer.effects import NodeAddress
 from regroup.protocol.errors import ErrorCode
-from regroup.server.broker_cluster import Emulator
+from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, ClusterOptions
 from regroup.server.clock import Clock
-from regroup.server.cluster.state import Cluster
+from regroup.server.cluster.state import ClusterState
 from regroup.storage.errors import StoreError
 from regroup.storage.records import Record
 
-PORT: Final = 9092
-"""Of broker 0; the others follow."""
-ADDRESS: Final = "brokers"
-RESTART_PAUSE_S: Final = 1.0
-"""After a start that failed, since the disk was full for example, somebody tries again."""
-SNAPSHOT_RECORDS: Final = 20
-"""Few, so that who loads after a crash begins with snapshots, as it would after months of real life."""
-MakeCoordinator = Callable[..., GroupCoordinator]
+BASE_PORT: Final = 9092
+"""Port of broker 0; broker n listens on port 9092 + n."""
+BROKER_ADDRESS: Final = "brokers"
+RESTART_INTERVAL_S: Final = 1.0
+"""Pause between attempts to start, as long as the disk refuses."""
+RECORDS_PER_SNAPSHOT: Final = 20
+"""Small, so that loads after a crash begin with snapshots, as they would after months of operation."""
+CoordinatorFactory: TypeAlias = Callable[..., GroupCoordinator]
 
 
-def host_of(broker: int) -> str:
+def broker_host(broker: int) -> str:
     """The name of a broker's host."""
     return f"broker {broker}"
 
 
-class Brokers:
-    """One process with all brokers in it, each on a host of its own, over one disk."""
+class SimulatedBrokers:
+    """One process with all brokers, each on a host of its own, over one disk."""
 
     def __init__(
         self,
-        network: Network,
-        disk: Disk,
-        chance: Random,
+        network: SimulatedNetwork,
+        disk: SimulatedDisk,
+        rng: Random,
         *,
         count: int,
-        settings: Settings,
-        make_coordinator: MakeCoordinator,
+        settings: CoordinatorSettings,
+        coordinator_factory: CoordinatorFactory,
     ) -> None:
         self.count = count
         self.clock = HostClock(asyncio.get_running_loop())
-        self.wall_ahead_ms = 0
-        self._network, self._disk, self._chance = network, disk, chance
-        self._settings, self._make_coordinator = settings, make_coordinator
-        self._logs: list[SlowLog] = []
+        self.wall_clock_offset_ms = 0
+        self._network, self._disk, self._rng = network, disk, rng
+        self._settings, self._coordinator_factory = settings, coordinator_factory
+        self._logs: list[DelayedLog] = []
         self._log_latency_ms: int | None = None
         self._log_outcome = ErrorCode.NONE
-        self._moving = asyncio.Lock()
-        self.emulator: Emulator | None = None
-        """None while the process is dead."""
+        self._lock = asyncio.Lock()
+        """Held while the process starts, crashes or stops."""
+        self.broker_cluster: BrokerCluster | None = None
+        """None while the process is down."""
 
     @property
-    def addresses(self) -> list[Address]:
-        """What clients are told to begin with."""
-        return [Address(-1, ADDRESS, PORT + broker) for broker in range(self.count)]
+    def addresses(self) -> list[NodeAddress]:
+        """The bootstrap addresses of clients."""
+        return [NodeAddress(-1, BROKER_ADDRESS, BASE_PORT + broker) for broker in range(self.count)]
 
     def now_ms(self) -> int:
-        """What the hosts' wall clocks show, before a process has corrected it by what it finds on disk."""
-        return BEGIN_MS + int(self.clock() * 1000) + self.wall_ahead_ms
+        """The hosts' wall clock in epoch milliseconds, before a process corrects it by its stored records."""
+        return START_MS + int(self.clock() * 1000) + self.wall_clock_offset_ms
 
-    # Life and death of the process
-
-    async def begin(self) -> None:
-        """Open the disk and load. StoreError if the disk refuses."""
-        emulator = self._make_emulator()
-        await emulator.start()
-        self.emulator = emulator
+    # Starting and stopping the process
 
     async def start(self) -> None:
-        """The same, as often as it takes."""
-        async with self._moving:
-            while self.emulator is None:
-                try:
-                    await self.begin()
-                except StoreError:
-                    await asyncio.sleep(RESTART_PAUSE_S)
-
-    def _make_emulator(self) -> Emulator:
+        """Open the disk and load. StoreError if the disk refuses."""
         self._logs.clear()
-        return Emulator(
-            self._disk.open,
-            clock=Clock(started_at_ms=self.now_ms(), monotonic_s=self.clock),
-            new_uuid=lambda: UUID(int=self._chance.getrandbits(128), version=4),
+        options = ClusterOptions(
             settings=self._settings,
-            host=ADDRESS,
-            port=PORT,
+            host=BROKER_ADDRESS,
+            port=BASE_PORT,
             brokers=self.count,
-            listen=self._listen,
-            make_coordinator=self._make_coordinator_with_its_log,
-            snapshot_records=SNAPSHOT_RECORDS,
+            snapshot_interval_records=RECORDS_PER_SNAPSHOT,
         )
+        environment = ClusterEnvironment(
+            clock=Clock(started_at_ms=self.now_ms(), monotonic_s=self.clock),
+            new_uuid=lambda: UUID(int=self._rng.getrandbits(128), version=4),
+            listen=self._listen,
+            coordinator_factory=self._make_coordinator,
+        )
+        self.broker_cluster = await BrokerCluster.start(self._disk.open, options, environment)
 
-    async def _listen(self, factory: Factory, address: str, port: int) -> Listening:
-        return await self._network.listen(host_of(port - PORT), factory, address, port)
+    async def start_with_retries(self) -> None:
+        """Start the process, unless it runs; try again until the disk allows it."""
+        async with self._lock:
+            while self.broker_cluster is None:
+                try:
+                    await self.start()
+                except StoreError:
+                    await asyncio.sleep(RESTART_INTERVAL_S)
 
-    def _make_coordinator_with_its_log(self, *arguments: object, **options: object) -> GroupCoordinator:
-        log = SlowLog(latency_ms=self._log_latency_ms, outcome=self._log_outcome)
-        log.is_slow = self._log_latency_ms is not None
+    async def _listen(self, factory: ProtocolFactory, address: str, port: int) -> SimulatedListener:
+        return await self._network.listen(broker_host(port - BASE_PORT), factory, address, port)
+
+    def _make_coordinator(self, *arguments: object, **options: object) -> GroupCoordinator:
+        """A coordinator with a Kafka log of its own, whose delay and errors can be set."""
+        log = DelayedLog(latency_ms=self._log_latency_ms, outcome=self._log_outcome)
+        log.is_delaying = self._log_latency_ms is not None
         self._logs.append(log)
-        return self._make_coordinator(*arguments, **options, kafka_log=log)
+        return self._coordinator_factory(*arguments, **options, kafka_log=log)
 
     async def crash(self, *, silently: bool) -> None:
-        """The process dies: what it knew is gone, what it was writing may have reached the disk or not.
+        """Kill the process: its memory is lost, and the commit in progress is on the disk or not.
 
-        Silently, its clients do not learn of it, as when the power fails.
+        Silently, connections are not closed, so clients do not notice, as when the power fails.
         """
-        async with self._moving:
-            emulator, self.emulator = self.emulator, None
-            if emulator is None:
+        async with self._lock:
+            broker_cluster, self.broker_cluster = self.broker_cluster, None
+            if broker_cluster is None:
                 return
             for broker in range(self.count):
-                self._network.kill(host_of(broker), silently=silently)
-            self._disk.let_go()
-            # Taking it down in order only frees its timers and tasks: no word of it reaches the network or the disk.
-            await emulator.close()
+                self._network.stop_host(broker_host(broker), silently=silently)
+            self._disk.detach()
+            # Closing only releases timers and tasks now: nothing of it reaches the network or the disk.
+            await broker_cluster.close()
 
     async def close(self) -> None:
-        """Take it down in good order."""
-        async with self._moving:
-            if self.emulator is not None:
-                await self.emulator.close()
+        """Stop the process in order."""
+        async with self._lock:
+            if self.broker_cluster is not None:
+                await self.broker_cluster.close()
 
-    async def heal(self) -> None:
-        """The process runs, with all its brokers, and Kafka's log commits at once."""
-        self.slow_log(None)
-        await self.start()
+    async def recover(self) -> None:
+        """End all faults: the process and all its brokers run, and Kafka's log commits at once."""
+        self.set_log_delay(None)
+        await self.start_with_retries()
         for broker in range(self.count):
             await self.start_broker(broker)
 
     async def stop_broker(self, broker: int) -> None:
-        """Its groups go to the next broker that runs. The last one cannot be stopped."""
-        if self.emulator is not None and len(self.emulator.cluster.nodes) > 1:
-            await _unless_disk_fails(partial(self.emulator.stop_broker, broker))
+        """Stop one broker; the next running one takes over its groups. The last running broker does not stop."""
+        if self.broker_cluster is not None and len(self.broker_cluster.state.nodes) > 1:
+            with suppress(StoreError):  # recovery starts from what is stored
+                await self.broker_cluster.stop_broker(broker)
 
     async def start_broker(self, broker: int) -> None:
-        if self.emulator is not None:
-            await _unless_disk_fails(partial(self.emulator.start_broker, broker))
+        """Start one broker again, if the process runs."""
+        if self.broker_cluster is not None:
+            with suppress(StoreError):
+                await self.broker_cluster.start_broker(broker)
 
-    # What else can happen to it
+    # Other faults
 
-    def jump(self, by_ms: int) -> None:
-        """Clocks that are put forward are believed at once; those that are put back, only by the next process."""
-        if by_ms > 0:
-            self.clock.jump(by_ms)
+    def jump_clock(self, offset_ms: int) -> None:
+        """Move the wall clock. A running process follows it only forwards, one that starts later also back."""
+        if offset_ms > 0:
+            self.clock.jump(offset_ms)
         else:
-            self.wall_ahead_ms += by_ms
+            self.wall_clock_offset_ms += offset_ms
 
-    def slow_log(self, latency_ms: int | None, outcome: ErrorCode = ErrorCode.NONE) -> None:
-        """Kafka's own log takes so long from now on, and ends so; None lets it commit at once again."""
+    def set_log_delay(self, latency_ms: int | None, outcome: ErrorCode = ErrorCode.NONE) -> None:
+        """Let Kafka's own log take so long for each record, and end with this code; None lets it commit at once."""
         self._log_latency_ms, self._log_outcome = latency_ms, outcome
         for log in self._logs:
-            log.is_slow, log.outcome = latency_ms is not None, outcome
+            log.is_delaying, log.outcome = latency_ms is not None, outcome
             if latency_ms is None:
-                log.settle_all()
+                log.complete_all()
             else:
                 log.latency_ms = latency_ms
 
-    # Looking in
+    # State
 
     @property
-    def cluster(self) -> Cluster | None:
-        """Topics and partitions; None while the process is dead."""
-        return self.emulator.cluster if self.emulator is not None else None
+    def cluster_state(self) -> ClusterState | None:
+        """Topics and partitions; None while the process is down."""
+        return self.broker_cluster.state if self.broker_cluster is not None else None
 
-    def group(self, name: str) -> Group | None:
-        """A group as its coordinator has it now; None while nobody coordinates it."""
-        if self.emulator is None:
+    @property
+    def coordinators(self) -> list[GroupCoordinator]:
+        """The coordinators of the running process."""
+        return self.broker_cluster.router.coordinators if self.broker_cluster is not None else []
+
+    def group(self, group_id: str) -> Group | None:
+        """A group as its coordinator has it now; None while it has no coordinator."""
+        if self.broker_cluster is None:
             return None
-        shares = self.emulator.shares
-        coordinator = shares.coordinators[shares.share_of(name)]
-        return coordinator.group(name) if coordinator.is_ready else None
+        coordinator = self.broker_cluster.coordinator_of(group_id)
+        return coordinator.group(group_id) if coordinator.is_ready else None
 
     async def records(self) -> tuple[Record, ...] | None:
-        """All that is on disk; None while the process is dead."""
-        return None if self.emulator is None else tuple([record async for record in self.emulator.store.read()])
+        """All stored records; None while the process is down."""
+        if self.broker_cluster is None:
+            return None
+        return tuple([record async for record in self.broker_cluster.store.read()])
 
-    async def settled(self) -> None:
-        """Everything that was accepted is on disk."""
-        if self.emulator is not None and self.emulator.journal.failure is None:
-            await self.emulator.journal.durable(self.emulator.journal.last_position)
-
-
-async def _unless_disk_fails(act: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    try:
-        await act()
-    except StoreError:
-        return
+    async def wait_until_durable(self) -> None:
+        """Wait until everything that coordinators have queued is stored."""
+        if self.broker_cluster is not None and self.broker_cluster.journal.failure is None:
+            journal = self.broker_cluster.journal
+            await journal.wait_until_durable(journal.last_position)

@@ -1,70 +1,72 @@
-"""A disk under a store: it takes its time, fills up, fails, and loses what it had not kept when the power goes."""
+"""A simulated disk under a store: it is slow, full or failing, and a crash may lose what was not yet written."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from random import Random
+from typing import TypeAlias
 
-from regroup.storage.errors import StoreFailed, StoreIsFull
+from regroup.storage.errors import StoreFailed, StoreFull
 from regroup.storage.records import Head, NewRecord, Record, Snapshot
-from regroup.storage.store import ANY, EventStore, Groups
+from regroup.storage.store import ANY_GROUP, AnyGroup, EventStore
 
-OpenStore = Callable[[], Awaitable[EventStore]]
-Stored = Callable[[Sequence[NewRecord], int], None]
-"""Told what is on disk now: the records, and the position of the last."""
+StoreOpener: TypeAlias = Callable[[], Awaitable[EventStore]]
+OnStored: TypeAlias = Callable[[Sequence[NewRecord], int], None]
+"""Called with records that the disk has now, and the position of the last one."""
 
 
-class Disk:
-    """What survives when processes die. `open_store` opens what lies on it, `stored` is told of every commit."""
+class SimulatedDisk:
+    """A disk that survives crashes. `open_store` opens the store on it; `on_stored` is called after every commit."""
 
-    def __init__(self, open_store: OpenStore, chance: Random, *, latency_ms: float, stored: Stored) -> None:
+    def __init__(self, open_store: StoreOpener, rng: Random, *, latency_ms: float, on_stored: OnStored) -> None:
         self.latency_ms = latency_ms
         self.is_full = False
-        self.fails_once = False
-        self.chance = chance
-        self.stored = stored
+        self.fails_next_write = False
+        self.rng = rng
+        self.on_stored = on_stored
         self._open_store = open_store
-        self._opened: StoreOnDisk | None = None
+        self._store: SimulatedStore | None = None
 
     async def open(self) -> EventStore:
-        """As a process opens its store. StoreIsFull while there is no room."""
-        self.check()
-        self._opened = StoreOnDisk(await self._open_store(), self)
-        return self._opened
+        """Open the store for a new process. StoreFull while the disk is full."""
+        self.raise_if_failing()
+        self._store = SimulatedStore(await self._open_store(), self)
+        return self._store
 
-    def let_go(self) -> None:
-        """The process that had it open is dead: a commit that was on its way may have reached the disk, or not."""
-        if self._opened is not None:
-            self._opened.die()
+    def detach(self) -> None:
+        """The process with the open store has crashed: its commit in progress is on the disk, or lost."""
+        if self._store is not None:
+            self._store.detach()
 
-    def check(self) -> None:
-        """Raise what a write would raise now."""
+    def raise_if_failing(self) -> None:
+        """Raise the error that a write would raise now."""
         if self.is_full:
-            raise StoreIsFull("The disk of the simulation has no room.")
-        if self.fails_once:
-            self.fails_once = False
-            raise StoreFailed("The disk of the simulation failed once, as it was told to.")
+            raise StoreFull("the simulated disk is full")
+        if self.fails_next_write:
+            self.fails_next_write = False
+            raise StoreFailed("the simulated disk failed, as planned")
 
 
-class StoreOnDisk(EventStore):
-    """One process's view of a store. Nothing of a batch is stored before the disk has had its time."""
+class SimulatedStore(EventStore):
+    """One process's store. Nothing of a commit is stored before the disk's latency has passed."""
 
-    def __init__(self, store: EventStore, disk: Disk) -> None:
+    def __init__(self, store: EventStore, disk: SimulatedDisk) -> None:
         self._store = store
         self._disk = disk
-        self._is_dead = False
-        self._at_work: asyncio.Future[None] | None = None
+        self._is_detached = False
+        self._latency: asyncio.Future[None] | None = None
 
-    def die(self) -> None:
-        self._is_dead = True
-        if self._at_work is not None and not self._at_work.done():
-            self._at_work.set_result(None)
+    def detach(self) -> None:
+        """The process has crashed: it can write nothing more."""
+        self._is_detached = True
+        if self._latency is not None and not self._latency.done():
+            self._latency.set_result(None)
 
-    async def _take_time(self) -> None:
-        """The disk is at work; it is interrupted if the process dies."""
+    async def _wait_for_disk(self) -> None:
+        """Wait for the disk's latency, or until the process crashes."""
         loop = asyncio.get_running_loop()
-        at_work = self._at_work = loop.create_future()
-        timer = loop.call_later(self._disk.latency_ms / 1000, at_work.set_result, None)
-        await at_work
+        latency = self._latency = loop.create_future()
+        timer = loop.call_later(self._disk.latency_ms / 1000, latency.set_result, None)
+        await latency
         timer.cancel()
 
     @property
@@ -76,23 +78,23 @@ class StoreOnDisk(EventStore):
         return self._store.trimmed_through
 
     async def append(self, records: Sequence[NewRecord]) -> int:
-        self._write()
+        self._check_writable()
         if self._disk.latency_ms:
-            await self._take_time()
-            self._disk.check()
-        # Whoever died in the meantime waits for no answer; but the disk may have got that far.
-        if self._is_dead and self._disk.chance.random() < 0.5:
-            raise StoreFailed("The process died before the disk had it.")
+            await self._wait_for_disk()
+            self._disk.raise_if_failing()
+        # A crash in the meantime does not decide whether the disk has got the records.
+        if self._is_detached and self._disk.rng.random() < 0.5:
+            raise StoreFailed("the process crashed before the records were on the disk")
         position = await self._store.append(records)
-        self._disk.stored(records, position)
-        if self._is_dead:
-            raise StoreFailed("The process died before it heard that the disk has it.")
+        self._disk.on_stored(records, position)
+        if self._is_detached:
+            raise StoreFailed("the process crashed when the records were on the disk")
         return position
 
     def read(
         self,
         *,
-        group: str | Groups | None = ANY,
+        group: str | AnyGroup | None = ANY_GROUP,
         after: int = 0,
         until: int | None = None,
         types: Collection[str] | None = None,
@@ -103,7 +105,7 @@ class StoreOnDisk(EventStore):
         return await self._store.heads()
 
     async def save_snapshots(self, cut: int, snapshots: Sequence[Snapshot]) -> None:
-        self._write()
+        self._check_writable()
         await self._store.save_snapshots(cut, snapshots)
 
     async def load_snapshots(self, at: int | None = None) -> tuple[int, list[Snapshot]]:
@@ -113,19 +115,19 @@ class StoreOnDisk(EventStore):
         return await self._store.cuts()
 
     async def trim(self, before: int) -> int:
-        self._write()
+        self._check_writable()
         return await self._store.trim(before)
 
-    async def keep(self, name: str, value: bytes) -> None:
-        self._write()
-        await self._store.keep(name, value)
+    async def put_value(self, name: str, value: bytes) -> None:
+        self._check_writable()
+        await self._store.put_value(name, value)
 
-    async def kept(self, name: str) -> bytes | None:
-        return await self._store.kept(name)
+    async def get_value(self, name: str) -> bytes | None:
+        return await self._store.get_value(name)
 
-    async def next_reign(self) -> int:
-        self._write()
-        return await self._store.next_reign()
+    async def next_coordinator_epoch(self) -> int:
+        self._check_writable()
+        return await self._store.next_coordinator_epoch()
 
     async def checkpoint(self) -> None:
         await self._store.checkpoint()
@@ -133,7 +135,7 @@ class StoreOnDisk(EventStore):
     async def close(self) -> None:
         await self._store.close()
 
-    def _write(self) -> None:
-        if self._is_dead:
-            raise StoreFailed("The process is dead.")
-        self._disk.check()
+    def _check_writable(self) -> None:
+        if self._is_detached:
+            raise StoreFailed("the process has crashed")
+        self._disk.raise_if_failing()

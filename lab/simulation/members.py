@@ -1,144 +1,148 @@
-"""The members of a simulated world: each on a host of its own, known by a name, coming and going as the plan says."""
+"""The members of a simulation: each on a host of its own, known by its name, started by a step of the plan."""
 
 import asyncio
 from collections.abc import Callable
 from functools import partial
 from random import Random
-from typing import Final
+from typing import Final, TypeAlias
 
-from regroup.lab.checker.judge import Judge
-from regroup.lab.plan.plan import MemberPlan, Plan
+from regroup.lab.checker.checker import Checker
+from regroup.lab.plan.plan import MemberPlan, SimulationPlan
 from regroup.lab.plan.validation import consumer_settings
-from regroup.lab.simulation.brokers import Brokers
-from regroup.lab.simulation.network import Network
-from regroup.lab.simulation.virtual_clock import BEGIN_MS
-from regroup.members.consumer.effects import Change, ConsumerError, JoinedGroup
+from regroup.lab.simulation.brokers import SimulatedBrokers
+from regroup.lab.simulation.network import SimulatedNetwork
+from regroup.lab.simulation.virtual_clock import START_MS
+from regroup.members.consumer.effects import ConsumerChange, ConsumerError, JoinedGroup
 from regroup.members.consumer.inputs import Subscribe
-from regroup.members.faults import Habit, Kind, parse_habit
-from regroup.members.producer.producer import Producer
-from regroup.members.runtime.member import Member
-from regroup.members.runtime.workload import Ledger
+from regroup.members.faults import MemberFault, MemberFaultKind, parse_fault
+from regroup.members.runtime.member import SimulatedMember
+from regroup.members.runtime.producer import SimulatedProducer
+from regroup.members.runtime.workload import RecordLedger
 from regroup.members.transports.tcp import TcpTransport
 
-Observe = Callable[[str, Change | ConsumerError], None]
-PRODUCER: Final = "the producer"
-SPOIL_DEALING: Final = frozenset({Kind.ASSIGNOR_DOUBLES, Kind.ASSIGNOR_FORGETS})
+OnMemberChange: TypeAlias = Callable[[str, ConsumerChange | ConsumerError], None]
+PRODUCER_HOST: Final = "the producer"
+_UNSOUND_ASSIGNORS: Final = frozenset({MemberFaultKind.ASSIGNOR_DOUBLES, MemberFaultKind.ASSIGNOR_FORGETS})
 
 
-class Company:
-    """Members by name. One that crashed or left may join again, as a new process under the same name."""
+class SimulatedMembers:
+    """Members by name. One that has crashed or left may join again, as a new process with the same name."""
 
     def __init__(
         self,
-        plan: Plan,
-        network: Network,
-        brokers: Brokers,
-        chance: Random,
-        observe: Observe,
-        gone: Callable[[str], None],
-        judge: Judge | None,
+        plan: SimulationPlan,
+        network: SimulatedNetwork,
+        brokers: SimulatedBrokers,
+        rng: Random,
+        *,
+        on_change: OnMemberChange,
+        on_stop: Callable[[str], None],
+        checker: Checker | None,
     ) -> None:
-        self.members: dict[str, Member] = {}
-        self._judge = judge
-        self._ledger = Ledger(plan.workload.late_after_ms)
-        self._former: list[Member] = []
-        self._plan, self._network, self._brokers = plan, network, brokers
-        self._chance = chance
-        self._tell, self._gone = observe, gone
+        self.by_name: dict[str, SimulatedMember] = {}
+        self._plan, self._network, self._brokers, self._rng = plan, network, brokers, rng
+        self._on_change_of, self._on_stop_of = on_change, on_stop
+        self._checker = checker
+        self._ledger = RecordLedger(plan.workload.late_after_ms)
+        self._former: list[SimulatedMember] = []
+        """Stopped processes whose members have joined again."""
         self._names: dict[str, str] = {}
+        """Names by member id."""
         self._transports: list[TcpTransport] = []
-        self._producers: list[Producer] = []
+        self._producers: list[SimulatedProducer] = []
 
     @property
-    def reads(self) -> bool:
-        """Whether there are records to read at all."""
+    def has_workload(self) -> bool:
+        """Whether records are produced."""
         return self._plan.workload.records_per_s > 0
 
-    def knows(self, member_id: str, name: str) -> None:
-        """Somebody was admitted under this id, and may never hear of it."""
+    def register_member_id(self, member_id: str, name: str) -> None:
+        """Note whose member id this is; the JoinGroup response with it may still be lost."""
         self._names.setdefault(member_id, name)
 
     def name_of(self, member_id: str) -> str | None:
-        """Whose member id this is, or was."""
+        """The name of the member that has or had this member id."""
         return self._names.get(member_id)
 
     def errors_of(self, name: str) -> list[int]:
-        """The error codes that a member was answered with, in all its lives."""
-        lives = [*self._former, *self.members.values()]
-        return list(dict.fromkeys(code for member in lives if member.name == name for code in member.errors_seen))
+        """The error codes that a member has received, in all its processes."""
+        processes = [each for each in self._all_processes() if each.name == name]
+        return list(dict.fromkeys(code for each in processes for code in each.error_codes_seen))
 
     @property
     def processed_twice(self) -> int:
-        """Of all members, how often a record was processed that somebody had processed before."""
-        return sum(member.view.twice for member in [*self._former, *self.members.values()])
+        """Number of times a record was processed again after its first time, over all members."""
+        return sum(each.view.duplicate_count for each in self._all_processes())
 
-    def living(self, group: str) -> dict[str, Member]:
-        """Those of a group that have joined the run and are not over."""
+    def _all_processes(self) -> list[SimulatedMember]:
+        return [*self._former, *self.by_name.values()]
+
+    def running_members(self, group_id: str) -> dict[str, SimulatedMember]:
+        """The members of a group that are running."""
         return {
             name: member
-            for name, member in self.members.items()
-            if self._plan.members[name].group == group and not member.is_over
+            for name, member in self.by_name.items()
+            if self._plan.members[name].group == group_id and not member.is_stopped
         }
 
-    # What members do
+    # Starting, stopping and faults
 
     def join(self, name: str) -> None:
-        """Start a member; one that is alive goes on as it is."""
-        present = self.members.get(name)
-        if present is not None and not present.is_over:
+        """Start a member; one that runs goes on."""
+        present = self.by_name.get(name)
+        if present is not None and not present.is_stopped:
             return
         planned = self._plan.members[name]
-        member = Member(
+        member = SimulatedMember(
             name,
             consumer_settings(name, planned),
             self._transport(name),
             Subscribe(planned.topics),
-            habits=[parse_habit(text) for text in planned.habits],
-            workload=self._plan.workload if self.reads else None,
-            ledger=self._judge.ledger(planned.group, name) if self._judge else self._ledger,
-            observe=self._observe,
-            dies=self._dies,
-            epoch_ms=BEGIN_MS,
+            faults=[parse_fault(text) for text in planned.faults],
+            workload=self._plan.workload if self.has_workload else None,
+            ledger=self._checker.ledger(planned.group, name) if self._checker else self._ledger,
+            observe=self._on_change,
+            on_process_exit=self._on_process_exit,
+            epoch_ms=START_MS,
         )
         if present is not None:
             self._former.append(present)
-        self.members[name] = member
-        if self._judge:
-            self._judge.joins(name, planned.group, behaves=is_sound(planned), deals_soundly=deals_soundly(planned))
+        self.by_name[name] = member
+        if self._checker:
+            self._checker.members.add_member(
+                name,
+                planned.group,
+                is_well_behaved=is_well_behaved(planned),
+                has_sound_assignor=has_sound_assignor(planned),
+            )
         member.start()
 
-    def misbehave(self, name: str, kind: Kind, milliseconds: int | None = None) -> None:
-        """Something happens once to a member that is alive."""
-        member = self.members.get(name)
-        if member is not None and not member.is_over:
-            member.misbehave(Habit(kind, milliseconds))
+    def inject_fault(self, name: str, kind: MemberFaultKind, duration_ms: int | None = None) -> None:
+        """Let a fault happen now to a member, if it runs."""
+        member = self.by_name.get(name)
+        if member is not None and not member.is_stopped:
+            member.inject_fault(MemberFault(kind, duration_ms))
 
-    def _dies(self, name: str) -> None:
-        self._network.kill(name)
-        if self._judge:
-            self._judge.is_gone(name, round(asyncio.get_running_loop().time() * 1000))
-        self._gone(name)
-
-    def produce(self) -> None:
-        """Records begin to flow into every topic of the plan."""
-        for topic in self._plan.topics if self.reads else ():
-            producer = Producer(
-                self._transport(PRODUCER),
+    def start_producers(self) -> None:
+        """Produce records to every topic of the plan, if it has a workload."""
+        for topic in self._plan.topics if self.has_workload else ():
+            producer = SimulatedProducer(
+                self._transport(PRODUCER_HOST),
                 topic,
                 self._plan.workload,
-                draw=self._chance.randrange(1 << 16),
-                now_ms=lambda: BEGIN_MS + round(asyncio.get_running_loop().time() * 1000),
+                draw=self._rng.randrange(1 << 16),
+                now_ms=lambda: START_MS + round(asyncio.get_running_loop().time() * 1000),
             )
             self._producers.append(producer)
             producer.start()
 
     async def close(self) -> None:
-        """Everybody vanishes."""
+        """Stop all producers and members without LeaveGroup."""
         for producer in self._producers:
             producer.close()
-        for member in self.members.values():
-            if not member.is_over:
-                member.misbehave(Habit(Kind.CRASH))
+        for member in self.by_name.values():
+            if not member.is_stopped:
+                member.inject_fault(MemberFault(MemberFaultKind.CRASH))
         for transport in self._transports:
             await transport.close()
 
@@ -148,17 +152,24 @@ class Company:
         self._transports.append(transport)
         return transport
 
-    def _observe(self, name: str, happening: Change | ConsumerError) -> None:
-        if isinstance(happening, JoinedGroup):
-            self._names[happening.member_id] = name
-        self._tell(name, happening)
+    def _on_process_exit(self, name: str) -> None:
+        self._network.stop_host(name)
+        if self._checker:
+            self._checker.members.on_member_stop(name, round(asyncio.get_running_loop().time() * 1000))
+        self._on_stop_of(name)
+
+    def _on_change(self, name: str, change: ConsumerChange | ConsumerError) -> None:
+        if isinstance(change, JoinedGroup):
+            self._names[change.member_id] = name
+        self._on_change_of(name, change)
 
 
-def deals_soundly(planned: MemberPlan) -> bool:
-    """Whether each partition goes to one member when it leads."""
-    return not any(parse_habit(text).kind in SPOIL_DEALING for text in planned.habits)
+def has_sound_assignor(planned: MemberPlan) -> bool:
+    """Whether each partition goes to one member when this member leads."""
+    return not any(parse_fault(text).kind in _UNSOUND_ASSIGNORS for text in planned.faults)
 
 
-def is_sound(planned: MemberPlan) -> bool:
-    """Whether what must hold of good members must hold of this one."""
-    return deals_soundly(planned) and not any(parse_habit(text).kind is Kind.ZOMBIE for text in planned.habits)
+def is_well_behaved(planned: MemberPlan) -> bool:
+    """Whether the invariants of members must hold of this member."""
+    has_zombie_fault = any(parse_fault(text).kind is MemberFaultKind.ZOMBIE for text in planned.faults)
+    return has_sound_assignor(planned) and not has_zombie_fault

@@ -1,128 +1,143 @@
-"""Says aloud, in plain sentences, what has become true: happenings of a plan wait for such points."""
+"""Turns changes of members and stored records into milestones, for which steps of a plan can wait."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
 
-from regroup.coordinator.group import Group, State
-from regroup.lab.simulation.recovery import wanted
+from regroup.coordinator.group import Group, GroupState
+from regroup.lab.simulation.world import World
 from regroup.members.consumer.effects import (
-    Change,
-    Closed,
+    ConsumerChange,
+    ConsumerClosed,
     ConsumerError,
     PartitionsAssigned,
     PartitionsLost,
     PartitionsRevoked,
 )
-from regroup.members.faults import Moment, moments_in
+from regroup.members.faults import MemberMilestone, milestones_in
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.storage.records import NewRecord
 
-if TYPE_CHECKING:
-    from regroup.lab.simulation.world import World
-
-OF_MOMENTS = {
-    Moment.JOINED: "has joined",
-    Moment.ELECTED: "is elected leader",
-    Moment.ASSIGNED: "is assigned partitions",
-    Moment.REVOKED: "gives up partitions",
-    Moment.LOST: "loses partitions",
+_MILESTONES_OF_MEMBERS: Final = {
+    MemberMilestone.JOINED: "has joined",
+    MemberMilestone.ELECTED: "is elected leader",
+    MemberMilestone.ASSIGNED: "is assigned partitions",
+    MemberMilestone.REVOKED: "revokes partitions",
+    MemberMilestone.LOST: "loses partitions",
 }
 
 
-class _Named(msgspec.Struct):
-    member: str = ""
+class _Profile(msgspec.Struct, frozen=True):
     client_id: str = ""
 
 
-_NAMED = msgspec.json.Decoder(_Named)
+class _MemberPayload(msgspec.Struct):
+    """The part of a stored event's payload that names a member."""
+
+    member_id: str = ""
+    profile: _Profile = _Profile()
 
 
-class Herald:
-    """Of one world: told by members' changes and by what reaches the disk."""
+_MEMBER_PAYLOAD: Final = msgspec.json.Decoder(_MemberPayload)
 
-    def __init__(self, world: "World") -> None:
+
+class Milestones:
+    """Follows the members and groups of a world. `reach` is called with each milestone."""
+
+    def __init__(self, world: World, reach: Callable[[str], None]) -> None:
         self._world = world
-        self._states: dict[str, tuple[object, int]] = {}
+        self._reach = reach
+        self.removed: list[str] = []
+        """Names of removed members, in the order of their removals; a name may occur again."""
+        self.generation_count = 0
+        """Number of generations that have begun, over all groups."""
+        self._phases: dict[str, tuple[GroupState | None, int]] = {}
+        """The last state and generation of each group."""
         self._leaders: dict[str, tuple[str | None, int]] = {}
-        self._taken_for_dealt_out: dict[str, tuple[int, frozenset[TopicPartition]]] = {}
-        self.expelled: list[str] = []
-        """Names of members, in the order in which they were expelled; more than once if so."""
-        self.generations = 0
-        """How many have begun, of all groups."""
-        self._first_given: dict[str, tuple[TopicPartition, ...]] = {}
-        self._given_up: dict[str, tuple[TopicPartition, ...]] = {}
+        """The last leader and generation of each group."""
+        self._overlooked: dict[str, tuple[int, frozenset[TopicPartition]]] = {}
+        self._first_assigned: dict[str, tuple[TopicPartition, ...]] = {}
+        self._first_lost: dict[str, tuple[TopicPartition, ...]] = {}
 
-    def observed(self, name: str, happening: Change | ConsumerError) -> None:
-        if isinstance(happening, ConsumerError):
+    # Members
+
+    def on_member_change(self, name: str, change: ConsumerChange | ConsumerError) -> None:
+        """Report the milestones of a member's change."""
+        if isinstance(change, ConsumerError):
             return
-        self._note(name, happening)
-        for moment in moments_in(happening):
-            if moment in OF_MOMENTS:
-                self._world.point(f"{name} {OF_MOMENTS[moment]}")
-        if isinstance(happening, Closed):
-            self._world.point(f"{name} is gone")
-
-    def _note(self, name: str, change: Change) -> None:
         match change:
             case PartitionsAssigned(partitions) if partitions:
-                self._first_given.setdefault(name, partitions)
+                self._first_assigned.setdefault(name, partitions)
             case PartitionsRevoked(partitions) | PartitionsLost(partitions) if partitions:
-                self._given_up.setdefault(name, partitions)
+                self._first_lost.setdefault(name, partitions)
+        for milestone in milestones_in(change):
+            if milestone in _MILESTONES_OF_MEMBERS:
+                self._reach(f"{name} {_MILESTONES_OF_MEMBERS[milestone]}")
+        if isinstance(change, ConsumerClosed):
+            self._reach(f"{name} has stopped")
 
-    def what_was_given_up(self, name: str) -> str | None:
-        """Of what a member was given first; None if it still has everything and never let go of it."""
-        if name in self._given_up:
-            return f"it gave up {_listed(self._given_up[name])}"
-        member = self._world.company.members.get(name)
-        missing = set(self._first_given.get(name, ())) - set(member.consumer.assigned if member else ())
-        return f"it has no longer {_listed(sorted(missing))}" if missing else None
+    def lost_partitions(self, name: str) -> str | None:
+        """Describe what a member has lost of its first assignment; None if it has lost nothing at any time."""
+        if name in self._first_lost:
+            return f"it gave up {_join_partitions(self._first_lost[name])}"
+        member = self._world.members.by_name.get(name)
+        owned = member.consumer.assigned_partitions if member else ()
+        missing = set(self._first_assigned.get(name, ())) - set(owned)
+        return f"it no longer has {_join_partitions(sorted(missing))}" if missing else None
 
-    def stored(self, records: Sequence[NewRecord]) -> None:
+    # Groups
+
+    def on_stored(self, records: Sequence[NewRecord]) -> None:
+        """Report the milestones of stored records and of the groups that they change."""
         for record in records:
             if record.group is None:
                 continue
             if record.type == "generation-started":
-                self.generations += 1
+                self.generation_count += 1
             elif record.type == "member-joined":
-                joined = _NAMED.decode(record.payload)
-                self._world.company.knows(joined.member, joined.client_id)
-            elif record.type == "member-expelled":
-                name = self._world.company.name_of(_NAMED.decode(record.payload).member)
+                joined = _MEMBER_PAYLOAD.decode(record.payload)
+                self._world.members.register_member_id(joined.member_id, joined.profile.client_id)
+            elif record.type == "member-removed":
+                name = self._world.members.name_of(_MEMBER_PAYLOAD.decode(record.payload).member_id)
                 if name is not None:
-                    self.expelled.append(name)
-                    self._world.point(f"{name} is expelled")
-        for name in dict.fromkeys(record.group for record in records if record.group is not None):
-            group = self._world.brokers.group(name)
+                    self.removed.append(name)
+                    self._reach(f"{name} is removed")
+        for group_id in dict.fromkeys(record.group for record in records if record.group is not None):
+            group = self._world.brokers.group(group_id)
             if group is not None:
-                self._look_at(group)
+                self._compare(group)
 
-    def _look_at(self, group: Group) -> None:
-        before = self._states.get(group.name, (None, 0))
-        now = (group.state, group.generation)
-        self._states[group.name] = now
-        self._look_at_the_leader(group)
-        who = "the group" if group.name == "lab" else f"group {group.name}"
-        if now[1] != before[1]:
-            self._world.point(f"generation {now[1]} begins")
-        if now[0] is not before[0]:
-            self._world.point(f"{who} is {group.state.name.lower()}")
+    def _compare(self, group: Group) -> None:
+        """Report what has changed since the group was seen last."""
+        state, generation_id = self._phases.get(group.group_id, (None, 0))
+        self._phases[group.group_id] = group.state, group.generation_id
+        self._compare_leader(group)
+        if generation_id != group.generation_id:
+            self._reach(f"generation {group.generation_id} begins")
+        if state is not group.state:
+            who = "the group" if group.group_id == "lab" else f"group {group.group_id}"
+            self._reach(f"{who} is {group.state}")
 
-    def _look_at_the_leader(self, group: Group) -> None:
-        """In Stable it has another id within one generation only if it is a static one that came back."""
-        before = self._leaders.get(group.name)
-        self._leaders[group.name] = now = (group.leader, group.generation)
-        if group.state is State.STABLE and before is not None and before != now and before[1] == group.generation:
-            self._taken_for_dealt_out[group.name] = group.generation, frozenset(wanted(self._world, group.name))
+    def _compare_leader(self, group: Group) -> None:
+        """A leader id that changes within a Stable generation belongs to a static leader that restarted."""
+        before = self._leaders.get(group.group_id)
+        self._leaders[group.group_id] = now = (group.leader_id, group.generation_id)
+        is_same_generation = before is not None and before[1] == group.generation_id
+        if group.state is GroupState.STABLE and is_same_generation and before != now:
+            partitions = frozenset(self._world.subscribed_partitions(group.group_id))
+            self._overlooked[group.group_id] = group.generation_id, partitions
 
-    def taken_for_dealt_out(self, group: Group) -> frozenset[TopicPartition]:
-        """What nobody need own before the next rebalance: a static leader that comes back to a Stable group does not
-        run its assignor, and watches from then on for changes of the topics as it has found them (KIP-814). Partitions
-        that were added while it was away are overlooked; Kafka's own consumer does the same."""
-        generation, partitions = self._taken_for_dealt_out.get(group.name, (0, frozenset()))
-        return partitions if generation == group.generation else frozenset()
+    def overlooked_partitions(self, group: Group) -> frozenset[TopicPartition]:
+        """Partitions that need no owner before the next rebalance.
+
+        A static leader that returns to a Stable group does not run its assignor, and takes the topics as it finds them
+        as the reference for later changes (KIP-814). It overlooks partitions that were added while it was away, as
+        Kafka's own consumer does.
+        """
+        generation_id, partitions = self._overlooked.get(group.group_id, (0, frozenset()))
+        return partitions if generation_id == group.generation_id else frozenset()
 
 
-def _listed(partitions: Sequence[TopicPartition]) -> str:
+def _join_partitions(partitions: Sequence[TopicPartition]) -> str:
     return ", ".join(f"{topic}-{number}" for topic, number in partitions)

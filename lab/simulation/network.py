@@ -1,27 +1,194 @@
-"""A network in memory, as TCP shows it to programs: order holds, nothing is lost or doubled while a connection lives.
+"""A network in memory that behaves like TCP: while a connection lives, bytes arrive in order, none lost or duplicated.
 
-What can go wrong is what goes wrong with TCP: bytes take their time; they come later, when a way that was cut is open
-again; a connection breaks, and whoever waits for an answer cannot know whether the request was heard.
+The faults are those of TCP. Bytes are delayed; bytes on a cut link are held back until it is restored; a connection is
+reset, and a client that waits for a response cannot know whether its request arrived.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from regroup.lab.plan.plan import NetworkPlan
-from regroup.lab.simulation.endpoint import End, Way
-from regroup.lab.simulation.packet_tap import Wiretap
+from regroup.lab.plan.steps import ALL_HOSTS
 
-Factory: TypeAlias = Callable[[], asyncio.Protocol]
-EVERYBODY: Final = "everybody"
+ProtocolFactory: TypeAlias = Callable[[], asyncio.Protocol]
+_RESET: Final = "connection reset by peer"
 
 
-class Listening:
-    """A port that takes connections, in the place of an asyncio.Server."""
+class ConnectionTap(Protocol):
+    """Sees the bytes of every connection."""
 
-    def __init__(self, network: "Network", host: str, address: tuple[str, int], factory: Factory) -> None:
+    def on_sent(self, endpoint: "Endpoint", data: bytes) -> None:
+        """Bytes were written at this endpoint."""
+
+    def on_received(self, endpoint: "Endpoint", data: bytes) -> bool:
+        """Bytes arrive at this endpoint. True if the tap has broken the connection, and the bytes are lost."""
+
+
+class Link:
+    """The way from one host to another. While it is cut, everything waits at its beginning, in order."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, is_open: bool) -> None:
+        self._loop = loop
+        self.is_open = is_open
+        self._waiting: deque[tuple[float, Callable[[], None]]] = deque()
+
+    def send(self, deliver: Callable[[], None], delay_s: float) -> None:
+        """Call `deliver` after this delay, which begins when the link is open."""
+        if self.is_open:
+            self._loop.call_later(delay_s, deliver)
+        else:
+            self._waiting.append((delay_s, deliver))
+
+    def set_open(self, is_open: bool) -> None:
+        """Cut or restore the link."""
+        self.is_open = is_open
+        while self._waiting and self.is_open:
+            delay_s, deliver = self._waiting.popleft()
+            self._loop.call_later(delay_s, deliver)
+
+
+class Endpoint(asyncio.Transport):
+    """One end of a connection. Bytes written here arrive at `peer` in order, each chunk after a delay of its own."""
+
+    peer: "Endpoint"
+
+    def __init__(
+        self,
+        network: "SimulatedNetwork",
+        host: str,
+        peer_host: str,
+        link: Link,
+        port: int,
+        *,
+        is_client: bool = False,
+    ) -> None:
+        super().__init__()
+        self.host, self.peer_host = host, peer_host
+        self.port = port
+        """The port to which the client has connected."""
+        self.is_client = is_client
+        self._network = network
+        self._link = link
+        self._protocol: asyncio.Protocol | None = None
+        self._last_arrival_s = 0.0
+        self._in_flight: deque[tuple[Callable[[Any], None], Any]] = deque()
+        self._unread: deque[bytes] = deque()
+        self._is_reading = True
+        self._is_closing = False
+        self._is_closed = False
+        self._vanished = False
+        """The host was stopped silently: it does not know the connection any more, and its peer has not noticed."""
+
+    def open(self, protocol: asyncio.Protocol) -> None:
+        """Connect a protocol to this endpoint."""
+        self._protocol = protocol
+        protocol.connection_made(self)
+
+    # asyncio.Transport
+
+    def write(self, data: Any) -> None:
+        if not self._is_closing:
+            self._send(self.peer.receive, bytes(data))
+            if self._network.tap is not None:
+                self._network.tap.on_sent(self, data)
+
+    def close(self) -> None:
+        """Close in order: the peer gets what was written, and then the end of the stream."""
+        self._finish("")
+
+    def abort(self) -> None:
+        """The same, but the peer sees that the connection was reset."""
+        self._finish(_RESET)
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def pause_reading(self) -> None:
+        self._is_reading = False
+
+    def resume_reading(self) -> None:
+        self._is_reading = True
+        while self._unread and self._is_reading:
+            self._deliver(self._unread.popleft())
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return (self.peer_host, self.port) if name == "peername" else default
+
+    # For the network
+
+    def receive(self, data: bytes) -> None:
+        """A chunk of bytes arrives."""
+        if self._vanished:
+            self._network.on_unknown_connection(self.peer)
+            return
+        tap = self._network.tap
+        if self._is_closed or (tap is not None and tap.on_received(self, data)):
+            return
+        if self._is_reading:
+            self._deliver(data)
+        else:
+            self._unread.append(data)
+
+    def close_from_peer(self, reason: str = "") -> None:
+        """The peer has closed the connection; with a reason, it was reset."""
+        self._is_closing = True
+        self._lose(ConnectionResetError(reason) if reason else None)
+
+    def reset(self) -> None:
+        """Break the connection: both ends learn of it, and bytes in flight are lost."""
+        for each in (self, self.peer):
+            each.close_from_peer(_RESET)
+
+    def stop(self, *, silently: bool) -> None:
+        """The host of this endpoint has stopped; silently, its peer does not notice."""
+        self._is_closing = True
+        self._vanished = silently
+        if not silently:
+            self._network.loop.call_later(self._network.delay_s(), self.peer.close_from_peer, _RESET)
+        self._lose(None)
+
+    def _finish(self, reason: str) -> None:
+        if not self._is_closing:
+            self._is_closing = True
+            self._send(self.peer.close_from_peer, reason)
+            self._network.loop.call_later(0, self._lose, None)
+
+    def _send(self, deliver: Callable[[Any], None], what: Any) -> None:
+        """Queue something for the peer: it arrives after its delay, and not before what was queued earlier."""
+        self._in_flight.append((deliver, what))
+        self._last_arrival_s = max(self._network.loop.time() + self._network.delay_s(), self._last_arrival_s)
+        self._network.loop.call_at(self._last_arrival_s, self._arrive)
+
+    def _arrive(self) -> None:
+        if self._link.is_open:
+            deliver, what = self._in_flight.popleft()
+            deliver(what)
+        else:
+            self._link.send(self._arrive, 0.0)
+
+    def _deliver(self, data: bytes) -> None:
+        if not self._is_closed and self._protocol is not None:
+            self._protocol.data_received(data)
+
+    def _lose(self, error: Exception | None) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._network.remove(self, self._protocol)
+        if self._protocol is not None:
+            self._protocol.connection_lost(error)
+
+
+class SimulatedListener:
+    """A port that accepts connections, in place of an asyncio.Server."""
+
+    def __init__(
+        self, network: "SimulatedNetwork", host: str, address: tuple[str, int], factory: ProtocolFactory
+    ) -> None:
         self.host, self.factory = host, factory
         self._network, self._address = network, address
         self.sockets = (self,)
@@ -33,151 +200,144 @@ class Listening:
         self._network.listeners.pop(self._address, None)
 
     async def wait_closed(self) -> None:
-        """It is closed at once."""
+        """Return at once: closing takes no time."""
 
 
-class Network:
-    """Hosts are names. Between any two of them lead two ways, one in each direction.
+class SimulatedNetwork:
+    """Hosts, known by their names, with a link in each direction between any two of them."""
 
-    A piece of bytes takes `latency_ms`, and by chance up to `jitter_ms` more; now and then one stalls.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, chance: Random, planned: NetworkPlan) -> None:
-        self._loop = loop
-        self._chance = chance
+    def __init__(self, loop: asyncio.AbstractEventLoop, rng: Random, planned: NetworkPlan) -> None:
+        self.loop = loop
+        self._rng = rng
         self._planned = planned
-        self._orphans: dict[str, list[End]] = {}
-        self.as_planned()
-        self.listeners: dict[tuple[str, int], Listening] = {}
-        self._ways: dict[tuple[str, str], Way] = {}
-        self._connections: dict[End, None] = {}
+        self.restore_latency()
+        self.listeners: dict[tuple[str, int], SimulatedListener] = {}
+        self.tap: ConnectionTap | None = None
+        self.on_connection_lost: Callable[[asyncio.Protocol], None] = lambda protocol: None
+        """Called with the server's protocol of each connection that is over."""
+        self._links: dict[tuple[str, str], Link] = {}
         self._cuts: dict[tuple[str, str], int] = {}
-        self.wiretap: Wiretap | None = None
-        self.connection_lost: Callable[[asyncio.Protocol], None] = lambda protocol: None
-        """Told by the server's end of each connection that is over."""
+        """Number of cuts in force, of a link or of all links from or to a host."""
+        self._endpoints: dict[Endpoint, None] = {}
+        self._unnoticed: dict[str, list[Endpoint]] = {}
+        """Endpoints that have sent bytes to a stopped host, which will reset them when it is up again."""
 
-    # What programs do
+    # For programs
 
-    async def listen(self, host: str, factory: Factory, address: str, port: int) -> Listening:
-        """`host` is whose port this is; `address` and `port` are what others connect to."""
+    async def listen(self, host: str, factory: ProtocolFactory, address: str, port: int) -> SimulatedListener:
+        """Accept connections at `host`; clients connect to `address` and `port`. OSError if the port is taken."""
         if (address, port) in self.listeners:
-            raise OSError(f"{address}:{port} is taken")
-        listening = self.listeners[address, port] = Listening(self, host, (address, port), factory)
-        for orphan in self._orphans.pop(host, ()):
-            self.in_vain(orphan)
-        return listening
+            raise OSError(f"address already in use: {address}:{port}")
+        listener = self.listeners[address, port] = SimulatedListener(self, host, (address, port), factory)
+        for endpoint in self._unnoticed.pop(host, ()):
+            self.on_unknown_connection(endpoint)
+        return listener
 
-    async def connect(self, host: str, factory: Factory, address: str, port: int) -> None:
-        """A connection from a host to a port. OSError if nobody listens there; waits while the way is cut."""
-        await self._travel(host, address, port)
-        listening = self.listeners.get((address, port))
-        if listening is None:
+    async def connect(self, host: str, factory: ProtocolFactory, address: str, port: int) -> None:
+        """Connect from a host; waits while the link is cut. ConnectionRefusedError if nothing listens there."""
+        await self._reach(host, address, port)
+        listener = self.listeners.get((address, port))
+        if listener is None:
+            # Clients put this text into the reason of their next JoinGroup, which is stored: seeds depend on it.
             raise ConnectionRefusedError(f"nobody listens on {address}:{port}")
-        there, back = self._way(host, listening.host), self._way(listening.host, host)
-        ours = End(self, host, listening.host, there, port, is_client=True)
-        theirs = End(self, listening.host, host, back, port)
-        ours.peer, theirs.peer = theirs, ours
-        theirs.open(listening.factory())
-        ours.open(factory())
-        self._connections[ours] = self._connections[theirs] = None
+        client_link, server_link = self._link(host, listener.host), self._link(listener.host, host)
+        client = Endpoint(self, host, listener.host, client_link, port, is_client=True)
+        server = Endpoint(self, listener.host, host, server_link, port)
+        client.peer, server.peer = server, client
+        server.open(listener.factory())
+        client.open(factory())
+        self._endpoints[client] = self._endpoints[server] = None
 
-    async def _travel(self, host: str, address: str, port: int) -> None:
-        listening = self.listeners.get((address, port))
-        arrived = self._loop.create_future()
-        if listening is None:
-            self._loop.call_later(self.delay_s(), _arrive, arrived)
+    async def _reach(self, host: str, address: str, port: int) -> None:
+        """Wait until a packet from the host has arrived at the address."""
+        listener = self.listeners.get((address, port))
+        arrived = self.loop.create_future()
+        if listener is None:
+            self.loop.call_later(self.delay_s(), _complete, arrived)
         else:
-            self._way(host, listening.host).after_it_opens(partial(_arrive, arrived), self.delay_s())
+            self._link(host, listener.host).send(partial(_complete, arrived), self.delay_s())
         await arrived
 
-    # What happens to it
+    # Faults
 
-    def as_planned(self) -> None:
-        """Bytes take the time that they take when nothing is wrong."""
+    def restore_latency(self) -> None:
+        """Return to the planned latency and jitter."""
         self.latency_ms, self.jitter_ms = self._planned.latency_ms, self._planned.jitter_ms
 
     def cut(self, host: str, other: str) -> None:
-        """Nothing passes from `host` to `other` until `mend`; cuts of the same way add up."""
+        """Cut the link from `host` to `other`; each cut needs its own `restore`. Either may be ALL_HOSTS."""
         self._cuts[host, other] = self._cuts.get((host, other), 0) + 1
-        self._look_at_ways()
+        self._update_links()
 
-    def mend(self, host: str, other: str) -> None:
-        """Take one cut back. What was held up arrives now."""
+    def restore(self, host: str, other: str) -> None:
+        """Take one cut back; what was held back is sent now."""
         self._cuts[host, other] = max(0, self._cuts.get((host, other), 0) - 1)
-        self._look_at_ways()
+        self._update_links()
 
-    def mend_all(self) -> None:
-        """Every way is open, and as quick as planned."""
-        self.as_planned()
+    def restore_all(self) -> None:
+        """Open every link, with the planned latency."""
+        self.restore_latency()
         self._cuts.clear()
-        self._look_at_ways()
+        self._update_links()
 
-    def reset(self, host: str) -> None:
-        """All connections of a host break; what was on its way in them is lost."""
-        for end in [end for end in self._connections if end.host == host]:
-            end.break_both("connection reset by peer")
+    def reset_connections(self, host: str) -> None:
+        """Reset all connections of a host; bytes in flight are lost."""
+        for endpoint in self._endpoints_of(host):
+            endpoint.reset()
 
-    def kill(self, host: str, *, silently: bool = False) -> None:
-        """The host is gone. Those at the other ends learn it at once, or, silently, only when they send something and
-        the host is there again, or when they lose patience."""
-        for end in [end for end in self._connections if end.host == host]:
-            end.die(silently=silently)
-        for address, listening in list(self.listeners.items()):
-            if listening.host == host:
+    def stop_host(self, host: str, *, silently: bool = False) -> None:
+        """Stop a host: its connections and listeners are gone.
+
+        Its peers learn of it at once; silently, only when they send something and the host is up again, or by their
+        own timeouts.
+        """
+        for endpoint in self._endpoints_of(host):
+            endpoint.stop(silently=silently)
+        for address, listener in list(self.listeners.items()):
+            if listener.host == host:
                 del self.listeners[address]
 
-    # For the ends
+    def _endpoints_of(self, host: str) -> list[Endpoint]:
+        return [endpoint for endpoint in self._endpoints if endpoint.host == host]
+
+    # For endpoints
 
     def delay_s(self) -> float:
-        """How long the next piece of bytes takes."""
-        delay_ms = self.latency_ms + self.jitter_ms * self._chance.random()
+        """Draw the delay of the next chunk of bytes."""
+        delay_ms = self.latency_ms + self.jitter_ms * self._rng.random()
         planned = self._planned
-        if planned.stall_share and self._chance.random() < planned.stall_share:
-            delay_ms += planned.stall_ms * self._chance.random()
+        if planned.stall_share and self._rng.random() < planned.stall_share:
+            delay_ms += planned.stall_ms * self._rng.random()
         return delay_ms / 1000
 
-    def is_up(self, host: str) -> bool:
-        """Whether anything of a host's listens."""
-        return any(listening.host == host for listening in self.listeners.values())
-
-    def in_vain(self, end: End) -> None:
-        """Bytes of this end have come to a host that knows nothing of the connection, or is not there."""
-        if self.is_up(end.other):
-            self.call_later(self.delay_s(), end.end, "connection reset by peer")
+    def on_unknown_connection(self, endpoint: Endpoint) -> None:
+        """Bytes of this endpoint have arrived at a host that does not know the connection, or is down."""
+        if any(listener.host == endpoint.peer_host for listener in self.listeners.values()):
+            self.loop.call_later(self.delay_s(), endpoint.close_from_peer, _RESET)
         else:
-            self._orphans.setdefault(end.other, []).append(end)
+            self._unnoticed.setdefault(endpoint.peer_host, []).append(endpoint)
 
-    def forget(self, end: End, protocol: asyncio.Protocol | None) -> None:
-        """A connection is over at this end."""
-        self._connections.pop(end, None)
-        if protocol is not None and not end.is_client:
-            self.connection_lost(protocol)
+    def remove(self, endpoint: Endpoint, protocol: asyncio.Protocol | None) -> None:
+        """A connection is over at this endpoint."""
+        self._endpoints.pop(endpoint, None)
+        if protocol is not None and not endpoint.is_client:
+            self.on_connection_lost(protocol)
 
-    def call_later(self, delay_s: float, act: Callable[..., Any], *arguments: Any) -> None:
-        self._loop.call_later(delay_s, act, *arguments)
-
-    def call_at(self, at_s: float, act: Callable[..., Any], *arguments: Any) -> None:
-        self._loop.call_at(at_s, act, *arguments)
-
-    def time(self) -> float:
-        return self._loop.time()
-
-    def _way(self, host: str, other: str) -> Way:
-        way = self._ways.get((host, other))
-        if way is None:
-            way = self._ways[host, other] = Way(self._loop)
-            way.is_open = self._is_open(host, other)
-        return way
+    def _link(self, host: str, other: str) -> Link:
+        link = self._links.get((host, other))
+        if link is None:
+            link = self._links[host, other] = Link(self.loop, is_open=self._is_open(host, other))
+        return link
 
     def _is_open(self, host: str, other: str) -> bool:
-        asked = ((host, other), (host, EVERYBODY), (EVERYBODY, other))
-        return host == other or not any(self._cuts.get(cut) for cut in asked)
+        cuts = ((host, other), (host, ALL_HOSTS), (ALL_HOSTS, other))
+        return host == other or not any(self._cuts.get(cut) for cut in cuts)
 
-    def _look_at_ways(self) -> None:
-        for (host, other), way in self._ways.items():
-            way.turn(self._is_open(host, other))
+    def _update_links(self) -> None:
+        for (host, other), link in self._links.items():
+            link.set_open(self._is_open(host, other))
 
 
-def _arrive(arrived: "asyncio.Future[None]") -> None:
-    if not arrived.done():
-        arrived.set_result(None)
+def _complete(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,71 +1,78 @@
-"""Somebody who reads along on the network: says who asks what, and loses a request or an answer when told to."""
+"""Reads the requests and responses on the network: reports them as milestones, and loses single ones on demand."""
 
 from collections.abc import Callable, Iterator
 from struct import Struct
+from typing import Final
 
-from regroup.lab.plan.plan import Plan
-from regroup.lab.plan.steps import AnswerLost, RequestLost
-from regroup.lab.simulation.endpoint import End
+from regroup.lab.plan.plan import SimulationPlan
+from regroup.lab.plan.steps import RequestLost, ResponseLost
+from regroup.lab.simulation.network import Endpoint
 from regroup.protocol.apis import APIS
 
-_LENGTH = Struct(">i")
-_REQUEST = Struct(">hhi")
-"""API key, version and correlation id, behind the length."""
-_CORRELATION = Struct(">i")
-POINTS = (" sends ", " is answered ")
-KEY_OF = {api.name: key for key, api in APIS.items()}
+_LENGTH: Final = Struct(">i")
+_REQUEST: Final = Struct(">hhi")
+"""API key, version and correlation id, after the length."""
+_CORRELATION_ID: Final = Struct(">i")
+_SENDS: Final = "sends"
+_RECEIVES: Final = "receives the"
+_API_KEYS: Final = {api.name: key for key, api in APIS.items()}
 
 
-class Wiretap:
-    """`announce` is told, in words, who sends what and who is answered; clients are known by their host's name."""
+class PacketTap:
+    """A `ConnectionTap` for Kafka's protocol. `reach_milestone` gets the milestones; clients go by their host names."""
 
-    def __init__(self, announce: Callable[[str], None]) -> None:
-        self._announce = announce
-        self._asked: dict[End, dict[int, int]] = {}
-        self._losing: list[tuple[str, int, bool]] = []
+    def __init__(self, reach_milestone: Callable[[str], None]) -> None:
+        self._reach_milestone = reach_milestone
+        self._pending: dict[Endpoint, dict[int, int]] = {}
+        """API keys of the requests without a response, by client and correlation id."""
+        self._to_lose: list[tuple[str, int, bool]] = []
+        """Client host, API key, and whether the response is to be lost instead of the request."""
 
-    def lose(self, host: str, api: str, *, answer: bool) -> None:
-        """The next such request of a host, or the answer to it, never arrives: its connection breaks."""
-        self._losing.append((host, KEY_OF[api], answer))
+    def lose_next(self, host: str, api: str, *, response: bool) -> None:
+        """Lose a host's next request of this type, or its response: the connection breaks."""
+        self._to_lose.append((host, _API_KEYS[api], response))
 
-    def leaves(self, end: End, data: bytes) -> None:
-        """Bytes were handed to the network."""
-        if not end.is_client:
+    def on_sent(self, endpoint: Endpoint, data: bytes) -> None:
+        """Bytes were written at this endpoint."""
+        if not endpoint.is_client:
             return
-        asked = self._asked.setdefault(end, {})
-        for at in _frames(data):
-            key, _, correlation_id = _REQUEST.unpack_from(data, at)
-            asked[correlation_id] = key
-            self._announce(f"{end.host} sends {APIS[key].name}")
+        pending = self._pending.setdefault(endpoint, {})
+        for offset in _frames(data):
+            api_key, _, correlation_id = _REQUEST.unpack_from(data, offset)
+            pending[correlation_id] = api_key
+            self._reach_milestone(f"{endpoint.host} {_SENDS} {APIS[api_key].name}")
 
-    def arrives(self, end: End, data: bytes) -> bool:
-        """Bytes have come. True if they, and their connection, are lost."""
-        client = end if end.is_client else end.peer
-        asked = self._asked.get(client, {})
-        for at in _frames(data):
-            if end.is_client:
-                key = asked.pop(_CORRELATION.unpack_from(data, at)[0], None)
+    def on_received(self, endpoint: Endpoint, data: bytes) -> bool:
+        """Bytes arrive at this endpoint. True if they and their connection are lost."""
+        client = endpoint if endpoint.is_client else endpoint.peer
+        pending = self._pending.get(client, {})
+        for offset in _frames(data):
+            if endpoint.is_client:
+                api_key = pending.pop(_CORRELATION_ID.unpack_from(data, offset)[0], None)
             else:
-                key = _REQUEST.unpack_from(data, at)[0]
-            wanted = (client.host, key, end.is_client)
-            if wanted in self._losing:
-                self._losing.remove(wanted)
-                end.break_both("connection reset by peer")
+                api_key = _REQUEST.unpack_from(data, offset)[0]
+            packet = (client.host, api_key, endpoint.is_client)
+            if packet in self._to_lose:
+                self._to_lose.remove(packet)
+                endpoint.reset()
                 return True
-            if end.is_client and key is not None:
-                self._announce(f"{client.host} is answered {APIS[key].name}")
+            if endpoint.is_client and api_key is not None:
+                self._reach_milestone(f"{client.host} {_RECEIVES} {APIS[api_key].name} response")
         return False
 
 
 def _frames(data: bytes) -> Iterator[int]:
-    """Where each frame's content begins. Our programs hand over whole frames."""
-    at = 0
-    while at + _LENGTH.size <= len(data):
-        yield at + _LENGTH.size
-        at += _LENGTH.size + _LENGTH.unpack_from(data, at)[0]
+    """The offset of each frame's content. The lab's programs write whole frames."""
+    offset = 0
+    while offset + _LENGTH.size <= len(data):
+        yield offset + _LENGTH.size
+        offset += _LENGTH.size + _LENGTH.unpack_from(data, offset)[0]
 
 
-def reads_along(plan: Plan) -> bool:
-    """Whether a plan speaks of single requests; if not, nobody need read along."""
-    speaks = any(isinstance(happening.step, RequestLost | AnswerLost) for happening in plan.happenings)
-    return speaks or any(word in happening.when.after for happening in plan.happenings for word in POINTS)
+def needs_tap(plan: SimulationPlan) -> bool:
+    """Whether a plan refers to single requests or responses; without a tap a run is faster."""
+    return any(
+        isinstance(planned.step, RequestLost | ResponseLost)
+        or any(f" {word} " in planned.trigger.milestone for word in (_SENDS, _RECEIVES))
+        for planned in plan.steps
+    )

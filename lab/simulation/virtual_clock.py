@@ -1,7 +1,7 @@
-"""Time that passes only when nobody has anything to do: an event loop without threads, sockets and waiting.
+"""Virtual time: an event loop without threads, sockets and waiting, whose clock jumps to the next timer.
 
 loop = VirtualLoop()
-loop.run_until_complete(forty_five_seconds())     # at once
+loop.run_until_complete(asyncio.sleep(45))     # returns at once
 """
 
 import asyncio
@@ -13,28 +13,28 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final, Never, TypeVarTuple
 
-BEGIN_MS: Final = 1_700_000_000_000
-"""When every run begins, in epoch milliseconds: a Tuesday in November 2023."""
+START_MS: Final = 1_700_000_000_000
+"""Start of every run in epoch milliseconds: a Tuesday in November 2023."""
 
-MOST_TURNS: Final = 100_000
-"""Of the loop, in one moment. A group of hundreds that rebalances takes some dozens."""
+MAX_TURNS_PER_INSTANT: Final = 100_000
+"""Turns of the loop at one point in time before it gives up. A rebalance of hundreds of members takes some dozens."""
 
 _Arguments = TypeVarTuple("_Arguments")
 
 
-class EverybodyWaits(RuntimeError):
-    """No timer is set and nothing is ready: the run would stand still for ever."""
+class LoopDeadlock(RuntimeError):
+    """No timer is set and nothing is ready, so the run would wait for ever."""
 
 
-class TimeStandsStill(RuntimeError):
-    """Something is due again as soon as it is done: the run would stay in one moment for ever."""
+class LoopLivelock(RuntimeError):
+    """Something is due again as soon as it is done, so time would never advance."""
 
 
 class VirtualLoop(base_events.BaseEventLoop):
-    """Begins at 0 s. Whatever waits must do so by this loop's timers, never in a thread or on a socket.
+    """An event loop that begins at 0 s. Whatever waits must use its timers, not a thread or a socket.
 
-    Timers of the same moment ring in the order in which they were set. It stands on what asyncio's own loops for
-    different systems have in common: `_ready`, and `_run_once` for one turn.
+    Timers of the same time fire in the order in which they were set. It builds on what asyncio's loops for different
+    systems have in common: `_ready`, and `_run_once` for one turn.
     """
 
     _ready: deque[asyncio.Handle]
@@ -43,9 +43,9 @@ class VirtualLoop(base_events.BaseEventLoop):
         super().__init__()
         self._now_s = 0.0
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
-        self._set = count()
+        self._timer_numbers = count()
         self._turns = 0
-        """Since time has passed."""
+        """Turns since time has advanced."""
 
     def time(self) -> float:
         return self._now_s
@@ -54,7 +54,7 @@ class VirtualLoop(base_events.BaseEventLoop):
         self, when: float, callback: Callable[[*_Arguments], object], *args: *_Arguments, context: Context | None = None
     ) -> asyncio.TimerHandle:
         timer = asyncio.TimerHandle(when, callback, args, self, context)
-        heappush(self._timers, (when, next(self._set), timer))
+        heappush(self._timers, (when, next(self._timer_numbers), timer))
         return timer
 
     def call_later(
@@ -67,45 +67,45 @@ class VirtualLoop(base_events.BaseEventLoop):
         return self.call_at(self._now_s + delay, callback, *args, context=context)
 
     def call_soon_threadsafe(self, *_: object, **__: object) -> Never:
-        raise RuntimeError("A thread may not race the virtual clock: do it inline.")
+        raise RuntimeError("a thread would race the virtual clock; run it inline")
 
     def _run_once(self) -> None:
-        """Do what can be done now; if that is nothing, the clock jumps to the next timer."""
+        """Run what is ready; if nothing is, advance the clock to the next timer first."""
         ready = self._ready
         if not ready:
-            self._ring()
+            self._fire_timers()
         self._turns += 1
-        if self._turns > MOST_TURNS:
+        if self._turns > MAX_TURNS_PER_INSTANT:
             self._turns = 0
-            raise TimeStandsStill(f"at {self._now_s} s of the run, after {MOST_TURNS:,} turns of its loop")
+            raise LoopLivelock(f"at {self._now_s} s of the run, after {MAX_TURNS_PER_INSTANT:,} turns of its loop")
         for _ in range(len(ready)):
             handle = ready.popleft()
             if not handle.cancelled():
                 handle._run()
 
-    def _ring(self) -> None:
+    def _fire_timers(self) -> None:
         timers = self._timers
         while timers and timers[0][2].cancelled():
             heappop(timers)
         if not timers:
-            raise EverybodyWaits("Everybody waits, and no timer is set.")
+            raise LoopDeadlock("every task waits, and no timer is set")
         if timers[0][0] > self._now_s:
             self._now_s, self._turns = timers[0][0], 0
         while timers and timers[0][0] <= self._now_s:
             self._ready.append(heappop(timers)[2])
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """It stays where it is until its time has come."""
+        """Leave a cancelled timer where it is; it is dropped when its time comes."""
 
     def _process_events(self, event_list: object) -> None:
-        """There are no files to wait for."""
+        """Do nothing: there are no files to wait for."""
 
     def _write_to_self(self) -> None:
-        """There is no other thread that would have to wake this one."""
+        """Do nothing: no other thread has to wake this one."""
 
 
-def run_virtually(main: Coroutine[Any, Any, None], loop: VirtualLoop) -> None:
-    """Run to its end, and leave nothing behind."""
+def run_in_virtual_time(main: Coroutine[Any, Any, None], loop: VirtualLoop) -> None:
+    """Run a coroutine to its end, then cancel all remaining tasks and close the loop."""
     try:
         loop.run_until_complete(main)
     finally:
@@ -116,20 +116,19 @@ def run_virtually(main: Coroutine[Any, Any, None], loop: VirtualLoop) -> None:
 
 
 class HostClock:
-    """A host's monotonic clock. It runs with the loop, and can be made to jump.
+    """A host's monotonic clock in seconds. It runs with the loop, and can be made to jump.
 
-    A jump moves what the host believes, not its timers: a coordinator that looks at its clock after a jump of a
-    minute finds that everybody was silent for a minute.
+    A jump moves the time that the host reads, not its timers: a coordinator that reads its clock after a jump of a
+    minute finds that every member has been silent for a minute.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._ahead_s = 0.0
+        self._offset_s = 0.0
 
     def __call__(self) -> float:
-        """Seconds."""
-        return self._loop.time() + self._ahead_s
+        return self._loop.time() + self._offset_s
 
     def jump(self, milliseconds: float) -> None:
-        """Let the host believe that so much time has passed."""
-        self._ahead_s += milliseconds / 1000
+        """Move the clock forwards."""
+        self._offset_s += milliseconds / 1000

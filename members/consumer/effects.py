@@ -1,4 +1,4 @@
-"""What a consumer answers to a happening: a `Step`, made of requests, changes, an error and a deadline."""
+"""What `ConsumerMachine.receive` returns: requests, changes of the member, a poll() error and a deadline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,46 +10,49 @@ from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 
 
-class Address(NamedTuple):
-    """Where a broker listens."""
+class NodeAddress(NamedTuple):
+    """A broker's node id and the address it listens on; node id -1 for an address from the bootstrap list."""
 
     node_id: int
     host: str
     port: int
 
 
-class Lane(Enum):
-    """Which connection a request takes. A parked JoinGroup holds up what is behind it, so lanes are kept apart."""
+class RequestTarget(Enum):
+    """The connection that a request takes.
+
+    Each target has its own, because a held response (a JoinGroup, a long Fetch) delays all requests behind it.
+    """
 
     ANY_BROKER = "any broker"
     COORDINATOR = "coordinator"
-    LEADER = "leader"
-    """Of a partition, to fetch from or produce to."""
+    PARTITION_LEADER = "leader"
+    """The leader of the partitions to fetch from or produce to."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
-    """A request to send, in the form of its newest version; the transport chooses the version (ApiVersions).
+class OutgoingRequest:
+    """A request in the form of its newest version; the transport chooses the version to send (ApiVersions).
 
-    `number` comes back in `Answered` or `Unanswered`; `address` is None on the lane to any broker.
+    `request_id` comes back in `ResponseReceived` or `RequestFailed`; `address` is None for any broker.
     """
 
-    number: int
-    lane: Lane
-    address: Address | None
+    request_id: int
+    target: RequestTarget
+    address: NodeAddress | None
     message: Message
     timeout_ms: int
 
 
-class ErrorKind(Enum):
-    """What an application would catch."""
+class ConsumerErrorKind(Enum):
+    """The kinds of errors that an application distinguishes."""
 
-    GROUP = "the group refused"
-    FENCED = "another member has the same instance id"
-    ASSIGNOR = "the leader could not deal out the partitions"
-    ASSIGNMENT = "the assignment cannot be used"
-    COMMIT_FAILED = "the commit came too late"
-    REBALANCE_IN_PROGRESS = "the commit came during a rebalance"
+    GROUP = "the coordinator refused a request"
+    FENCED = "another member has the same group instance id"
+    ASSIGNOR = "the leader's assignor failed"
+    ASSIGNMENT = "the assignment cannot be read"
+    COMMIT_FAILED = "the commit was made without a valid generation"
+    REBALANCE_IN_PROGRESS = "the commit was made during a rebalance"
     RETRIABLE_COMMIT_FAILED = "the commit may succeed later"
     SETTINGS = "the broker is too old for these settings"
 
@@ -58,99 +61,99 @@ class ErrorKind(Enum):
 class ConsumerError:
     """What poll() or a commit throws in the Java client, as a value.
 
-    `code` is Kafka's, if a broker said it. `fatal`: polling again cannot help.
+    `code` is Kafka's error code, None if the error did not come from a broker. A fatal error comes back at each poll.
     """
 
-    kind: ErrorKind
+    kind: ConsumerErrorKind
     text: str
     code: int | None = None
-    fatal: bool = False
+    is_fatal: bool = False
 
     def __str__(self) -> str:
-        return self.text if self.code is None else f"{ErrorCode.named(self.code)}: {self.text}"
+        return self.text if self.code is None else f"{ErrorCode.name_of(self.code)}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionsRevoked:
-    """Given up in good order: what was read of them may still be committed."""
+    """Partitions given up in a rebalance; offsets of their records could be committed before."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionsAssigned:
-    """Newly got; those that were kept are not among them. May be empty."""
+    """Partitions that the member did not own before; empty if a rebalance brought no new ones."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionsLost:
-    """Gone without notice: others may have them already, and nothing can be committed any more."""
+    """Partitions that other members may own already; nothing can be committed for them any more."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PositionsFound:
-    """Where to read on; None where nothing was committed, so that `auto_offset_reset` decides."""
+class CommittedOffsetsFetched:
+    """The committed offsets of newly owned partitions; None where `auto_offset_reset` decides."""
 
     offsets: Mapping[TopicPartition, int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedGroup:
-    """JoinGroup was answered: a generation begins, and this member leads it or follows."""
+    """A JoinGroup succeeded: the member is the leader or a follower of a new generation."""
 
-    generation: int
+    generation_id: int
     member_id: str
     is_leader: bool
     protocol_name: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class CommitEnded:
-    """A commit has succeeded or, with an error, failed. `automatic` ones nobody asked for."""
+class CommitCompleted:
+    """A commit succeeded, or failed with an error. `is_auto_commit`: the consumer made it, not the application."""
 
     offsets: Mapping[TopicPartition, int]
     error: ConsumerError | None
-    automatic: bool
+    is_auto_commit: bool
 
 
 @dataclass(frozen=True, slots=True)
 class LeftGroup:
-    """The member has told the coordinator that it leaves. A static one goes without a word."""
+    """The member sent LeaveGroup with this reason. A static member closes without it."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
-    """The last change there is."""
+class ConsumerClosed:
+    """The consumer has closed; no further change follows."""
 
 
-Change: TypeAlias = (
+ConsumerChange: TypeAlias = (
     PartitionsRevoked
     | PartitionsAssigned
     | PartitionsLost
-    | PositionsFound
+    | CommittedOffsetsFetched
     | JoinedGroup
-    | CommitEnded
+    | CommitCompleted
     | LeftGroup
-    | Closed
+    | ConsumerClosed
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What follows from one happening.
+class ConsumerEffects:
+    """What follows from one input.
 
-    `raised` is what poll() throws now. `hang_up`: drop the connection to the former coordinator, nothing that is on
-    its way there will be listened to. `deadline_ms`: hand in `TimePassed` then, if nothing else happens first.
+    `poll_error` is what poll() throws now. `disconnects_coordinator`: the connection to the former coordinator is to be
+    dropped; its responses are ignored. `deadline_ms`: `TimePassed` is due then, unless another input comes before.
     """
 
-    requests: tuple[Outgoing, ...] = ()
-    changes: tuple[Change, ...] = ()
-    raised: ConsumerError | None = None
-    hang_up: bool = False
+    requests: tuple[OutgoingRequest, ...] = ()
+    changes: tuple[ConsumerChange, ...] = ()
+    poll_error: ConsumerError | None = None
+    disconnects_coordinator: bool = False
     deadline_ms: int | None = None

@@ -1,18 +1,17 @@
 """What a member does about each error code of the group APIs, as the Java client does it: one table for each API.
 
-    reaction_to(JoinGroupResponse, ErrorCode.NOT_COORDINATOR)      look the coordinator up, try again after a pause
+    action_for(JoinGroupResponse, ErrorCode.NOT_COORDINATOR)      find the coordinator again, retry after a backoff
 
-A code that has no row comes out of poll(), or is tried again, as the API's last column says.
+A code without a row is raised out of poll() or retried: `action_for` has the rule of each API.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from msgspec import Struct
 
-from regroup.members.consumer.effects import ErrorKind
+from regroup.members.consumer.effects import ConsumerErrorKind
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.cluster import FindCoordinatorResponse
 from regroup.protocol.messages.group import HeartbeatResponse, JoinGroupResponse, SyncGroupResponse
@@ -23,141 +22,137 @@ from regroup.protocol.messages.offsets import (
 )
 
 
-class Then(Enum):
-    """What comes next."""
+class Recovery(Enum):
+    """What the member does after an error."""
 
-    AT_ONCE = "join again at once"
-    AFTER_BACKOFF = "the same again after a pause"
-    RAISE = "the error comes out of poll(), or out of the commit"
-    IGNORE = "nothing"
+    REJOIN = "send JoinGroup at once"
+    RETRY_AFTER_BACKOFF = "send the request again after retry_backoff_ms"
+    RAISE = "let the error come out of poll(), or out of the commit"
 
 
-class Forgets(Enum):
-    """What the member no longer believes. Without its generation it has lost its partitions."""
+class MembershipReset(Enum):
+    """What the member forgets after an error. Without a generation it has lost its partitions."""
 
-    NOTHING = "nothing"
-    GENERATION = "its generation"
-    MEMBER_ID = "its generation and its member id"
+    NONE = "nothing"
+    GENERATION = "the generation"
+    MEMBER_ID = "the generation and the member id"
 
 
 @dataclass(frozen=True, slots=True)
-class Reaction:
-    """One row. `forgets` counts only if the generation is still the one that was sent."""
+class ErrorAction:
+    """One row of a table. `reset` applies only if the generation is still the one that the request was sent with."""
 
-    then: Then
-    forgets: Forgets = Forgets.NOTHING
-    finds_coordinator: bool = False
-    kind: ErrorKind = ErrorKind.GROUP
-    fatal: bool = False
+    recovery: Recovery
+    reset: MembershipReset = MembershipReset.NONE
+    rediscovers_coordinator: bool = False
+    kind: ConsumerErrorKind = ConsumerErrorKind.GROUP
+    is_fatal: bool = False
 
 
-AGAIN: Final = Reaction(Then.AFTER_BACKOFF)
-REJOIN: Final = Reaction(Then.AT_ONCE)
-LOOK_UP: Final = Reaction(Then.AFTER_BACKOFF, finds_coordinator=True)
-NEW_GENERATION: Final = Reaction(Then.AT_ONCE, Forgets.GENERATION)
-NEW_MEMBER_ID: Final = Reaction(Then.AT_ONCE, Forgets.MEMBER_ID)
-REFUSED: Final = Reaction(Then.RAISE, fatal=True)
-UNEXPECTED: Final = Reaction(Then.RAISE)
-FENCED: Final = Reaction(Then.RAISE, kind=ErrorKind.FENCED, fatal=True)
-TOO_OLD: Final = Reaction(Then.RAISE, kind=ErrorKind.SETTINGS, fatal=True)
+RETRY: Final = ErrorAction(Recovery.RETRY_AFTER_BACKOFF)
+REJOIN: Final = ErrorAction(Recovery.REJOIN)
+REDISCOVER: Final = ErrorAction(Recovery.RETRY_AFTER_BACKOFF, rediscovers_coordinator=True)
+RESET_GENERATION: Final = ErrorAction(Recovery.REJOIN, MembershipReset.GENERATION)
+RESET_MEMBER_ID: Final = ErrorAction(Recovery.REJOIN, MembershipReset.MEMBER_ID)
+FATAL: Final = ErrorAction(Recovery.RAISE, is_fatal=True)
+NOT_FATAL: Final = ErrorAction(Recovery.RAISE)
+FENCED: Final = ErrorAction(Recovery.RAISE, kind=ConsumerErrorKind.FENCED, is_fatal=True)
+BROKER_TOO_OLD: Final = ErrorAction(Recovery.RAISE, kind=ConsumerErrorKind.SETTINGS, is_fatal=True)
 
-COMMIT_AGAIN: Final = Reaction(Then.AFTER_BACKOFF, kind=ErrorKind.RETRIABLE_COMMIT_FAILED)
-COMMIT_ELSEWHERE: Final = Reaction(Then.AFTER_BACKOFF, finds_coordinator=True, kind=ErrorKind.RETRIABLE_COMMIT_FAILED)
+RETRY_COMMIT: Final = ErrorAction(Recovery.RETRY_AFTER_BACKOFF, kind=ConsumerErrorKind.RETRIABLE_COMMIT_FAILED)
+REDISCOVER_FOR_COMMIT: Final = ErrorAction(
+    Recovery.RETRY_AFTER_BACKOFF, rediscovers_coordinator=True, kind=ConsumerErrorKind.RETRIABLE_COMMIT_FAILED
+)
 
-FIND_COORDINATOR: Final[dict[int, Reaction]] = {
-    E.GROUP_AUTHORIZATION_FAILED: REFUSED,
-    E.INVALID_GROUP_ID: REFUSED,
+FIND_COORDINATOR: Final[dict[int, ErrorAction]] = {
+    E.GROUP_AUTHORIZATION_FAILED: FATAL,
+    E.INVALID_GROUP_ID: FATAL,
 }
 
-JOIN_GROUP: Final[dict[int, Reaction]] = {
+JOIN_GROUP: Final[dict[int, ErrorAction]] = {
     E.MEMBER_ID_REQUIRED: REJOIN,
     E.REBALANCE_IN_PROGRESS: REJOIN,
-    E.UNKNOWN_MEMBER_ID: NEW_MEMBER_ID,
-    E.COORDINATOR_LOAD_IN_PROGRESS: AGAIN,
-    E.COORDINATOR_NOT_AVAILABLE: LOOK_UP,
-    E.NOT_COORDINATOR: LOOK_UP,
+    E.UNKNOWN_MEMBER_ID: RESET_MEMBER_ID,
+    E.COORDINATOR_LOAD_IN_PROGRESS: RETRY,
+    E.COORDINATOR_NOT_AVAILABLE: REDISCOVER,
+    E.NOT_COORDINATOR: REDISCOVER,
     E.FENCED_INSTANCE_ID: FENCED,
-    E.INCONSISTENT_GROUP_PROTOCOL: REFUSED,
-    E.INVALID_SESSION_TIMEOUT: REFUSED,
-    E.INVALID_GROUP_ID: REFUSED,
-    E.GROUP_AUTHORIZATION_FAILED: REFUSED,
-    E.GROUP_MAX_SIZE_REACHED: REFUSED,
-    E.UNSUPPORTED_VERSION: TOO_OLD,
+    E.INCONSISTENT_GROUP_PROTOCOL: FATAL,
+    E.INVALID_SESSION_TIMEOUT: FATAL,
+    E.INVALID_GROUP_ID: FATAL,
+    E.GROUP_AUTHORIZATION_FAILED: FATAL,
+    E.GROUP_MAX_SIZE_REACHED: FATAL,
+    E.UNSUPPORTED_VERSION: BROKER_TOO_OLD,
 }
 
-SYNC_GROUP: Final[dict[int, Reaction]] = {
+SYNC_GROUP: Final[dict[int, ErrorAction]] = {
     E.REBALANCE_IN_PROGRESS: REJOIN,
-    E.UNKNOWN_MEMBER_ID: NEW_MEMBER_ID,
-    E.ILLEGAL_GENERATION: NEW_GENERATION,
-    E.COORDINATOR_NOT_AVAILABLE: LOOK_UP,
-    E.NOT_COORDINATOR: LOOK_UP,
+    E.UNKNOWN_MEMBER_ID: RESET_MEMBER_ID,
+    E.ILLEGAL_GENERATION: RESET_GENERATION,
+    E.COORDINATOR_NOT_AVAILABLE: REDISCOVER,
+    E.NOT_COORDINATOR: REDISCOVER,
     E.FENCED_INSTANCE_ID: FENCED,
-    E.GROUP_AUTHORIZATION_FAILED: REFUSED,
+    E.GROUP_AUTHORIZATION_FAILED: FATAL,
 }
 
-# A heartbeat has nobody to complain to: what is not named here is tried again.
-HEARTBEAT: Final[dict[int, Reaction]] = {
+HEARTBEAT: Final[dict[int, ErrorAction]] = {
     E.REBALANCE_IN_PROGRESS: REJOIN,
-    E.UNKNOWN_MEMBER_ID: NEW_MEMBER_ID,
-    E.ILLEGAL_GENERATION: NEW_GENERATION,
-    E.FENCED_INSTANCE_ID: Reaction(Then.RAISE, Forgets.MEMBER_ID, kind=ErrorKind.FENCED, fatal=True),
-    E.COORDINATOR_NOT_AVAILABLE: LOOK_UP,
-    E.NOT_COORDINATOR: LOOK_UP,
+    E.UNKNOWN_MEMBER_ID: RESET_MEMBER_ID,
+    E.ILLEGAL_GENERATION: RESET_GENERATION,
+    E.FENCED_INSTANCE_ID: ErrorAction(
+        Recovery.RAISE, MembershipReset.MEMBER_ID, kind=ConsumerErrorKind.FENCED, is_fatal=True
+    ),
+    E.COORDINATOR_NOT_AVAILABLE: REDISCOVER,
+    E.NOT_COORDINATOR: REDISCOVER,
 }
 
-OFFSET_COMMIT: Final[dict[int, Reaction]] = {
-    E.COORDINATOR_LOAD_IN_PROGRESS: COMMIT_AGAIN,
-    E.UNKNOWN_TOPIC_OR_PARTITION: COMMIT_AGAIN,
-    E.COORDINATOR_NOT_AVAILABLE: COMMIT_ELSEWHERE,
-    E.NOT_COORDINATOR: COMMIT_ELSEWHERE,
-    E.REQUEST_TIMED_OUT: COMMIT_ELSEWHERE,
-    E.REBALANCE_IN_PROGRESS: Reaction(Then.RAISE, kind=ErrorKind.REBALANCE_IN_PROGRESS),
-    E.ILLEGAL_GENERATION: Reaction(Then.RAISE, Forgets.GENERATION, kind=ErrorKind.COMMIT_FAILED),
-    E.UNKNOWN_MEMBER_ID: Reaction(Then.RAISE, Forgets.MEMBER_ID, kind=ErrorKind.COMMIT_FAILED),
+OFFSET_COMMIT: Final[dict[int, ErrorAction]] = {
+    E.COORDINATOR_LOAD_IN_PROGRESS: RETRY_COMMIT,
+    E.UNKNOWN_TOPIC_OR_PARTITION: RETRY_COMMIT,
+    E.COORDINATOR_NOT_AVAILABLE: REDISCOVER_FOR_COMMIT,
+    E.NOT_COORDINATOR: REDISCOVER_FOR_COMMIT,
+    E.REQUEST_TIMED_OUT: REDISCOVER_FOR_COMMIT,
+    E.REBALANCE_IN_PROGRESS: ErrorAction(Recovery.RAISE, kind=ConsumerErrorKind.REBALANCE_IN_PROGRESS),
+    E.ILLEGAL_GENERATION: ErrorAction(Recovery.RAISE, MembershipReset.GENERATION, kind=ConsumerErrorKind.COMMIT_FAILED),
+    E.UNKNOWN_MEMBER_ID: ErrorAction(Recovery.RAISE, MembershipReset.MEMBER_ID, kind=ConsumerErrorKind.COMMIT_FAILED),
     E.FENCED_INSTANCE_ID: FENCED,
-    E.GROUP_AUTHORIZATION_FAILED: REFUSED,
-    E.TOPIC_AUTHORIZATION_FAILED: REFUSED,
-    E.OFFSET_METADATA_TOO_LARGE: UNEXPECTED,
-    E.INVALID_COMMIT_OFFSET_SIZE: UNEXPECTED,
+    E.GROUP_AUTHORIZATION_FAILED: FATAL,
+    E.TOPIC_AUTHORIZATION_FAILED: FATAL,
 }
 
-OFFSET_FETCH: Final[dict[int, Reaction]] = {
-    E.COORDINATOR_NOT_AVAILABLE: LOOK_UP,
-    E.NOT_COORDINATOR: LOOK_UP,
-    E.GROUP_AUTHORIZATION_FAILED: REFUSED,
+OFFSET_FETCH: Final[dict[int, ErrorAction]] = {
+    E.COORDINATOR_NOT_AVAILABLE: REDISCOVER,
+    E.NOT_COORDINATOR: REDISCOVER,
+    E.GROUP_AUTHORIZATION_FAILED: FATAL,
 }
 
-OFFSET_FETCH_PARTITION: Final[dict[int, Reaction]] = {
-    E.UNSTABLE_OFFSET_COMMIT: AGAIN,
-    E.TOPIC_AUTHORIZATION_FAILED: REFUSED,
+OFFSET_FETCH_PARTITION: Final[dict[int, ErrorAction]] = {
+    E.UNSTABLE_OFFSET_COMMIT: RETRY,
+    E.TOPIC_AUTHORIZATION_FAILED: FATAL,
 }
 
-
-def _raise(code: int) -> Reaction:
-    return UNEXPECTED
-
-
-def _again(code: int) -> Reaction:
-    return AGAIN
-
-
-def _again_if_retriable(code: int) -> Reaction:
-    return AGAIN if code in frozenset(E) and E(code).retriable else UNEXPECTED
-
-
-TABLES: Final[dict[type[Struct], tuple[dict[int, Reaction], Callable[[int], Reaction]]]] = {
-    FindCoordinatorResponse: (FIND_COORDINATOR, _again_if_retriable),
-    JoinGroupResponse: (JOIN_GROUP, _raise),
-    SyncGroupResponse: (SYNC_GROUP, _raise),
-    HeartbeatResponse: (HEARTBEAT, _again),
-    OffsetCommitResponse: (OFFSET_COMMIT, _raise),
-    OffsetFetchResponse: (OFFSET_FETCH, _again_if_retriable),
-    OffsetFetchResponsePartitions: (OFFSET_FETCH_PARTITION, _raise),
+_TABLES: Final[dict[type[Struct], dict[int, ErrorAction]]] = {
+    FindCoordinatorResponse: FIND_COORDINATOR,
+    JoinGroupResponse: JOIN_GROUP,
+    SyncGroupResponse: SYNC_GROUP,
+    HeartbeatResponse: HEARTBEAT,
+    OffsetCommitResponse: OFFSET_COMMIT,
+    OffsetFetchResponse: OFFSET_FETCH,
+    OffsetFetchResponsePartitions: OFFSET_FETCH_PARTITION,
 }
-"""For each response, or part of one, its table, and what is done about all other codes."""
+_RETRIES_RETRIABLE_CODES: Final = (FindCoordinatorResponse, OffsetFetchResponse)
 
 
-def reaction_to(response: type[Struct], code: int) -> Reaction:
-    """The row for a code other than 0, also for one that Kafka does not have."""
-    table, otherwise = TABLES[response]
-    return table.get(code) or otherwise(code)
+def action_for(response: type[Struct], code: int) -> ErrorAction:
+    """The action for an error code (not 0) in this response or part of a response, also for a code Kafka does not have.
+
+    Codes without a row: a heartbeat is always retried, since no application call waits for it; FindCoordinator and
+    OffsetFetch are retried if Kafka calls the code retriable; all others are raised.
+    """
+    action = _TABLES[response].get(code)
+    if action is not None:
+        return action
+    is_retriable = code in frozenset(E) and E(code).retriable
+    if response is HeartbeatResponse or (response in _RETRIES_RETRIABLE_CODES and is_retriable):
+        return RETRY
+    return NOT_FATAL

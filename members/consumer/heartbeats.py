@@ -1,107 +1,110 @@
-"""The clocks of a member: its next heartbeat, its session, and the time since the last poll."""
+"""The timeouts of a member: its next heartbeat, its session, and the time since the last poll."""
 
 from collections.abc import Callable
 
 from regroup.members.consumer import requests
 from regroup.members.consumer.effects import ConsumerError
-from regroup.members.consumer.error_actions import Forgets, Then, reaction_to
-from regroup.members.consumer.in_flight import NoAnswer, Wire
+from regroup.members.consumer.error_actions import MembershipReset, Recovery, action_for
+from regroup.members.consumer.in_flight import InFlightRequests
+from regroup.members.consumer.inputs import RequestFailed
 from regroup.members.consumer.settings import ConsumerSettings
-from regroup.members.consumer.state import Phase, Standing
+from regroup.members.consumer.state import Membership, MemberState
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.group import HeartbeatResponse
 
 
 class Heartbeats:
-    """What Java's heartbeat thread does: it goes on between polls, and hears first that the group rebalances."""
+    """What Java's heartbeat thread does. It goes on between polls, and is the first to learn of a rebalance.
+
+    `leave` sends LeaveGroup, with a reason, when the application has not polled for `max_poll_interval_ms`.
+    """
 
     def __init__(
-        self, settings: ConsumerSettings, wire: Wire, standing: Standing, leave: Callable[[str], None]
+        self,
+        settings: ConsumerSettings,
+        in_flight: InFlightRequests,
+        membership: Membership,
+        leave: Callable[[str], None],
     ) -> None:
         self._settings = settings
-        self._wire = wire
-        self._standing = standing
+        self._in_flight = in_flight
+        self._membership = membership
         self._leave = leave
-        self.failure: ConsumerError | None = None
-        self._in_flight = False
-        self._beat_at_ms = 0
-        self._session_ends_ms = 0
-        self._poll_by_ms = 0
+        self.pending_error: ConsumerError | None = None
+        """An error for the next poll()."""
+        self._is_sent = False
+        self._heartbeat_at_ms = 0
+        self._session_expires_ms = 0
+        self._poll_expires_ms = 0
 
-    def restart(self) -> None:
-        """A generation begins: all three clocks start anew."""
-        now_ms = self._wire.now_ms
-        self._beat_at_ms = now_ms + self._settings.heartbeat_interval_ms
-        self._session_ends_ms = now_ms + self._settings.session_timeout_ms
-        self.polled()
+    def reset_timeouts(self) -> None:
+        """Start all three timeouts again, at the beginning of a generation."""
+        now_ms = self._in_flight.now_ms
+        self._heartbeat_at_ms = now_ms + self._settings.heartbeat_interval_ms
+        self._session_expires_ms = now_ms + self._settings.session_timeout_ms
+        self.record_poll()
 
-    def polled(self) -> None:
-        """The application is inside poll()."""
-        self._poll_by_ms = self._wire.now_ms + self._settings.max_poll_interval_ms
+    def record_poll(self) -> None:
+        """Start the poll timeout again; the application is inside poll()."""
+        self._poll_expires_ms = self._in_flight.now_ms + self._settings.max_poll_interval_ms
 
-    def proceed(self, polling: bool) -> None:
-        """Do what is due."""
-        if not self._standing.beats:
+    def check_timers(self, is_polling: bool) -> None:
+        """Send a heartbeat, leave, or look the coordinator up, whichever is due."""
+        if not self._membership.sends_heartbeats:
             return
-        if polling:
-            self.polled()
-        now_ms = self._wire.now_ms
-        if now_ms >= self._session_ends_ms:
-            self._session_ends_ms = now_ms + self._settings.session_timeout_ms
-            self._wire.forget_coordinator("the session timed out without an answer to a heartbeat")
-        if now_ms >= self._poll_by_ms:
+        if is_polling:
+            self.record_poll()
+        now_ms = self._in_flight.now_ms
+        if now_ms >= self._session_expires_ms:
+            self._session_expires_ms = now_ms + self._settings.session_timeout_ms
+            self._in_flight.mark_coordinator_unknown("the session timed out without an answer to a heartbeat")
+        if now_ms >= self._poll_expires_ms:
             self._leave("consumer poll timeout has expired.")
-        elif self._wire.coordinator is None:
-            self._wire.find_coordinator()
-        elif now_ms >= self._beat_at_ms and not self._in_flight:
+        elif self._in_flight.coordinator is None:
+            self._in_flight.find_coordinator()
+        elif now_ms >= self._heartbeat_at_ms and not self._is_sent:
             self._send()
 
     def _send(self) -> None:
-        self._in_flight = True
-        self._beat_at_ms = self._wire.now_ms + self._settings.heartbeat_interval_ms
-        sent = self._standing.generation
-        request = requests.heartbeat(self._settings, sent)
+        self._is_sent = True
+        self._heartbeat_at_ms = self._in_flight.now_ms + self._settings.heartbeat_interval_ms
+        generation = self._membership.generation
 
-        def answered(answer: Message | NoAnswer) -> None:
-            self._in_flight = False
-            self._answered(answer, unchanged=sent == self._standing.generation)
+        def handle(response: Message | RequestFailed) -> None:
+            self._is_sent = False
+            self._on_response(response, is_same_generation=generation == self._membership.generation)
 
-        self._wire.ask_coordinator(request, answered)
+        self._in_flight.send_to_coordinator(requests.heartbeat(self._settings, generation), handle)
 
-    def _answered(self, answer: Message | NoAnswer, unchanged: bool) -> None:
-        code = answer.error_code if isinstance(answer, HeartbeatResponse) else ErrorCode.NETWORK_EXCEPTION
+    def _on_response(self, response: Message | RequestFailed, is_same_generation: bool) -> None:
+        code = response.error_code if isinstance(response, HeartbeatResponse) else ErrorCode.NETWORK_EXCEPTION
         if code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
-            self._session_ends_ms = self._wire.now_ms + self._settings.session_timeout_ms
-        if code == ErrorCode.NONE:
+            self._session_expires_ms = self._in_flight.now_ms + self._settings.session_timeout_ms
+            if code == ErrorCode.REBALANCE_IN_PROGRESS and self._membership.state is MemberState.STABLE:
+                self._membership.request_rejoin("group is already rebalancing")
             return
-        if code == ErrorCode.REBALANCE_IN_PROGRESS:
-            if self._standing.phase is Phase.STABLE:
-                self._standing.request_rejoin("group is already rebalancing")
+        action = action_for(HeartbeatResponse, code)
+        self._heartbeat_at_ms = self._in_flight.now_ms + self._settings.retry_backoff_ms
+        if action.rediscovers_coordinator:
+            self._in_flight.mark_coordinator_unknown(ErrorCode.name_of(code))
+        if action.reset is MembershipReset.NONE or not is_same_generation:
             return
-        self._react(code, unchanged)
-
-    def _react(self, code: int, unchanged: bool) -> None:
-        reaction = reaction_to(HeartbeatResponse, code)
-        self._beat_at_ms = self._wire.now_ms + self._settings.retry_backoff_ms
-        if reaction.finds_coordinator:
-            self._wire.forget_coordinator(ErrorCode.named(code))
-        if reaction.forgets is Forgets.NOTHING or not unchanged:
-            return
-        self._standing.reset(reaction.forgets, f"encountered {ErrorCode.named(code)} from HEARTBEAT response")
-        if reaction.then is Then.RAISE:
+        self._membership.reset(action.reset, f"encountered {ErrorCode.name_of(code)} from HEARTBEAT response")
+        if action.recovery is Recovery.RAISE:
             text = f"a heartbeat was refused; group.instance.id is {self._settings.group_instance_id}"
-            self.failure = ConsumerError(reaction.kind, text, code, reaction.fatal)
+            self.pending_error = ConsumerError(action.kind, text, code, action.is_fatal)
 
-    def deadline_ms(self, polling: bool) -> int | None:
-        """The next moment at which `proceed` has something to do."""
-        if not self._standing.beats:
+    def deadline_ms(self, is_polling: bool) -> int | None:
+        """The time at which `check_timers` has something to do."""
+        if not self._membership.sends_heartbeats:
             return None
-        clocks = [self._session_ends_ms]
-        if not polling:
-            clocks.append(self._poll_by_ms)
-        if self._wire.coordinator is None:
-            clocks += [] if self._wire.find_at_ms is None else [self._wire.find_at_ms]
-        elif not self._in_flight:
-            clocks.append(self._beat_at_ms)
-        return min(clocks)
+        deadlines = [self._session_expires_ms]
+        if not is_polling:
+            deadlines.append(self._poll_expires_ms)
+        if self._in_flight.coordinator is None:
+            find_at_ms = self._in_flight.find_coordinator_at_ms
+            deadlines += [] if find_at_ms is None else [find_at_ms]
+        elif not self._is_sent:
+            deadlines.append(self._heartbeat_at_ms)
+        return min(deadlines)

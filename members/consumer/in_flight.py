@@ -1,139 +1,133 @@
-"""The consumer's side of the wire: who coordinates, what is in flight, and what is to be sent with this step."""
+"""The requests of a consumer that are in flight or about to be sent, and the coordinator that they go to."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from regroup.members.consumer.effects import Address, ConsumerError, Lane, Outgoing
-from regroup.members.consumer.error_actions import Then, reaction_to
+from regroup.members.consumer.effects import ConsumerError, NodeAddress, OutgoingRequest, RequestTarget
+from regroup.members.consumer.error_actions import Recovery, action_for
+from regroup.members.consumer.inputs import RequestFailed
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.protocol.apis import APIS
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse
 
-
-@dataclass(frozen=True, slots=True)
-class NoAnswer:
-    """What a request's owner gets in place of a response."""
-
-    reason: str
-    unsupported: bool = False
-
-
-Handler: TypeAlias = Callable[[Message | NoAnswer], None]
+ResponseHandler: TypeAlias = Callable[[Message | RequestFailed], None]
 
 
 @dataclass(frozen=True, slots=True)
 class _InFlight:
-    outgoing: Outgoing
+    request: OutgoingRequest
     deadline_ms: int
-    handler: Handler
+    handler: ResponseHandler
+
+    @property
+    def is_for_coordinator(self) -> bool:
+        return self.request.target is RequestTarget.COORDINATOR
 
 
-class Wire:
-    """Sends for the other parts, and gives each the answer to its own question.
+class InFlightRequests:
+    """Sends requests for the other parts of the consumer, and hands each response to the handler of its request.
 
-    A request without an answer by its deadline takes the connection down, as in the Java client: everything in flight
-    to the coordinator is lost and the coordinator is looked up again.
+    A request to the coordinator without a response by its deadline takes the connection down, as in the Java client:
+    all other requests to the coordinator fail too, and the coordinator is looked up again.
     """
 
     def __init__(self, settings: ConsumerSettings) -> None:
         self._settings = settings
         self.now_ms = 0
-        self.coordinator: Address | None = None
-        self.outbox: list[Outgoing] = []
-        self.hang_up = False
-        self.failure: ConsumerError | None = None
-        """A look-up that failed for good; poll() throws it."""
-        self._in_flight: dict[int, _InFlight] = {}
-        self._sent = 0
-        self._finding = False
-        self._find_from_ms = 0
-        self._attempts = 0
+        self.coordinator: NodeAddress | None = None
+        self.outbox: list[OutgoingRequest] = []
+        """The requests to be sent with the next effects."""
+        self.disconnects_coordinator = False
+        self.pending_error: ConsumerError | None = None
+        """A FindCoordinator error for the next poll()."""
+        self._by_id: dict[int, _InFlight] = {}
+        self._last_id = 0
+        self._is_finding = False
+        self._find_at_ms = 0
+        self._find_attempts = 0
 
-    def ask_coordinator(self, message: Message, handler: Handler, timeout_ms: int | None = None) -> None:
-        """To the coordinator, which must be known."""
+    def send_to_coordinator(self, message: Message, handler: ResponseHandler, timeout_ms: int | None = None) -> None:
+        """Send a request to the coordinator, which must be known."""
         assert self.coordinator is not None
-        self._ask(Lane.COORDINATOR, self.coordinator, message, handler, timeout_ms)
+        self._send(RequestTarget.COORDINATOR, message, handler, timeout_ms)
 
-    def ask_anyone(self, message: Message, handler: Handler) -> None:
-        """To any broker."""
-        self._ask(Lane.ANY_BROKER, None, message, handler, None)
+    def send_to_any_broker(self, message: Message, handler: ResponseHandler) -> None:
+        """Send a request that any broker can answer."""
+        self._send(RequestTarget.ANY_BROKER, message, handler, None)
 
-    def _ask(
-        self, lane: Lane, address: Address | None, message: Message, handler: Handler, timeout_ms: int | None
-    ) -> None:
-        self._sent += 1
+    def _send(self, target: RequestTarget, message: Message, handler: ResponseHandler, timeout_ms: int | None) -> None:
+        self._last_id += 1
+        address = self.coordinator if target is RequestTarget.COORDINATOR else None
         timeout_ms = timeout_ms or self._settings.request_timeout_ms
-        outgoing = Outgoing(self._sent, lane, address, message, timeout_ms)
-        self.outbox.append(outgoing)
-        self._in_flight[self._sent] = _InFlight(outgoing, self.now_ms + timeout_ms, handler)
+        request = OutgoingRequest(self._last_id, target, address, message, timeout_ms)
+        self.outbox.append(request)
+        self._by_id[self._last_id] = _InFlight(request, self.now_ms + timeout_ms, handler)
 
-    def take(self, number: int, answer: Message | NoAnswer) -> None:
-        """Hand an answer over. One that nobody waits for, or of another API, is as good as none."""
-        waiting = self._in_flight.pop(number, None)
+    def complete(self, request_id: int, response: Message | RequestFailed) -> None:
+        """Hand a response to its handler. A response of another API counts as a failure, an unknown id as nothing."""
+        waiting = self._by_id.pop(request_id, None)
         if waiting is None:
             return
-        expected = APIS[waiting.outgoing.message.api_key].response
-        if isinstance(answer, Message) and not isinstance(answer, expected):
-            answer = NoAnswer(f"{type(answer).__name__} came in place of {expected.__name__}")
-        on_coordinator_lane = waiting.outgoing.lane is Lane.COORDINATOR
-        if isinstance(answer, NoAnswer) and not answer.unsupported and on_coordinator_lane:
-            self.forget_coordinator(answer.reason)
-        waiting.handler(answer)
+        expected = APIS[waiting.request.message.api_key].response
+        if isinstance(response, Message) and not isinstance(response, expected):
+            response = RequestFailed(request_id, f"{type(response).__name__} came in place of {expected.__name__}")
+        if isinstance(response, RequestFailed) and not response.is_unsupported and waiting.is_for_coordinator:
+            self.mark_coordinator_unknown(response.reason)
+        waiting.handler(response)
 
     def expire(self) -> None:
-        """Give up what has been in flight for too long."""
-        late = [number for number, waiting in self._in_flight.items() if waiting.deadline_ms <= self.now_ms]
-        for number in late:
-            self.take(number, NoAnswer("no answer in time"))
+        """Fail the requests whose deadlines have passed."""
+        expired = [request_id for request_id, waiting in self._by_id.items() if waiting.deadline_ms <= self.now_ms]
+        for request_id in expired:
+            self.complete(request_id, RequestFailed(request_id, "no answer in time"))
 
-    def forget_coordinator(self, reason: str) -> None:
-        """It is somebody else, or out of reach. What is in flight to it will not be listened to."""
+    def mark_coordinator_unknown(self, reason: str) -> None:
+        """Forget the coordinator, drop the connection to it, and fail all requests that are in flight there."""
         if self.coordinator is None:
             return
         self.coordinator = None
-        self.hang_up = True
-        lost = [number for number, each in self._in_flight.items() if each.outgoing.lane is Lane.COORDINATOR]
-        for number in lost:
-            self.take(number, NoAnswer(reason))
-        gone = frozenset(lost)
-        self.outbox = [outgoing for outgoing in self.outbox if outgoing.number not in gone]
+        self.disconnects_coordinator = True
+        failed = [request_id for request_id, waiting in self._by_id.items() if waiting.is_for_coordinator]
+        for request_id in failed:
+            self.complete(request_id, RequestFailed(request_id, reason))
+        self.outbox = [request for request in self.outbox if request.request_id not in failed]
 
     def find_coordinator(self) -> None:
-        """Look it up, unless it is known, being looked up, or the last try was too short a while ago."""
-        if self.coordinator is None and not self._finding and self.now_ms >= self._find_from_ms:
-            self._finding = True
+        """Send FindCoordinator, unless the coordinator is known, being looked up, or backing off."""
+        if self.coordinator is None and not self._is_finding and self.now_ms >= self._find_at_ms:
+            self._is_finding = True
             group_id = self._settings.group_id
-            self.ask_anyone(FindCoordinatorRequest(key=group_id, coordinator_keys=[group_id]), self._found)
+            self.send_to_any_broker(FindCoordinatorRequest(key=group_id, coordinator_keys=[group_id]), self._on_found)
 
-    def _found(self, answer: Message | NoAnswer) -> None:
-        self._finding = False
-        if isinstance(answer, FindCoordinatorResponse) and len(answer.coordinators) == 1:
-            found = answer.coordinators[0]
+    def _on_found(self, response: Message | RequestFailed) -> None:
+        self._is_finding = False
+        if isinstance(response, FindCoordinatorResponse) and len(response.coordinators) == 1:
+            found = response.coordinators[0]
             if found.error_code == ErrorCode.NONE:
-                self.coordinator = Address(found.node_id, found.host, found.port)
-                self._attempts = 0
+                self.coordinator = NodeAddress(found.node_id, found.host, found.port)
+                self._find_attempts = 0
                 return
-            reaction = reaction_to(FindCoordinatorResponse, found.error_code)
-            if reaction.then is Then.RAISE:
+            action = action_for(FindCoordinatorResponse, found.error_code)
+            if action.recovery is Recovery.RAISE:
                 text = f"no coordinator was found for group {self._settings.group_id}: {found.error_message or ''}"
-                self.failure = ConsumerError(reaction.kind, text.strip(" :"), found.error_code, reaction.fatal)
-        self._find_from_ms = self.now_ms + self._settings.backoff_ms(self._attempts)
-        self._attempts += 1
+                self.pending_error = ConsumerError(action.kind, text.strip(" :"), found.error_code, action.is_fatal)
+        self._find_at_ms = self.now_ms + self._settings.backoff_ms(self._find_attempts)
+        self._find_attempts += 1
 
     @property
-    def find_at_ms(self) -> int | None:
-        """When the coordinator may be looked up again; None if that is not the question."""
-        return None if self.coordinator is not None or self._finding else self._find_from_ms
+    def find_coordinator_at_ms(self) -> int | None:
+        """The time of the next FindCoordinator; None while the coordinator is known or being looked up."""
+        return None if self.coordinator is not None or self._is_finding else self._find_at_ms
 
     @property
-    def waits_for_coordinator(self) -> bool:
+    def has_coordinator_request(self) -> bool:
         """Whether a request to the coordinator is in flight."""
-        return any(waiting.outgoing.lane is Lane.COORDINATOR for waiting in self._in_flight.values())
+        return any(waiting.is_for_coordinator for waiting in self._by_id.values())
 
     @property
     def deadline_ms(self) -> int | None:
-        """When the first request in flight will have waited for too long."""
-        return min((waiting.deadline_ms for waiting in self._in_flight.values()), default=None)
+        """The time at which the first request in flight expires."""
+        return min((waiting.deadline_ms for waiting in self._by_id.values()), default=None)

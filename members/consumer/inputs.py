@@ -1,8 +1,8 @@
-"""What can happen to a consumer. Each is a value; the time comes beside it.
+"""The inputs of a `ConsumerMachine`, as values; the time is handed in beside them.
 
-from the wire          Answered, Unanswered, ClusterSeen
+from the transport     ResponseReceived, RequestFailed, MetadataUpdated
 from the clock         TimePassed
-from the application   Subscribe, Unsubscribe, Poll, PollReturned, Consumed, Commit, ListenerReturned,
+from the application   Subscribe, Unsubscribe, Poll, PollReturned, RecordsConsumed, Commit, ListenerReturned,
                        EnforceRebalance, Close
 """
 
@@ -11,46 +11,46 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from regroup.assignors.interface import Cluster
+from regroup.assignors.interface import ClusterMetadata
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.message import Message
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """The response to the request of this number."""
+class ResponseReceived:
+    """The response to the request with this id."""
 
-    number: int
+    request_id: int
     response: Message
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
-    """There will be no response: the connection broke, or the broker is too old for the request.
+class RequestFailed:
+    """The request with this id gets no response: the connection was lost or too slow, or the broker is too old.
 
-    `unsupported` is for the latter: the request could not be written in any version that the broker speaks.
+    `is_unsupported`: no version that the broker offers can carry the request.
     """
 
-    number: int
+    request_id: int
     reason: str
-    unsupported: bool = False
+    is_unsupported: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterSeen:
-    """Topics, partitions and racks, from someone who knows; takes the place of a Metadata response."""
+class MetadataUpdated:
+    """Topics, partitions and racks from elsewhere, in place of a Metadata response."""
 
-    cluster: Cluster
+    cluster: ClusterMetadata
 
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """The clock has reached the deadline of the last step, or any other moment."""
+    """The deadline of the last effects has been reached; an earlier time does no harm."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """To these topics, or to all whose whole name matches the pattern (then `topics` is not looked at)."""
+    """Subscribe to these topics, or to all whose whole name matches the pattern; `topics` is ignored then."""
 
     topics: tuple[str, ...] = ()
     pattern: re.Pattern[str] | None = None
@@ -58,64 +58,67 @@ class Subscribe:
 
 @dataclass(frozen=True, slots=True)
 class Unsubscribe:
-    """From everything; a dynamic member leaves the group."""
+    """Unsubscribe from all topics; a dynamic member leaves the group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """The application has called poll() and is inside until `PollReturned`, or until an error comes out of it."""
+    """The application has called poll(), and stays in it until `PollReturned` or a `poll_error`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PollReturned:
-    """The application has its records and works on them; only heartbeats go on."""
+    """The application has its records and processes them; only heartbeats go on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Consumed:
-    """The application has been given all records below these offsets."""
+class RecordsConsumed:
+    """The application has processed all records below these offsets."""
 
     positions: Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Commit these offsets, by default all positions. With `wait` (commitSync) it is tried until it succeeds."""
+    """Commit these offsets, or all positions. `is_sync`: retry as commitSync() does; otherwise as commitAsync()."""
 
     offsets: Mapping[TopicPartition, int] | None = None
-    wait: bool = False
+    is_sync: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ListenerReturned:
-    """The application's callbacks have returned; see `ConsumerSettings.waits_for_listener`."""
+    """The application's rebalance listener has returned; see `ConsumerSettings.waits_for_listener`."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnforceRebalance:
-    """The application wants a rebalance (KIP-568)."""
+    """The application asks for a rebalance (KIP-568)."""
 
     reason: str = "rebalance enforced by user"
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Commit, give up everything, leave. `leaves_group` None: only a dynamic member does (KIP-345, KIP-1092)."""
+    """Commit, give up all partitions, and leave the group.
+
+    `leaves_group` None: a dynamic member leaves, a static one does not (KIP-345); a bool decides (KIP-1092).
+    """
 
     timeout_ms: int = 30_000
     leaves_group: bool | None = None
 
 
-Happening: TypeAlias = (
-    Answered
-    | Unanswered
-    | ClusterSeen
+ConsumerInput: TypeAlias = (
+    ResponseReceived
+    | RequestFailed
+    | MetadataUpdated
     | TimePassed
     | Subscribe
     | Unsubscribe
     | Poll
     | PollReturned
-    | Consumed
+    | RecordsConsumed
     | Commit
     | ListenerReturned
     | EnforceRebalance

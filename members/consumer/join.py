@@ -1,229 +1,246 @@
-"""A member's talk with its coordinator from JoinGroup to the answer of SyncGroup, as leader or as follower."""
+"""A member's exchange with its coordinator from JoinGroup to the response of SyncGroup, as leader or as follower."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from regroup.assignors.interface import Assignor, LastAssignment, Member
+from regroup.assignors.interface import Assignor, AssignorMember, LastAssignment, subscribed_topics
 from regroup.members.consumer import requests
-from regroup.members.consumer.effects import Change, ConsumerError, ErrorKind, JoinedGroup
-from regroup.members.consumer.error_actions import Then, reaction_to
+from regroup.members.consumer.effects import ConsumerChange, ConsumerError, ConsumerErrorKind, JoinedGroup
+from regroup.members.consumer.error_actions import Recovery, action_for
 from regroup.members.consumer.heartbeats import Heartbeats
-from regroup.members.consumer.in_flight import NoAnswer, Wire
-from regroup.members.consumer.leader import LeaderFailed, chosen, deal, read_members, subscribed_topics
-from regroup.members.consumer.metadata import Snapshot, Topics
-from regroup.members.consumer.offsets import Offsets
+from regroup.members.consumer.in_flight import InFlightRequests, ResponseHandler
+from regroup.members.consumer.inputs import RequestFailed
+from regroup.members.consumer.leader import (
+    LeaderAssignmentFailed,
+    compute_assignments,
+    decode_subscriptions,
+    select_assignor,
+)
+from regroup.members.consumer.metadata import ConsumerMetadata, MetadataSnapshot
+from regroup.members.consumer.offsets import ConsumerOffsets
 from regroup.members.consumer.settings import ConsumerSettings
-from regroup.members.consumer.state import Generation, Phase, Standing
+from regroup.members.consumer.state import MemberGeneration, Membership, MemberState
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupRequestAssignment, SyncGroupResponse
 
 
-class Stage(Enum):
-    """How far the member has come; drawn in `regroup.members.consumer.rebalance`."""
+class RebalanceStage(Enum):
+    """How far a rebalance of the member has come; drawn in `regroup.members.consumer.rebalance`."""
 
     IDLE = "idle"
     COMMITTING = "committing"
-    ASKED = "asked"
+    JOINING = "joining"
     SYNCED = "synced"
 
 
 @dataclass(slots=True)
-class Joining:
-    """Where the talk stands, and what came of it."""
+class GroupJoin:
+    """The stage of the exchange, and its results."""
 
     settings: ConsumerSettings
     assignors: Sequence[Assignor]
-    wire: Wire
-    standing: Standing
-    topics: Topics
-    offsets: Offsets
+    in_flight: InFlightRequests
+    membership: Membership
+    metadata: ConsumerMetadata
+    offsets: ConsumerOffsets
     heartbeats: Heartbeats
-    changes: list[Change]
-    stage: Stage = Stage.IDLE
-    failure: ConsumerError | None = None
+    changes: list[ConsumerChange]
+    stage: RebalanceStage = RebalanceStage.IDLE
+    pending_error: ConsumerError | None = None
+    """An error for the next poll()."""
     is_leader: bool = False
-    assignment: bytes = b""
-    """What SyncGroup brought."""
-    joined_topics: tuple[str, ...] | None = None
-    """The subscription of the last JoinGroup."""
-    snapshot: Snapshot | None = None
-    """What a leader has dealt out; if the cluster looks otherwise, it is to be dealt out again."""
-    last: dict[str, LastAssignment] = field(default_factory=dict)
-    """What each assignor is to tell the next leader."""
-    join_from_ms: int = 0
+    assignment_bytes: bytes = b""
+    """The assignment in the response of the last SyncGroup."""
+    joined_subscription: tuple[str, ...] | None = None
+    """The topics that the last JoinGroup subscribed to."""
+    assignment_snapshot: MetadataSnapshot | None = None
+    """The metadata that a leader's last assignment was made from; it rejoins when the metadata differs."""
+    last_assignments: dict[str, LastAssignment] = field(default_factory=dict)
+    """What each assignor puts into the user data of the next JoinGroup, by the name of the assignor."""
+    join_at_ms: int = 0
+    """The end of the backoff before the next JoinGroup."""
     _attempt: int = 0
-    _failed_in_a_row: int = 0
-    _leading: dict[str, Member] | None = None
+    _failures: int = 0
+    _members_to_assign: dict[str, AssignorMember] | None = None
 
     # -- JoinGroup
 
-    def join(self) -> None:
+    def send_join_group(self) -> None:
         """Send JoinGroup; the coordinator must be known."""
-        generation, names = self.standing.generation, self.topics.names
+        generation, topics = self.membership.generation, self.metadata.topics
         try:
-            offered = requests.protocols(self.settings, self.assignors, names, self.offsets.held, generation, self.last)
-        except Exception as error:  # noqa: BLE001 - a user's assignor may raise anything, and the member must live on
-            self._fail(ConsumerError(ErrorKind.ASSIGNOR, f"the subscription could not be written: {error}"))
+            protocols = requests.join_group_protocols(
+                self.settings, self.assignors, topics, self.offsets.owned_partitions, generation, self.last_assignments
+            )
+        except Exception as error:  # noqa: BLE001 - a user's assignor may raise anything, and the member must go on
+            self._fail(ConsumerError(ConsumerErrorKind.ASSIGNOR, f"the subscription could not be written: {error}"))
             return
-        self.standing.phase = Phase.PREPARING
-        self.stage = Stage.ASKED
-        self.joined_topics = names
-        request = requests.join_group(self.settings, generation, offered, self.standing.rejoin_reason)
-        handler = self._unless_abandoned(lambda answer: self._joined(answer, generation))
-        self.wire.ask_coordinator(request, handler, requests.join_timeout_ms(self.settings))
+        self.membership.state = MemberState.PREPARING_REBALANCE
+        self.stage = RebalanceStage.JOINING
+        self.joined_subscription = topics
+        request = requests.join_group(self.settings, generation, protocols, self.membership.rejoin_reason)
+        handler = self._unless_abandoned(lambda response: self._on_joined(response, generation))
+        self.in_flight.send_to_coordinator(request, handler, requests.join_group_timeout_ms(self.settings))
 
-    def _unless_abandoned(self, handler: Callable[[Message | NoAnswer], None]) -> Callable[[Message | NoAnswer], None]:
+    def _unless_abandoned(self, handler: ResponseHandler) -> ResponseHandler:
         self._attempt += 1
         attempt = self._attempt
 
-        def guarded(answer: Message | NoAnswer) -> None:
+        def handle(response: Message | RequestFailed) -> None:
             if attempt == self._attempt:
-                handler(answer)
+                handler(response)
 
-        return guarded
+        return handle
 
     def abandon(self) -> None:
-        """Whatever comes back of the rebalance under way is not for this member any more."""
+        """Ignore the responses of the rebalance under way."""
         self._attempt += 1
-        self.stage = Stage.IDLE
-        self._leading = None
-        self.snapshot = None
+        self.stage = RebalanceStage.IDLE
+        self._members_to_assign = None
+        self.assignment_snapshot = None
         self.is_leader = False
-        self.joined_topics = None
+        self.joined_subscription = None
 
-    def _joined(self, answer: Message | NoAnswer, sent: Generation) -> None:
-        if not isinstance(answer, JoinGroupResponse):
-            self._unanswered(answer)
-        elif answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self.standing.generation = Generation(member_id=answer.member_id)
-            self.standing.request_rejoin("need to re-join with the given member-id: " + answer.member_id)
-            self.stage = Stage.IDLE
-        elif answer.error_code != ErrorCode.NONE:
-            self._refused(JoinGroupResponse, answer.error_code, sent)
-        elif answer.protocol_type not in (None, requests.PROTOCOL_TYPE):
-            self._fail(self._inconsistent(f"the group is of type {answer.protocol_type}"))
-        elif self.standing.phase is not Phase.PREPARING:
-            self._again("the member left while it was joining")
-        else:
-            self._begin_generation(answer)
-
-    def _begin_generation(self, answer: JoinGroupResponse) -> None:
-        standing = self.standing
-        standing.phase = Phase.COMPLETING
-        standing.generation = Generation(answer.generation_id, answer.member_id, answer.protocol_name)
-        self.heartbeats.restart()
-        self.is_leader = answer.leader == answer.member_id
-        self.changes.append(JoinedGroup(answer.generation_id, answer.member_id, self.is_leader, answer.protocol_name))
-        if not self.is_leader:
-            self._sync([])
+    def _on_joined(self, response: Message | RequestFailed, sent: MemberGeneration) -> None:
+        if isinstance(response, RequestFailed):
+            self._request_failed(response)
             return
-        try:
-            self._elected(answer)
-        except LeaderFailed as error:
-            self._leader_failed(error)
-
-    def _elected(self, answer: JoinGroupResponse) -> None:
-        members = read_members(answer.members)
-        topics_are_known = self.topics.lead(subscribed_topics(members))
-        if answer.skip_assignment:
-            # A static leader that came back: the coordinator has the assignment, the leader only keeps watch (KIP-814).
-            self.snapshot = self.topics.snapshot()
-            self._sync([])
-        elif topics_are_known:
-            self._deal(members)
+        assert isinstance(response, JoinGroupResponse)
+        if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.membership.generation = MemberGeneration(member_id=response.member_id)
+            self._rejoin("need to re-join with the given member-id: " + response.member_id)
+        elif response.error_code != ErrorCode.NONE:
+            self._refused(JoinGroupResponse, response.error_code, sent)
+        elif response.protocol_type not in (None, requests.PROTOCOL_TYPE):
+            self._fail_inconsistent(f"the group is of type {response.protocol_type}")
+        elif self.membership.state is not MemberState.PREPARING_REBALANCE:
+            self._rejoin("the member left while it was joining")
         else:
-            self._leading = members
+            self._start_generation(response)
 
-    def lead_when_topics_are_known(self) -> bool:
-        """Deal out what had to wait for metadata. Whether the rebalance can go on at once."""
-        members = self._leading
-        if members is None or not self.topics.seen:
-            return False
-        self._leading = None
-        if self.standing.phase is not Phase.COMPLETING:
-            self._again("the generation was lost before the partitions were dealt out")
-            return True
+    def _start_generation(self, response: JoinGroupResponse) -> None:
+        generation = MemberGeneration(response.generation_id, response.member_id, response.protocol_name)
+        self.membership.state = MemberState.COMPLETING_REBALANCE
+        self.membership.generation = generation
+        self.heartbeats.reset_timeouts()
+        self.is_leader = response.leader == response.member_id
+        self.changes.append(
+            JoinedGroup(response.generation_id, response.member_id, self.is_leader, response.protocol_name)
+        )
+        if self.is_leader:
+            self._lead(response)
+        else:
+            self._send_sync_group([])
+
+    def _lead(self, response: JoinGroupResponse) -> None:
         try:
-            self._deal(members)
-        except LeaderFailed as error:
-            self._leader_failed(error)
-        return False
+            members = decode_subscriptions(response.members)
+        except LeaderAssignmentFailed as error:
+            self._fail(ConsumerError(ConsumerErrorKind.ASSIGNOR, str(error)))
+            return
+        metadata_is_known = self.metadata.update_group_subscription(tuple(subscribed_topics(members)))
+        if response.skip_assignment:
+            # A static leader has rejoined: the coordinator has the assignment, the leader only follows the metadata
+            # (KIP-814).
+            self.assignment_snapshot = self.metadata.snapshot()
+            self._send_sync_group([])
+        elif metadata_is_known:
+            self._assign(members)
+        else:
+            self._members_to_assign = members
 
-    def _deal(self, members: dict[str, Member]) -> None:
-        assignor = chosen(self.assignors, self.standing.generation.protocol_name)
-        assignments = deal(assignor, members, self.topics.cluster)
-        self.snapshot = self.topics.snapshot()
-        self._sync(assignments)
+    def assign_when_metadata_known(self) -> bool:
+        """Make the assignment that had to wait for metadata. Returns whether the rebalance can go on at once."""
+        members = self._members_to_assign
+        if members is None or not self.metadata.is_current:
+            return False
+        self._members_to_assign = None
+        if self.membership.state is MemberState.COMPLETING_REBALANCE:
+            self._assign(members)
+            return False
+        self._rejoin("the generation was lost before the partitions were dealt out")
+        return True
 
-    def _leader_failed(self, error: LeaderFailed) -> None:
-        self._fail(ConsumerError(ErrorKind.ASSIGNOR, str(error)))
+    def _assign(self, members: dict[str, AssignorMember]) -> None:
+        try:
+            assignor = select_assignor(self.assignors, self.membership.generation.protocol_name)
+            assignments = compute_assignments(assignor, members, self.metadata.cluster)
+        except LeaderAssignmentFailed as error:
+            self._fail(ConsumerError(ConsumerErrorKind.ASSIGNOR, str(error)))
+            return
+        self.assignment_snapshot = self.metadata.snapshot()
+        self._send_sync_group(assignments)
 
     # -- SyncGroup
 
-    def _sync(self, assignments: list[SyncGroupRequestAssignment]) -> None:
-        if self.wire.coordinator is None:
-            self._pause("the coordinator is not known")
+    def _send_sync_group(self, assignments: list[SyncGroupRequestAssignment]) -> None:
+        if self.in_flight.coordinator is None:
+            self._rejoin_later("the coordinator is not known")
             return
-        sent = self.standing.generation
-        request = requests.sync_group(self.settings, sent, assignments)
-        self.wire.ask_coordinator(request, self._unless_abandoned(lambda answer: self._synced(answer, sent)))
+        generation = self.membership.generation
+        request = requests.sync_group(self.settings, generation, assignments)
+        handler = self._unless_abandoned(lambda response: self._on_synced(response, generation))
+        self.in_flight.send_to_coordinator(request, handler)
 
-    def _synced(self, answer: Message | NoAnswer, sent: Generation) -> None:
-        standing = self.standing
-        if not isinstance(answer, SyncGroupResponse):
-            self._unanswered(answer)
-        elif answer.error_code != ErrorCode.NONE:
-            self._refused(SyncGroupResponse, answer.error_code, sent)
-        elif answer.protocol_type not in (None, requests.PROTOCOL_TYPE):
-            self._fail(self._inconsistent(f"the group is of type {answer.protocol_type}"))
-        elif standing.generation.is_none or standing.phase is not Phase.COMPLETING:
-            self._again("the generation was lost before SyncGroup was answered")
-        elif answer.protocol_name not in (None, standing.generation.protocol_name):
-            self._fail(self._inconsistent(f"the group works with the assignor {answer.protocol_name}"))
+    def _on_synced(self, response: Message | RequestFailed, sent: MemberGeneration) -> None:
+        if isinstance(response, RequestFailed):
+            self._request_failed(response)
+            return
+        assert isinstance(response, SyncGroupResponse)
+        membership = self.membership
+        if response.error_code != ErrorCode.NONE:
+            self._refused(SyncGroupResponse, response.error_code, sent)
+        elif response.protocol_type not in (None, requests.PROTOCOL_TYPE):
+            self._fail_inconsistent(f"the group is of type {response.protocol_type}")
+        elif membership.generation.is_none or membership.state is not MemberState.COMPLETING_REBALANCE:
+            self._rejoin("the generation was lost before SyncGroup was answered")
+        elif response.protocol_name not in (None, membership.generation.protocol_name):
+            self._fail_inconsistent(f"the group works with the assignor {response.protocol_name}")
         else:
-            standing.phase = Phase.STABLE
-            standing.rejoin_needed, standing.rejoin_reason = False, ""
-            self._failed_in_a_row = 0
-            self.assignment = answer.assignment
-            self.stage = Stage.SYNCED
+            membership.state = MemberState.STABLE
+            membership.rejoin_needed, membership.rejoin_reason = False, ""
+            self._failures = 0
+            self.assignment_bytes = response.assignment
+            self.stage = RebalanceStage.SYNCED
 
-    def _inconsistent(self, text: str) -> ConsumerError:
-        return ConsumerError(ErrorKind.GROUP, text, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, fatal=True)
+    # -- errors of both
 
-    # -- what can go wrong
-
-    def _refused(self, response: type[Message], code: int, sent: Generation) -> None:
-        reaction = reaction_to(response, code)
+    def _refused(self, response: type[Message], code: int, sent: MemberGeneration) -> None:
+        action = action_for(response, code)
         api = "JOIN_GROUP" if response is JoinGroupResponse else "SYNC_GROUP"
-        if reaction.finds_coordinator:
-            self.wire.forget_coordinator(ErrorCode.named(code))
-        if self.standing.generation == sent:
-            self.standing.reset(reaction.forgets, f"encountered {ErrorCode.named(code)} from {api} response")
-        if reaction.then is Then.AT_ONCE:
-            self._again(f"rebalance failed due to {ErrorCode.named(code)}")
-        elif reaction.then is Then.AFTER_BACKOFF:
-            self._pause(f"rebalance failed due to {ErrorCode.named(code)}")
+        if action.rediscovers_coordinator:
+            self.in_flight.mark_coordinator_unknown(ErrorCode.name_of(code))
+        if self.membership.generation == sent:
+            self.membership.reset(action.reset, f"encountered {ErrorCode.name_of(code)} from {api} response")
+        if action.recovery is Recovery.REJOIN:
+            self._rejoin(f"rebalance failed due to {ErrorCode.name_of(code)}")
+        elif action.recovery is Recovery.RETRY_AFTER_BACKOFF:
+            self._rejoin_later(f"rebalance failed due to {ErrorCode.name_of(code)}")
         else:
-            self._fail(ConsumerError(reaction.kind, f"{api} was refused", code, reaction.fatal))
+            self._fail(ConsumerError(action.kind, f"{api} was refused", code, action.is_fatal))
 
-    def _unanswered(self, answer: Message | NoAnswer) -> None:
-        reason = answer.reason if isinstance(answer, NoAnswer) else "the answer was of another kind"
-        if isinstance(answer, NoAnswer) and answer.unsupported:
-            self._fail(ConsumerError(ErrorKind.SETTINGS, reason, ErrorCode.UNSUPPORTED_VERSION, fatal=True))
+    def _request_failed(self, failure: RequestFailed) -> None:
+        if failure.is_unsupported:
+            code = ErrorCode.UNSUPPORTED_VERSION
+            self._fail(ConsumerError(ConsumerErrorKind.SETTINGS, failure.reason, code, is_fatal=True))
         else:
-            self._pause(reason)
+            self._rejoin_later(failure.reason)
 
-    def _again(self, reason: str) -> None:
-        self.stage = Stage.IDLE
-        self.standing.request_rejoin(reason)
+    def _rejoin(self, reason: str) -> None:
+        self.stage = RebalanceStage.IDLE
+        self.membership.request_rejoin(reason)
 
-    def _pause(self, reason: str) -> None:
-        self._again(reason)
-        self.join_from_ms = self.wire.now_ms + self.settings.backoff_ms(self._failed_in_a_row)
-        self._failed_in_a_row += 1
+    def _rejoin_later(self, reason: str) -> None:
+        self._rejoin(reason)
+        self.join_at_ms = self.in_flight.now_ms + self.settings.backoff_ms(self._failures)
+        self._failures += 1
+
+    def _fail_inconsistent(self, text: str) -> None:
+        code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        self._fail(ConsumerError(ConsumerErrorKind.GROUP, text, code, is_fatal=True))
 
     def _fail(self, error: ConsumerError) -> None:
-        self._again(f"rebalance failed due to {error.kind.name}")
-        self.failure = error
+        self._rejoin(f"rebalance failed due to {error.kind.name}")
+        self.pending_error = error

@@ -1,15 +1,15 @@
-"""A consumer of the classic group protocol as a machine without IO: happenings in, steps out.
+"""A consumer of the classic group protocol as a state machine without I/O: inputs go in, effects come out.
 
-    consumer = Consumer(ConsumerSettings(group_id="payments"))
-    step = consumer.receive(Subscribe(("orders",)), now_ms)
-    step = consumer.receive(Poll(), now_ms)
-    step.requests      to be sent, each with a number
-    step.changes       what happened to its partitions, its commits and its place in the group
-    step.raised        what poll() would throw
-    step.deadline_ms   when to come back with TimePassed, if nothing else happens
+    consumer = ConsumerMachine(ConsumerSettings(group_id="payments"))
+    effects = consumer.receive(Subscribe(("orders",)), now_ms)
+    effects = consumer.receive(Poll(), now_ms)
+    effects.requests       to be sent, each with a request id
+    effects.changes        what happened to its partitions, its commits and its membership
+    effects.poll_error     what poll() would throw
+    effects.deadline_ms    when `TimePassed` is due, if no other input comes before
 
 It behaves as Kafka's Java client does: rebalances advance only while the application is inside poll(), heartbeats go
-on in between. Milliseconds count from any origin, but never backwards.
+on in between. `now_ms` counts from any origin, and never backwards.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,38 +19,39 @@ from regroup.assignors.interface import Assignor
 from regroup.assignors.registry import assignor_named
 from regroup.members.consumer import requests
 from regroup.members.consumer.effects import (
-    Address,
-    Change,
-    Closed,
+    ConsumerChange,
+    ConsumerClosed,
+    ConsumerEffects,
     ConsumerError,
     LeftGroup,
+    NodeAddress,
     PartitionsRevoked,
-    Step,
 )
-from regroup.members.consumer.error_actions import Forgets
+from regroup.members.consumer.error_actions import MembershipReset
 from regroup.members.consumer.heartbeats import Heartbeats
-from regroup.members.consumer.in_flight import NoAnswer, Wire
+from regroup.members.consumer.in_flight import InFlightRequests
 from regroup.members.consumer.inputs import (
-    Answered,
     Close,
-    ClusterSeen,
     Commit,
-    Consumed,
+    ConsumerInput,
     EnforceRebalance,
-    Happening,
     ListenerReturned,
+    MetadataUpdated,
     Poll,
     PollReturned,
+    RecordsConsumed,
+    RequestFailed,
+    ResponseReceived,
     Subscribe,
     TimePassed,
-    Unanswered,
     Unsubscribe,
 )
-from regroup.members.consumer.metadata import Topics
-from regroup.members.consumer.offsets import Offsets, OpenCommit
-from regroup.members.consumer.rebalance import Rebalance
+from regroup.members.consumer.join import GroupJoin
+from regroup.members.consumer.metadata import ConsumerMetadata
+from regroup.members.consumer.offsets import ConsumerOffsets, PendingCommit
+from regroup.members.consumer.rebalance import ConsumerRebalance
 from regroup.members.consumer.settings import ConsumerSettings
-from regroup.members.consumer.state import Generation, Phase, Standing
+from regroup.members.consumer.state import MemberGeneration, Membership, MemberState
 from regroup.protocol.consumer.subscription import TopicPartition
 
 
@@ -58,228 +59,224 @@ from regroup.protocol.consumer.subscription import TopicPartition
 class _Closing:
     until_ms: int
     leaves_group: bool | None
-    commit: OpenCommit | None
-    left: bool = False
+    commit: PendingCommit | None
+    has_left: bool = False
 
 
-class Consumer:
-    """One member of one group.
+class ConsumerMachine:
+    """One consumer in one group.
 
-    `partition_assignment_strategy` names assignors among those handed in, Kafka's own, and those that installed
-    packages offer. Raises AssignorError for an unknown name, ValueError if several cannot work together.
+    `partition_assignment_strategy` names assignors among those handed in, Kafka's own, and those of installed packages.
+    Raises AssignorError for an unknown name, ValueError for assignors that cannot be combined.
     """
 
     def __init__(self, settings: ConsumerSettings, assignors: Iterable[Assignor] = ()) -> None:
         self.settings = settings
-        self._changes: list[Change] = []
-        self._wire = Wire(settings)
-        self._standing = Standing()
-        self._topics = Topics(settings, self._wire)
-        self._offsets = Offsets(settings, self._wire, self._standing, self._topics, self._changes)
-        self._heartbeats = Heartbeats(settings, self._wire, self._standing, self._leave)
-        self._rebalance = Rebalance(
-            settings,
-            _offered(settings, assignors),
-            self._wire,
-            self._standing,
-            self._topics,
-            self._offsets,
-            self._heartbeats,
-            self._changes,
-        )
-        self._polling = False
-        self._raised: ConsumerError | None = None
+        offered = resolve_assignors(settings, assignors)
+        changes: list[ConsumerChange] = []
+        in_flight, membership = InFlightRequests(settings), Membership()
+        metadata = ConsumerMetadata(settings, in_flight)
+        offsets = ConsumerOffsets(settings, in_flight, membership, metadata, changes)
+        heartbeats = Heartbeats(settings, in_flight, membership, self._leave)
+        join = GroupJoin(settings, offered, in_flight, membership, metadata, offsets, heartbeats, changes)
+        self._changes = changes
+        self._in_flight = in_flight
+        self._membership = membership
+        self._metadata = metadata
+        self._offsets = offsets
+        self._heartbeats = heartbeats
+        self._rebalance = ConsumerRebalance(settings, offered, in_flight, membership, metadata, offsets, changes, join)
+        self._is_polling = False
+        self._poll_error: ConsumerError | None = None
         self._closing: _Closing | None = None
         self.is_closed = False
 
-    # -- what one may look at
+    # -- its state, to look at
 
     @property
-    def phase(self) -> Phase:
-        return self._standing.phase
+    def state(self) -> MemberState:
+        """The state of its membership."""
+        return self._membership.state
 
     @property
-    def generation(self) -> Generation:
-        """Number, member id and assignor of the generation that the member believes in."""
-        return self._standing.generation
+    def generation(self) -> MemberGeneration:
+        """Generation id, member id and assignor of its last JoinGroup, as far as they are still valid."""
+        return self._membership.generation
 
     @property
-    def coordinator(self) -> Address | None:
-        """Where the coordinator is, if that is known."""
-        return self._wire.coordinator
+    def coordinator(self) -> NodeAddress | None:
+        """The coordinator's address, None while it is unknown."""
+        return self._in_flight.coordinator
 
     @property
     def is_leader(self) -> bool:
-        return self._rebalance.joining.is_leader
+        """Whether it is the leader of its generation."""
+        return self._rebalance.group_join.is_leader
 
     @property
-    def assigned(self) -> tuple[TopicPartition, ...]:
+    def assigned_partitions(self) -> tuple[TopicPartition, ...]:
         """The partitions it owns, in the order of its assignment."""
-        return self._offsets.held
+        return self._offsets.owned_partitions
 
     @property
     def positions(self) -> Mapping[TopicPartition, int]:
-        """The offset of the next record to read, where that is known."""
+        """The offset of the next record of each partition, where it is known."""
         return self._offsets.positions
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """What it subscribes to at this moment; a pattern gives what it matches."""
-        return self._topics.names
 
     @property
     def is_polling(self) -> bool:
         """Whether the application is inside poll()."""
-        return self._polling
+        return self._is_polling
 
     @property
     def is_closing(self) -> bool:
-        """It was told to close; what its application has not finished by now is not its own any more."""
+        """Whether `Close` has come; records that the application still processes belong to the next owner."""
         return self._closing is not None
 
     @property
     def returns_records(self) -> bool:
-        """Whether poll() has records for the application: not while all is about to be given up (KAFKA-14196)."""
-        return self._polling and not self._rebalance.is_about_to_give_up
+        """Whether poll() returns records: not while an eager member is about to revoke all (KAFKA-14196)."""
+        return self._is_polling and not self._rebalance.is_about_to_revoke
 
     @property
-    def wants_to_join(self) -> bool:
-        """Whether the next poll would begin or continue a rebalance."""
-        return self._rebalance.wants_to_join
+    def rejoin_needed_or_pending(self) -> bool:
+        """Whether the next poll would start or continue a rebalance."""
+        return self._rebalance.rejoin_needed_or_pending
 
     # -- the machine
 
-    def receive(self, happening: Happening, now_ms: int) -> Step:
-        """Take in one happening and say what follows from it."""
+    def receive(self, consumer_input: ConsumerInput, now_ms: int) -> ConsumerEffects:
+        """Process one input. After `ConsumerClosed` every input is ignored."""
         if self.is_closed:
-            return Step()
-        self._wire.now_ms = max(now_ms, self._wire.now_ms)
-        self._wire.expire()
-        self._take(happening)
+            return ConsumerEffects()
+        self._in_flight.now_ms = max(now_ms, self._in_flight.now_ms)
+        self._in_flight.expire()
+        self._process(consumer_input)
         if self._closing is None:
-            self._proceed()
-        self._offsets.proceed()
+            self._advance()
+        self._offsets.retry_commits()
         if self._closing is not None:
-            self._close(self._closing)
-        return self._step()
+            self._advance_closing(self._closing)
+        return self._take_effects()
 
-    def _take(self, happening: Happening) -> None:
-        match happening:
-            case Answered(number, response):
-                self._wire.take(number, response)
-            case Unanswered(number, reason, unsupported):
-                self._wire.take(number, NoAnswer(reason, unsupported))
-            case ClusterSeen(cluster):
-                self._topics.know(cluster)
+    def _process(self, consumer_input: ConsumerInput) -> None:
+        match consumer_input:
+            case ResponseReceived(request_id, response):
+                self._in_flight.complete(request_id, response)
+            case RequestFailed(request_id):
+                self._in_flight.complete(request_id, consumer_input)
+            case MetadataUpdated(cluster):
+                self._metadata.update(cluster)
             case TimePassed():
                 pass
             case Poll():
-                self._polling = not self.is_closing  # a closed consumer cannot be polled any more
+                self._is_polling = not self.is_closing  # a consumer that closes cannot be polled any more
             case PollReturned():
-                self._polling = False
+                self._is_polling = False
             case ListenerReturned():
                 self._rebalance.listener_returned()
-            case _:
-                self._obey(happening)
-
-    def _obey(self, wish: Happening) -> None:
-        match wish:
             case Subscribe():
-                self._topics.subscribe(wish)
+                self._metadata.subscribe(consumer_input)
             case Unsubscribe():
-                self._drop_all()
+                self._give_up_all()
                 self._leave("the consumer unsubscribed from all topics")
-                self._topics.unsubscribe()
-            case Consumed(positions):
-                self._offsets.consumed(positions)
-            case Commit(offsets, wait):
-                retry_for_ms = self.settings.default_api_timeout_ms if wait else None
+                self._metadata.unsubscribe()
+            case RecordsConsumed(positions):
+                self._offsets.update_positions(positions)
+            case Commit(offsets, is_sync):
+                retry_for_ms = self.settings.default_api_timeout_ms if is_sync else None
                 self._offsets.commit(self.positions if offsets is None else offsets, retry_for_ms=retry_for_ms)
             case EnforceRebalance(reason):
-                self._standing.request_rejoin(reason)
+                self._membership.request_rejoin(reason)
             case Close(timeout_ms, leaves_group) if self._closing is None:
-                self._polling = False
-                commit = self._offsets.commit_held(timeout_ms)
-                self._closing = _Closing(self._wire.now_ms + timeout_ms, leaves_group, commit)
+                self._is_polling = False
+                commit = self._offsets.auto_commit_positions(timeout_ms)
+                self._closing = _Closing(self._in_flight.now_ms + timeout_ms, leaves_group, commit)
 
-    def _proceed(self) -> None:
-        self._heartbeats.proceed(self._polling)
-        if not self._polling or self._raise_what_failed():
+    def _advance(self) -> None:
+        self._heartbeats.check_timers(self._is_polling)
+        if not self._is_polling or self._raise_pending_error():
             return
-        self._topics.proceed()
-        self._rebalance.proceed()
-        if not self._raise_what_failed():
-            if not self._rebalance.wants_to_join:  # until that is over poll() comes no further, as in the Java client
-                self._offsets.proceed_in_poll()
-            self._topics.proceed()
+        self._metadata.request_if_due()
+        self._rebalance.advance()
+        if not self._raise_pending_error():
+            # As in the Java client, poll() comes to the offsets only when no rebalance is needed or pending.
+            if not self._rebalance.rejoin_needed_or_pending:
+                self._offsets.fetch_and_auto_commit()
+            self._metadata.request_if_due()
 
-    def _raise_what_failed(self) -> bool:
-        """An error that was kept for it comes out of poll(), and the application is outside again."""
-        for part in (self._heartbeats, self._wire, self._rebalance.joining, self._offsets):
-            if part.failure is not None:
-                self._raised, part.failure = part.failure, None
-                self._polling = False
+    def _raise_pending_error(self) -> bool:
+        """Let one pending error come out of poll(), which ends that poll. Returns whether there was one."""
+        for part in (self._heartbeats, self._in_flight, self._rebalance.group_join, self._offsets):
+            if part.pending_error is not None:
+                self._poll_error, part.pending_error = part.pending_error, None
+                self._is_polling = False
                 return True
         return False
 
     def _leave(self, reason: str, leaves_group: bool | None = None) -> None:
-        """Say goodbye, once and without waiting for the answer. A static member goes silently, unless it is told to."""
-        standing, settings = self._standing, self.settings
-        speaks = not settings.is_static if leaves_group is None else leaves_group
-        is_in = standing.phase is not Phase.UNJOINED and standing.generation.member_id
-        if is_in and speaks and self._wire.coordinator is not None:
-            request = requests.leave_group(settings, standing.generation, reason)
-            self._wire.ask_coordinator(request, lambda answer: None)
+        """Send LeaveGroup without waiting for its response; a static member only if `leaves_group` is true."""
+        membership, in_flight = self._membership, self._in_flight
+        sends_leave = not self.settings.is_static if leaves_group is None else leaves_group
+        is_member = membership.state is not MemberState.UNJOINED and membership.generation.member_id
+        if is_member and sends_leave and in_flight.coordinator is not None:
+            request = requests.leave_group(self.settings, membership.generation, reason)
+            in_flight.send_to_coordinator(request, lambda response: None)
             self._changes.append(LeftGroup(reason))
-        standing.reset(Forgets.MEMBER_ID, "consumer pro-actively leaving the group")
+        membership.reset(MembershipReset.MEMBER_ID, "consumer pro-actively leaving the group")
 
-    def _drop_all(self) -> None:
-        """Give everything up in good order if the place is sure, else lose it."""
-        standing, held = self._standing, self.assigned
+    def _give_up_all(self) -> None:
+        """Revoke all partitions; without a stable membership they are lost."""
+        membership, owned = self._membership, self.assigned_partitions
         self._rebalance.abandon()
-        if standing.generation.is_none or standing.in_rebalance:
-            self._rebalance.lose_all()
-            self._rebalance.after_listener = None
-        elif held:
-            self._offsets.hold(())
-            self._changes.append(PartitionsRevoked(held))
+        if membership.generation.is_none or membership.is_rebalancing:
+            self._rebalance.lose_all_partitions()
+            self._rebalance.resume_after_listener = None
+        elif owned:
+            self._offsets.set_owned_partitions(())
+            self._changes.append(PartitionsRevoked(owned))
 
-    def _close(self, closing: _Closing) -> None:
-        time_is_up = self._wire.now_ms >= closing.until_ms
-        if closing.commit is not None and not closing.commit.ended and not time_is_up:
+    def _advance_closing(self, closing: _Closing) -> None:
+        is_time_up = self._in_flight.now_ms >= closing.until_ms
+        if closing.commit is not None and not closing.commit.is_complete and not is_time_up:
             return
-        if not closing.left:
-            closing.left = True
-            self._drop_all()
+        if not closing.has_left:
+            closing.has_left = True
+            self._give_up_all()
             self._leave("the consumer is being closed", closing.leaves_group)
-        if time_is_up or not self._wire.waits_for_coordinator:
+        if is_time_up or not self._in_flight.has_coordinator_request:
             self.is_closed = True
-            self._changes.append(Closed())
+            self._changes.append(ConsumerClosed())
 
-    # -- its result
-
-    def _step(self) -> Step:
-        requests_now, self._wire.outbox = tuple(self._wire.outbox), []
-        changes = tuple(self._changes)
+    def _take_effects(self) -> ConsumerEffects:
+        in_flight = self._in_flight
+        effects = ConsumerEffects(
+            tuple(in_flight.outbox),
+            tuple(self._changes),
+            self._poll_error,
+            in_flight.disconnects_coordinator,
+            None if self.is_closed else self._deadline_ms(),
+        )
+        in_flight.outbox, in_flight.disconnects_coordinator = [], False
         self._changes.clear()
-        raised, self._raised = self._raised, None
-        hang_up, self._wire.hang_up = self._wire.hang_up, False
-        return Step(requests_now, changes, raised, hang_up, None if self.is_closed else self._deadline_ms())
+        self._poll_error = None
+        return effects
 
     def _deadline_ms(self) -> int | None:
-        comes_to_offsets = self._polling and not self._rebalance.wants_to_join
-        moments = [self._wire.deadline_ms, self._offsets.deadline_ms(comes_to_offsets)]
+        reaches_offsets = self._is_polling and not self._rebalance.rejoin_needed_or_pending
+        deadlines = [self._in_flight.deadline_ms, self._offsets.deadline_ms(reaches_offsets)]
         if self._closing is not None:
-            moments.append(self._closing.until_ms)
+            deadlines.append(self._closing.until_ms)
         else:
-            moments.append(self._heartbeats.deadline_ms(self._polling))
-            if self._polling:
-                moments.append(self._topics.deadline_ms)
-                if self._rebalance.after_listener is None:
-                    moments.append(self._rebalance.deadline_ms)
-        return min((moment for moment in moments if moment is not None), default=None)
+            deadlines.append(self._heartbeats.deadline_ms(self._is_polling))
+            if self._is_polling:
+                deadlines.append(self._metadata.deadline_ms)
+                if self._rebalance.resume_after_listener is None:
+                    deadlines.append(self._rebalance.deadline_ms)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
 
-def _offered(settings: ConsumerSettings, assignors: Iterable[Assignor]) -> Sequence[Assignor]:
+def resolve_assignors(settings: ConsumerSettings, assignors: Iterable[Assignor]) -> Sequence[Assignor]:
+    """The assignors of `partition_assignment_strategy`, in its order: those handed in, or else the registered ones."""
     own = {assignor.name: assignor for assignor in assignors}
     return tuple(own.get(name) or assignor_named(name) for name in settings.partition_assignment_strategy)

@@ -1,64 +1,64 @@
-"""Which topics a consumer wants, and what it knows of the cluster."""
+"""A consumer's subscription, and what it knows of the cluster's topics."""
 
 import re
 from typing import Final, TypeAlias
 
-from regroup.assignors.interface import Cluster
+from regroup.assignors.interface import ClusterMetadata
 from regroup.members.consumer import requests
-from regroup.members.consumer.in_flight import NoAnswer, Wire
-from regroup.members.consumer.inputs import Subscribe
+from regroup.members.consumer.in_flight import InFlightRequests
+from regroup.members.consumer.inputs import RequestFailed, Subscribe
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.java_order import utf16_order
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import MetadataResponse, MetadataResponseTopic
 
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+_INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+_FINAL_CODES: Final = (ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION)
+"""A topic with any other code is requested again soon."""
 
-_SETTLED: Final = (ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION)
-"""With any other code it is worth while to ask for the topic again soon."""
-
-Snapshot: TypeAlias = dict[str, tuple[frozenset[str], ...]]
-"""For each topic the racks of each partition; two that are equal need no rebalance."""
+MetadataSnapshot: TypeAlias = dict[str, tuple[frozenset[str], ...]]
+"""The racks of each partition, by topic. A leader rejoins when its snapshot is no longer equal to the last one."""
 
 
-class Topics:
-    """The subscription against the metadata. A leader looks after the topics of its whole group."""
+class ConsumerMetadata:
+    """The topics of the subscription and, while the member is the leader, of its whole group."""
 
-    def __init__(self, settings: ConsumerSettings, wire: Wire) -> None:
+    def __init__(self, settings: ConsumerSettings, in_flight: InFlightRequests) -> None:
         self._settings = settings
-        self._wire = wire
+        self._in_flight = in_flight
         self._names: tuple[str, ...] = ()
         self._pattern: re.Pattern[str] | None = None
-        self.subscribed = False
-        self.cluster = Cluster({})
-        self.seen = False
-        """Metadata has come since the subscription last changed."""
-        self._internal: frozenset[str] = INTERNAL_TOPICS
-        self._group: tuple[str, ...] = ()
-        self._asked_for: frozenset[str] = frozenset()
-        self._asking = False
+        self.is_subscribed = False
+        self.cluster = ClusterMetadata({})
+        self.is_current = False
+        """Whether metadata has come since the subscription last changed."""
+        self._internal_topics = _INTERNAL_TOPICS
+        self._group_topics: tuple[str, ...] = ()
+        self._requested: frozenset[str] = frozenset()
+        self._is_requesting = False
         self._refresh_at_ms: int | None = None
 
-    def subscribe(self, wish: Subscribe) -> None:
-        """Take a subscription in; metadata is asked for at the next poll."""
-        self._names = () if wish.pattern else tuple(sorted(dict.fromkeys(wish.topics), key=utf16_order))
-        self._pattern = wish.pattern
-        self.subscribed = True
-        self.seen = False
-        self._refresh_at_ms = self._wire.now_ms
+    def subscribe(self, subscription: Subscribe) -> None:
+        """Change the subscription; metadata is requested at the next poll."""
+        self._names = () if subscription.pattern else tuple(sorted(dict.fromkeys(subscription.topics), key=utf16_order))
+        self._pattern = subscription.pattern
+        self.is_subscribed = True
+        self.is_current = False
+        self._refresh_at_ms = self._in_flight.now_ms
 
     def unsubscribe(self) -> None:
-        self._names, self._pattern, self._group = (), None, ()
-        self.subscribed = False
+        """Subscribe to nothing."""
+        self._names, self._pattern, self._group_topics = (), None, ()
+        self.is_subscribed = False
         self._refresh_at_ms = None
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The topics that the member subscribes to at this moment, sorted."""
+    def topics(self) -> tuple[str, ...]:
+        """The subscribed topics, sorted; for a pattern those that match it now."""
         if self._pattern is None:
             return self._names
-        hidden = self._internal if self._settings.exclude_internal_topics else frozenset()
+        hidden = self._internal_topics if self._settings.exclude_internal_topics else frozenset()
         matching = [
             topic
             for topic in self.cluster.partitions_per_topic
@@ -67,79 +67,80 @@ class Topics:
         return tuple(sorted(matching, key=utf16_order))
 
     @property
-    def waits_for_metadata(self) -> bool:
-        """A pattern means nothing before the topics are known."""
-        return self._pattern is not None and not self.seen
+    def awaits_first_metadata(self) -> bool:
+        """Whether the subscription is a pattern, and no metadata has come yet to match it against."""
+        return self._pattern is not None and not self.is_current
 
-    def lead(self, group: tuple[str, ...]) -> bool:
-        """Look after these topics too. Whether all of them are known well enough to deal them out."""
-        self._group = group
-        if self._pattern is None and not self._asked_for.issuperset(group):
-            self._refresh_at_ms = self._wire.now_ms
-            self.seen = False
-        return self.seen
+    def update_group_subscription(self, topics: tuple[str, ...]) -> bool:
+        """Follow the topics of the whole group. Returns whether the metadata of all of them is known."""
+        self._group_topics = topics
+        if self._pattern is None and not self._requested.issuperset(topics):
+            self._refresh_at_ms = self._in_flight.now_ms
+            self.is_current = False
+        return self.is_current
 
-    def follow(self) -> None:
-        """Look after the topics of the own subscription only."""
-        self._group = ()
+    def reset_group_subscription(self) -> None:
+        """Follow only the topics of the member's own subscription."""
+        self._group_topics = ()
 
-    def snapshot(self) -> Snapshot:
-        """What a leader compares to know whether its group needs a rebalance. Racks count only if it has one."""
+    def snapshot(self) -> MetadataSnapshot:
+        """The metadata that an assignment depends on. Racks count only if the member has one."""
         with_racks = self._settings.client_rack is not None
         return {
             topic: tuple(self.cluster.replica_racks(topic) if with_racks else [frozenset[str]()] * count)
-            for topic in dict.fromkeys((*self.names, *self._group))
+            for topic in dict.fromkeys((*self.topics, *self._group_topics))
             if (count := self.cluster.partitions_per_topic.get(topic)) is not None
         }
 
-    def proceed(self) -> None:
-        """Ask for metadata when it is due."""
-        if self._refresh_at_ms is None or self._asking or self._wire.now_ms < self._refresh_at_ms:
+    def request_if_due(self) -> None:
+        """Send a Metadata request when a refresh is due."""
+        if self._refresh_at_ms is None or self._is_requesting or self._in_flight.now_ms < self._refresh_at_ms:
             return
-        self._asking = True
-        wanted = None if self._pattern else tuple(dict.fromkeys((*self._names, *self._group)))
-        self._asked_for = frozenset(wanted or ())
-        self._wire.ask_anyone(requests.metadata(self._settings, wanted), self._answered)
+        self._is_requesting = True
+        topics = None if self._pattern else tuple(dict.fromkeys((*self._names, *self._group_topics)))
+        self._requested = frozenset(topics or ())
+        self._in_flight.send_to_any_broker(requests.metadata(self._settings, topics), self._on_response)
 
-    def _answered(self, answer: Message | NoAnswer) -> None:
-        self._asking = False
-        if not isinstance(answer, MetadataResponse):
-            self._refresh_at_ms = self._wire.now_ms + self._settings.retry_backoff_max_ms
+    def _on_response(self, response: Message | RequestFailed) -> None:
+        self._is_requesting = False
+        now_ms = self._in_flight.now_ms
+        if not isinstance(response, MetadataResponse):
+            self._refresh_at_ms = now_ms + self._settings.retry_backoff_max_ms
             return
-        self._internal = INTERNAL_TOPICS.union(
-            topic.name for topic in answer.topics if topic.is_internal and topic.name
+        self._internal_topics = _INTERNAL_TOPICS.union(
+            topic.name for topic in response.topics if topic.is_internal and topic.name
         )
-        overtaken = self._pattern is None and not self._asked_for.issuperset((*self._names, *self._group))
-        if overtaken:
-            self._refresh_at_ms = self._wire.now_ms
+        if self._pattern is None and not self._requested.issuperset((*self._names, *self._group_topics)):
+            self._refresh_at_ms = now_ms  # the subscription has changed since the request
             return
-        unsettled = any(topic.error_code not in _SETTLED for topic in answer.topics)
-        self.know(cluster_of(answer))
-        if unsettled:
-            self._refresh_at_ms = self._wire.now_ms + self._settings.retry_backoff_max_ms
+        self.update(_cluster_metadata(response))
+        if any(topic.error_code not in _FINAL_CODES for topic in response.topics):
+            self._refresh_at_ms = now_ms + self._settings.retry_backoff_max_ms
 
-    def know(self, cluster: Cluster) -> None:
-        """Take the cluster as it is now."""
+    def update(self, cluster: ClusterMetadata) -> None:
+        """Replace what is known of the cluster."""
         self.cluster = cluster
-        self.seen = True
-        self._asked_for |= frozenset(cluster.partitions_per_topic)
-        self._refresh_at_ms = self._wire.now_ms + self._settings.metadata_max_age_ms if self.subscribed else None
+        self.is_current = True
+        self._requested |= frozenset(cluster.partitions_per_topic)
+        max_age_ms = self._settings.metadata_max_age_ms
+        self._refresh_at_ms = self._in_flight.now_ms + max_age_ms if self.is_subscribed else None
 
     @property
     def deadline_ms(self) -> int | None:
-        return None if self._asking else self._refresh_at_ms
+        """The time of the next refresh; None while a request is in flight or nothing is subscribed."""
+        return None if self._is_requesting else self._refresh_at_ms
 
 
-def cluster_of(response: MetadataResponse) -> Cluster:
-    """Partition counts, and racks if any broker names one. A topic with an error is not there."""
+def _cluster_metadata(response: MetadataResponse) -> ClusterMetadata:
+    """Partition counts, and racks if any broker has one, of the topics without an error."""
     rack_of = {broker.node_id: broker.rack for broker in response.brokers}
     topics = {topic.name: topic for topic in response.topics if topic.name and not topic.error_code}
     counts = {name: len(topic.partitions) for name, topic in topics.items()}
     if not any(rack_of.values()):
-        return Cluster(counts)
-    return Cluster(counts, {name: _racks(topic, rack_of) for name, topic in topics.items()})
+        return ClusterMetadata(counts)
+    return ClusterMetadata(counts, {name: _replica_racks(topic, rack_of) for name, topic in topics.items()})
 
 
-def _racks(topic: MetadataResponseTopic, rack_of: dict[int, str | None]) -> list[list[str | None]]:
-    in_order = sorted(topic.partitions, key=lambda partition: partition.partition_index)
-    return [[rack_of.get(node) for node in partition.replica_nodes] for partition in in_order]
+def _replica_racks(topic: MetadataResponseTopic, rack_of: dict[int, str | None]) -> list[list[str | None]]:
+    partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
+    return [[rack_of.get(node_id) for node_id in partition.replica_nodes] for partition in partitions]

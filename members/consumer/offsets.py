@@ -1,15 +1,22 @@
-"""Where a consumer stands in its partitions: positions, what was committed, and the commits that are under way."""
+"""A consumer's partitions and positions, the commits under way, and the look-up of committed offsets."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from regroup.members.consumer import requests
-from regroup.members.consumer.effects import Change, CommitEnded, ConsumerError, ErrorKind, PositionsFound
-from regroup.members.consumer.error_actions import Forgets, Reaction, Then, reaction_to
-from regroup.members.consumer.in_flight import NoAnswer, Wire
-from regroup.members.consumer.metadata import Topics
+from regroup.members.consumer.effects import (
+    CommitCompleted,
+    CommittedOffsetsFetched,
+    ConsumerChange,
+    ConsumerError,
+    ConsumerErrorKind,
+)
+from regroup.members.consumer.error_actions import ErrorAction, MembershipReset, Recovery, action_for
+from regroup.members.consumer.in_flight import InFlightRequests
+from regroup.members.consumer.inputs import RequestFailed
+from regroup.members.consumer.metadata import ConsumerMetadata
 from regroup.members.consumer.settings import ConsumerSettings
-from regroup.members.consumer.state import Phase, Standing
+from regroup.members.consumer.state import Membership, MemberState
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
@@ -21,243 +28,252 @@ from regroup.protocol.messages.offsets import (
 
 
 @dataclass(eq=False, slots=True)
-class OpenCommit:
-    """A commit until it has ended. With `retry_until_ms` it is tried again after errors that may pass."""
+class PendingCommit:
+    """A commit that is not complete. With `retry_until_ms` it is retried after errors that may pass."""
 
     offsets: Mapping[TopicPartition, int]
-    automatic: bool
+    is_auto_commit: bool
     retry_until_ms: int | None
-    give_up_ms: int
-    try_at_ms: int
+    give_up_at_ms: int
+    retry_at_ms: int
     attempts: int = 0
-    sent: bool = False
-    ended: bool = False
+    is_in_flight: bool = False
+    is_complete: bool = False
 
 
 @dataclass(slots=True)
-class Offsets:
-    """`changes` is the list of the step that is being made."""
+class ConsumerOffsets:
+    """The offsets of one consumer. Completed commits and fetched offsets are appended to `changes`."""
 
     settings: ConsumerSettings
-    wire: Wire
-    standing: Standing
-    topics: Topics
-    changes: list[Change]
-    held: tuple[TopicPartition, ...] = ()
-    """The partitions that this consumer owns."""
+    in_flight: InFlightRequests
+    membership: Membership
+    metadata: ConsumerMetadata
+    changes: list[ConsumerChange]
+    owned_partitions: tuple[TopicPartition, ...] = ()
     positions: dict[TopicPartition, int] = field(default_factory=dict)
-    failure: ConsumerError | None = None
+    """The offset of the next record of each owned partition, where it is known."""
+    pending_error: ConsumerError | None = None
+    """An error for the next poll()."""
     _unknown: dict[TopicPartition, None] = field(default_factory=dict)
-    _open: list[OpenCommit] = field(default_factory=list)
+    _commits: list[PendingCommit] = field(default_factory=list)
     _auto_commit_at_ms: int = 0
-    _fetching: bool = False
+    _is_fetching: bool = False
     _fetch_at_ms: int = 0
     _fetch_attempts: int = 0
 
-    def hold(self, partitions: tuple[TopicPartition, ...]) -> None:
-        """These and no others from now on. Positions of what stays are kept, of what is new they are fetched."""
-        kept = frozenset(self.held).intersection(partitions)
-        self.held = partitions
-        self.positions = {each: at for each, at in self.positions.items() if each in kept}
+    def set_owned_partitions(self, partitions: tuple[TopicPartition, ...]) -> None:
+        """Own these partitions and no others. The positions of new ones are fetched."""
+        kept = frozenset(self.owned_partitions).intersection(partitions)
+        self.owned_partitions = partitions
+        self.positions = {each: offset for each, offset in self.positions.items() if each in kept}
         self._unknown = {each: None for each in partitions if each not in kept or each in self._unknown}
-        self._auto_commit_at_ms = self.wire.now_ms + self.settings.auto_commit_interval_ms
+        self._auto_commit_at_ms = self.in_flight.now_ms + self.settings.auto_commit_interval_ms
 
-    def consumed(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Move on; partitions that are not held are not looked at."""
-        held = frozenset(self.held)
-        self.positions.update((each, at) for each, at in positions.items() if each in held)
+    def update_positions(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Advance the positions of owned partitions; others are ignored."""
+        owned = frozenset(self.owned_partitions)
+        self.positions.update((each, offset) for each, offset in positions.items() if each in owned)
 
     # -- commits
 
     def commit(
-        self, offsets: Mapping[TopicPartition, int], *, automatic: bool = False, retry_for_ms: int | None = None
-    ) -> OpenCommit:
-        """Begin a commit; with `retry_for_ms` it is tried again for as long."""
-        now_ms = self.wire.now_ms
+        self, offsets: Mapping[TopicPartition, int], *, is_auto_commit: bool = False, retry_for_ms: int | None = None
+    ) -> PendingCommit:
+        """Start a commit; with `retry_for_ms` it is retried for so long."""
+        now_ms = self.in_flight.now_ms
         retry_until_ms = None if retry_for_ms is None else now_ms + retry_for_ms
-        patience_ms = self.settings.request_timeout_ms if retry_for_ms is None else retry_for_ms
-        commit = OpenCommit(dict(offsets), automatic, retry_until_ms, now_ms + patience_ms, now_ms)
-        self._open.append(commit)
+        give_up_at_ms = now_ms + self.settings.request_timeout_ms if retry_until_ms is None else retry_until_ms
+        commit = PendingCommit(dict(offsets), is_auto_commit, retry_until_ms, give_up_at_ms, now_ms)
+        self._commits.append(commit)
         self._try(commit)
         return commit
 
-    def commit_held(self, retry_for_ms: int) -> OpenCommit | None:
-        """Commit all positions before they are given up, if `enable_auto_commit` says so and there are any."""
+    def auto_commit_positions(self, retry_for_ms: int) -> PendingCommit | None:
+        """Commit all positions before partitions are given up; None without positions or `enable_auto_commit`."""
         if not self.settings.enable_auto_commit or not self.positions:
             return None
-        return self.commit(self.positions, automatic=True, retry_for_ms=retry_for_ms)
+        return self.commit(self.positions, is_auto_commit=True, retry_for_ms=retry_for_ms)
 
-    def _try(self, commit: OpenCommit) -> None:
-        refusal = self._refusal()
-        if not commit.offsets or refusal is not None:
-            self._end(commit, refusal if commit.offsets else None)
-        elif self.wire.coordinator is None:
-            self.wire.find_coordinator()
+    def _try(self, commit: PendingCommit) -> None:
+        error = self._membership_error() if commit.offsets else None
+        if not commit.offsets or error is not None:
+            self._complete(commit, error)
+        elif self.in_flight.coordinator is None:
+            self.in_flight.find_coordinator()
         else:
             self._send(commit)
 
-    def _refusal(self) -> ConsumerError | None:
-        """A member commits in the stable phase only; who subscribes to nothing may commit without a place."""
-        if self.standing.phase is Phase.STABLE or not self.topics.subscribed:
+    def _membership_error(self) -> ConsumerError | None:
+        """A member commits in the state STABLE only; a consumer without a subscription commits without a group."""
+        if self.membership.state is MemberState.STABLE or not self.metadata.is_subscribed:
             return None
-        if self.standing.in_rebalance:
-            return ConsumerError(ErrorKind.REBALANCE_IN_PROGRESS, "a rebalance is under way; poll, then commit again")
-        return ConsumerError(ErrorKind.COMMIT_FAILED, "the member is not in the group; it was probably removed")
+        if self.membership.is_rebalancing:
+            text = "a rebalance is under way; poll, then commit again"
+            return ConsumerError(ConsumerErrorKind.REBALANCE_IN_PROGRESS, text)
+        text = "the member is not in the group; it was probably removed"
+        return ConsumerError(ConsumerErrorKind.COMMIT_FAILED, text)
 
-    def _send(self, commit: OpenCommit) -> None:
-        commit.sent = True
-        sent = self.standing.generation
+    def _send(self, commit: PendingCommit) -> None:
+        commit.is_in_flight = True
+        generation = self.membership.generation
 
-        def answered(answer: Message | NoAnswer) -> None:
-            commit.sent = False
-            self._answered(commit, answer, unchanged=sent == self.standing.generation)
+        def handle(response: Message | RequestFailed) -> None:
+            commit.is_in_flight = False
+            self._on_commit_response(commit, response, is_same_generation=generation == self.membership.generation)
 
-        self.wire.ask_coordinator(requests.offset_commit(self.settings, sent, commit.offsets), answered)
+        self.in_flight.send_to_coordinator(requests.offset_commit(self.settings, generation, commit.offsets), handle)
 
-    def _answered(self, commit: OpenCommit, answer: Message | NoAnswer, unchanged: bool) -> None:
-        if isinstance(answer, NoAnswer):
-            self._pause(commit, ConsumerError(ErrorKind.RETRIABLE_COMMIT_FAILED, answer.reason))
+    def _on_commit_response(
+        self, commit: PendingCommit, response: Message | RequestFailed, is_same_generation: bool
+    ) -> None:
+        if isinstance(response, RequestFailed):
+            self._retry_later(commit, ConsumerError(ConsumerErrorKind.RETRIABLE_COMMIT_FAILED, response.reason))
             return
-        assert isinstance(answer, OffsetCommitResponse)
-        codes = (each.error_code for topic in answer.topics for each in topic.partitions)
-        code = _first_that_counts(codes, after=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        assert isinstance(response, OffsetCommitResponse)
+        codes = (each.error_code for topic in response.topics for each in topic.partitions)
+        code = _first_error(codes, least=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if code == ErrorCode.NONE:
-            self._end(commit, None)
+            self._complete(commit, None)
             return
-        reaction = reaction_to(OffsetCommitResponse, code)
-        if reaction.finds_coordinator:
-            self.wire.forget_coordinator(ErrorCode.named(code))
-        if reaction.then is Then.AFTER_BACKOFF:
-            self._pause(commit, ConsumerError(reaction.kind, "the offsets were not committed", code))
+        action = action_for(OffsetCommitResponse, code)
+        if action.rediscovers_coordinator:
+            self.in_flight.mark_coordinator_unknown(ErrorCode.name_of(code))
+        if action.recovery is Recovery.RETRY_AFTER_BACKOFF:
+            self._retry_later(commit, ConsumerError(action.kind, "the offsets were not committed", code))
         else:
-            self._end(commit, self._refused(code, unchanged))
+            self._complete(commit, self._commit_error(action, code, is_same_generation))
 
-    def _refused(self, code: int, unchanged: bool) -> ConsumerError:
-        """An answer to an older generation says nothing about this one."""
-        reaction = reaction_to(OffsetCommitResponse, code)
-        overtaken = not unchanged and self.standing.phase is Phase.PREPARING
-        about_place = reaction.forgets is not Forgets.NOTHING or reaction.kind is ErrorKind.FENCED
-        if about_place and overtaken:
-            return ConsumerError(ErrorKind.REBALANCE_IN_PROGRESS, "a newer generation is being formed", code)
-        if reaction.kind is ErrorKind.FENCED and not unchanged:
-            return ConsumerError(ErrorKind.COMMIT_FAILED, "the commit was made in an older generation", code)
+    def _commit_error(self, action: ErrorAction, code: int, is_same_generation: bool) -> ConsumerError:
+        """The error of a refused commit. A refusal for an older generation does not reset the present one."""
+        is_joining = not is_same_generation and self.membership.state is MemberState.PREPARING_REBALANCE
+        is_fenced = action.kind is ConsumerErrorKind.FENCED
+        if is_joining and (is_fenced or action.reset is not MembershipReset.NONE):
+            return ConsumerError(ConsumerErrorKind.REBALANCE_IN_PROGRESS, "a newer generation is being formed", code)
+        if is_fenced and not is_same_generation:
+            return ConsumerError(ConsumerErrorKind.COMMIT_FAILED, "the commit was made in an older generation", code)
         if code == ErrorCode.REBALANCE_IN_PROGRESS:
-            self.standing.request_rejoin("offset commit failed since group is already rebalancing")
-        self.standing.reset(reaction.forgets, f"encountered {ErrorCode.named(code)} from OFFSET_COMMIT response")
-        return ConsumerError(reaction.kind, "the offsets were not committed", code, reaction.fatal)
+            self.membership.request_rejoin("offset commit failed since group is already rebalancing")
+        self.membership.reset(action.reset, f"encountered {ErrorCode.name_of(code)} from OFFSET_COMMIT response")
+        return ConsumerError(action.kind, "the offsets were not committed", code, action.is_fatal)
 
-    def _pause(self, commit: OpenCommit, error: ConsumerError) -> None:
-        """Try again later, or end it if nobody waits for it or the time is up."""
-        commit.try_at_ms = self.wire.now_ms + self.settings.backoff_ms(commit.attempts)
+    def _retry_later(self, commit: PendingCommit, error: ConsumerError) -> None:
+        """Retry after a backoff; fail a commit that is not retried, or whose time is over."""
+        commit.retry_at_ms = self.in_flight.now_ms + self.settings.backoff_ms(commit.attempts)
         commit.attempts += 1
-        if commit.retry_until_ms is None or commit.try_at_ms >= commit.retry_until_ms:
-            self._end(commit, error)
-            if commit.automatic:
-                self._auto_commit_at_ms = min(self._auto_commit_at_ms, commit.try_at_ms)
+        if commit.retry_until_ms is None or commit.retry_at_ms >= commit.retry_until_ms:
+            self._complete(commit, error)
+            if commit.is_auto_commit:
+                self._auto_commit_at_ms = min(self._auto_commit_at_ms, commit.retry_at_ms)
 
-    def _end(self, commit: OpenCommit, error: ConsumerError | None) -> None:
-        if not commit.ended:
-            commit.ended = True
-            self._open.remove(commit)
-            self.changes.append(CommitEnded(commit.offsets, error, commit.automatic))
+    def _complete(self, commit: PendingCommit, error: ConsumerError | None) -> None:
+        if not commit.is_complete:
+            commit.is_complete = True
+            self._commits.remove(commit)
+            self.changes.append(CommitCompleted(commit.offsets, error, commit.is_auto_commit))
 
-    # -- what is due
-
-    def proceed(self) -> None:
-        """Try commits again, in poll() and out of it."""
-        for commit in list(self._open):
-            if commit.sent or commit.ended:
+    def retry_commits(self) -> None:
+        """Send the commits that are due, inside poll() and outside; fail those whose time is over."""
+        for commit in list(self._commits):
+            if commit.is_in_flight or commit.is_complete:
                 continue
-            if self.wire.now_ms >= commit.give_up_ms:
-                self._end(commit, ConsumerError(ErrorKind.RETRIABLE_COMMIT_FAILED, "no coordinator took it in time"))
-            elif self.wire.now_ms >= commit.try_at_ms:
+            if self.in_flight.now_ms >= commit.give_up_at_ms:
+                text = "no coordinator took it in time"
+                self._complete(commit, ConsumerError(ConsumerErrorKind.RETRIABLE_COMMIT_FAILED, text))
+            elif self.in_flight.now_ms >= commit.retry_at_ms:
                 self._try(commit)
 
-    def proceed_in_poll(self) -> None:
-        """Fetch what was committed for new partitions, and commit by the clock."""
-        if self.standing.phase is not Phase.STABLE:
+    # -- inside poll()
+
+    def fetch_and_auto_commit(self) -> None:
+        """Fetch committed offsets for new partitions, and make the auto commit that is due."""
+        if self.membership.state is not MemberState.STABLE:
             return
-        if self._wants_fetch and self.wire.now_ms >= self._fetch_at_ms:
+        if self._wants_fetch and self.in_flight.now_ms >= self._fetch_at_ms:
             self._fetch()
-        if self._commits_by_clock and self.wire.now_ms >= self._auto_commit_at_ms:
-            self._auto_commit_at_ms = self.wire.now_ms + self.settings.auto_commit_interval_ms
-            self.commit(self.positions, automatic=True)
+        if self._auto_commits and self.in_flight.now_ms >= self._auto_commit_at_ms:
+            self._auto_commit_at_ms = self.in_flight.now_ms + self.settings.auto_commit_interval_ms
+            self.commit(self.positions, is_auto_commit=True)
 
     @property
     def _wants_fetch(self) -> bool:
-        return bool(self._unknown) and not self._fetching and self.wire.coordinator is not None
+        return bool(self._unknown) and not self._is_fetching and self.in_flight.coordinator is not None
 
     @property
-    def _commits_by_clock(self) -> bool:
-        return self.settings.enable_auto_commit and bool(self.positions) and self.wire.coordinator is not None
+    def _auto_commits(self) -> bool:
+        return self.settings.enable_auto_commit and bool(self.positions) and self.in_flight.coordinator is not None
 
     def _fetch(self) -> None:
-        self._fetching = True
-        asked, sent = tuple(self._unknown), self.standing.generation
+        self._is_fetching = True
+        partitions, generation = tuple(self._unknown), self.membership.generation
 
-        def answered(answer: Message | NoAnswer) -> None:
-            self._fetching = False
-            # Partitions that went and came back meanwhile may have been committed by somebody else.
-            if sent == self.standing.generation:
-                self._fetched(asked, answer)
+        def handle(response: Message | RequestFailed) -> None:
+            self._is_fetching = False
+            # A partition that was lost and assigned again meanwhile may have a newer committed offset.
+            if generation == self.membership.generation:
+                self._on_fetch_response(partitions, response)
 
-        self.wire.ask_coordinator(requests.offset_fetch(self.settings, asked), answered)
+        self.in_flight.send_to_coordinator(requests.offset_fetch(self.settings, partitions), handle)
 
-    def _fetched(self, asked: tuple[TopicPartition, ...], answer: Message | NoAnswer) -> None:
-        if not isinstance(answer, OffsetFetchResponse) or not answer.groups:
+    def _on_fetch_response(self, partitions: tuple[TopicPartition, ...], response: Message | RequestFailed) -> None:
+        if not isinstance(response, OffsetFetchResponse) or not response.groups:
             self._fetch_later()
             return
-        group = answer.groups[0]
-        told = {
+        group = response.groups[0]
+        rows = {
             TopicPartition(topic.name, each.partition_index): each
             for topic in group.topics
             for each in topic.partitions
         }
         if group.error_code:
-            self._fetch_refused(reaction_to(OffsetFetchResponse, group.error_code), group.error_code)
+            self._fetch_failed(action_for(OffsetFetchResponse, group.error_code), group.error_code)
             return
-        codes = (each.error_code for each in told.values())
-        if code := _first_that_counts(codes, after=ErrorCode.UNSTABLE_OFFSET_COMMIT):
-            self._fetch_refused(reaction_to(OffsetFetchResponsePartitions, code), code)
+        codes = (each.error_code for each in rows.values())
+        if code := _first_error(codes, least=ErrorCode.UNSTABLE_OFFSET_COMMIT):
+            self._fetch_failed(action_for(OffsetFetchResponsePartitions, code), code)
             return
-        found: dict[TopicPartition, int | None] = {
-            each: (told[each].committed_offset if each in told and told[each].committed_offset >= 0 else None)
-            for each in asked
+        offsets: dict[TopicPartition, int | None] = {
+            each: (rows[each].committed_offset if each in rows and rows[each].committed_offset >= 0 else None)
+            for each in partitions
             if each in self._unknown
         }
         self._fetch_attempts = 0
-        self._unknown = {each: None for each in self._unknown if each not in found}
-        for each, offset in found.items():
+        self._unknown = {each: None for each in self._unknown if each not in offsets}
+        for each, offset in offsets.items():
             if offset is not None:
                 self.positions.setdefault(each, offset)
-        self.changes.append(PositionsFound(found))
+        self.changes.append(CommittedOffsetsFetched(offsets))
 
-    def _fetch_refused(self, reaction: Reaction, code: int) -> None:
-        if reaction.finds_coordinator:
-            self.wire.forget_coordinator(ErrorCode.named(code))
-        if reaction.then is Then.RAISE:
+    def _fetch_failed(self, action: ErrorAction, code: int) -> None:
+        if action.rediscovers_coordinator:
+            self.in_flight.mark_coordinator_unknown(ErrorCode.name_of(code))
+        if action.recovery is Recovery.RAISE:
             text = "the committed offsets could not be fetched"
-            self.failure = ConsumerError(reaction.kind, text, code, reaction.fatal)
+            self.pending_error = ConsumerError(action.kind, text, code, action.is_fatal)
         self._fetch_later()
 
     def _fetch_later(self) -> None:
-        self._fetch_at_ms = self.wire.now_ms + self.settings.backoff_ms(self._fetch_attempts)
+        self._fetch_at_ms = self.in_flight.now_ms + self.settings.backoff_ms(self._fetch_attempts)
         self._fetch_attempts += 1
 
-    def deadline_ms(self, polling: bool) -> int | None:
-        """The next moment at which there is something to do."""
-        moments: list[int] = []
-        for commit in self._open:
-            if not commit.sent:
-                find_at_ms = self.wire.find_at_ms if self.wire.coordinator is None else commit.try_at_ms
-                moments += [commit.give_up_ms, *([max(find_at_ms, commit.try_at_ms)] if find_at_ms is not None else [])]
-        if polling and self.standing.phase is Phase.STABLE:
-            moments += [self._fetch_at_ms] if self._wants_fetch else []
-            moments += [self._auto_commit_at_ms] if self._commits_by_clock else []
-        return min(moments, default=None)
+    def deadline_ms(self, is_polling: bool) -> int | None:
+        """The time at which a commit or a fetch is due."""
+        deadlines: list[int] = []
+        find_at_ms = self.in_flight.find_coordinator_at_ms
+        for commit in self._commits:
+            if not commit.is_in_flight:
+                deadlines.append(commit.give_up_at_ms)
+                if self.in_flight.coordinator is not None:
+                    deadlines.append(commit.retry_at_ms)
+                elif find_at_ms is not None:
+                    deadlines.append(max(find_at_ms, commit.retry_at_ms))
+        if is_polling and self.membership.state is MemberState.STABLE:
+            deadlines += [self._fetch_at_ms] if self._wants_fetch else []
+            deadlines += [self._auto_commit_at_ms] if self._auto_commits else []
+        return min(deadlines, default=None)
 
 
-def _first_that_counts(codes: Iterable[int], after: ErrorCode) -> int:
-    """The first error of several partitions; one code counts only where there is no other."""
+def _first_error(codes: Iterable[int], least: ErrorCode) -> int:
+    """The first error of several partitions. The `least` one counts only where there is no other."""
     errors = [code for code in codes if code != ErrorCode.NONE]
-    return next((code for code in errors if code != after), errors[0] if errors else ErrorCode.NONE)
+    return next((code for code in errors if code != least), errors[0] if errors else ErrorCode.NONE)

@@ -1,33 +1,33 @@
-"""How a member takes part in a rebalance: commit, give up, join, lead or follow, sync, take over.
+"""A member's part in a rebalance: commit, give up partitions, join, lead or follow, sync, apply the assignment.
 
-    IDLE ──▶ COMMITTING ──▶ IDLE ──▶ ASKED ─────────────────▶ SYNCED ──▶ IDLE
-             before it         JoinGroup, then SyncGroup     the assignment is taken over inside poll()
+    IDLE ──▶ COMMITTING ──▶ IDLE ──▶ JOINING ───────────────▶ SYNCED ──▶ IDLE
+             before it         JoinGroup, then SyncGroup     the assignment is applied inside poll()
              gives up          after an error back to IDLE
 
-Everything happens inside poll(), but for the answers: JoinGroup may be answered, and SyncGroup sent, while the
-application works on its records.
+All of it happens inside poll(), except that responses may arrive, and SyncGroup be sent, while the application
+processes its records.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from regroup.assignors.interface import Assignor, RebalanceProtocol
 from regroup.members.consumer.effects import (
-    Change,
+    ConsumerChange,
     ConsumerError,
-    ErrorKind,
+    ConsumerErrorKind,
     PartitionsAssigned,
     PartitionsLost,
     PartitionsRevoked,
 )
-from regroup.members.consumer.error_actions import Forgets
-from regroup.members.consumer.heartbeats import Heartbeats
-from regroup.members.consumer.in_flight import Wire
-from regroup.members.consumer.join import Joining, Stage
-from regroup.members.consumer.leader import LeaderFailed, chosen
-from regroup.members.consumer.metadata import Topics
-from regroup.members.consumer.offsets import Offsets, OpenCommit
+from regroup.members.consumer.error_actions import MembershipReset
+from regroup.members.consumer.in_flight import InFlightRequests
+from regroup.members.consumer.join import GroupJoin, RebalanceStage
+from regroup.members.consumer.leader import LeaderAssignmentFailed, select_assignor
+from regroup.members.consumer.metadata import ConsumerMetadata
+from regroup.members.consumer.offsets import ConsumerOffsets, PendingCommit
 from regroup.members.consumer.settings import ConsumerSettings
-from regroup.members.consumer.state import Phase, Standing
+from regroup.members.consumer.state import Membership, MemberState
 from regroup.protocol.consumer.subscription import (
     Assignment,
     MalformedConsumerProtocol,
@@ -36,209 +36,209 @@ from regroup.protocol.consumer.subscription import (
 )
 
 
-class Rebalance:
-    """One member's side of all its rebalances."""
+@dataclass(slots=True)
+class ConsumerRebalance:
+    """The rebalances of one member. Raises ValueError if the assignors have no rebalance protocol in common."""
 
-    def __init__(
-        self,
-        settings: ConsumerSettings,
-        assignors: Sequence[Assignor],
-        wire: Wire,
-        standing: Standing,
-        topics: Topics,
-        offsets: Offsets,
-        heartbeats: Heartbeats,
-        changes: list[Change],
-    ) -> None:
-        self._settings = settings
-        self._assignors = assignors
-        self._wire = wire
-        self._standing = standing
-        self._topics = topics
-        self._offsets = offsets
-        self._changes = changes
-        self.joining = Joining(settings, assignors, wire, standing, topics, offsets, heartbeats, changes)
-        self.protocol = common_protocol(assignors)
-        self.after_listener: Callable[[], None] | None = None
-        """What goes on when the application's callback has returned; nothing else goes on before."""
-        self._commit: OpenCommit | None = None
+    settings: ConsumerSettings
+    assignors: Sequence[Assignor]
+    in_flight: InFlightRequests
+    membership: Membership
+    metadata: ConsumerMetadata
+    offsets: ConsumerOffsets
+    changes: list[ConsumerChange]
+    group_join: GroupJoin
+    protocol: RebalanceProtocol = field(init=False)
+    resume_after_listener: Callable[[], None] | None = None
+    """What follows when the application's rebalance listener has returned; the rebalance pauses until then."""
+    _commit: PendingCommit | None = None
+
+    def __post_init__(self) -> None:
+        self.protocol = common_rebalance_protocol(self.assignors)
 
     # -- inside poll()
 
-    def proceed(self) -> None:
-        """Go as far as possible without another answer."""
+    def advance(self) -> None:
+        """Go as far as possible without another response."""
         while (
-            self._topics.subscribed and self.after_listener is None and self.joining.failure is None and self._advance()
+            self.metadata.is_subscribed
+            and self.resume_after_listener is None
+            and self.group_join.pending_error is None
+            and self._advance_stage()
         ):
             pass
 
-    def _advance(self) -> bool:
-        match self.joining.stage:
-            case Stage.IDLE:
-                return self._begin()
-            case Stage.COMMITTING:
+    def _advance_stage(self) -> bool:
+        """Returns whether the next stage may be tried at once."""
+        match self.group_join.stage:
+            case RebalanceStage.IDLE:
+                return self._start()
+            case RebalanceStage.COMMITTING:
                 return self._give_up_when_committed()
-            case Stage.ASKED:
-                return self.joining.lead_when_topics_are_known()
-            case Stage.SYNCED:
+            case RebalanceStage.JOINING:
+                return self.group_join.assign_when_metadata_known()
+            case RebalanceStage.SYNCED:
                 return self._complete()
 
     @property
-    def wants_to_join(self) -> bool:
-        """Whether the next poll would go on with a rebalance."""
-        return self._topics.subscribed and (self.joining.stage is not Stage.IDLE or self._needs_rejoin())
+    def rejoin_needed_or_pending(self) -> bool:
+        """Whether the next poll would start or continue a rebalance."""
+        is_pending = self.group_join.stage is not RebalanceStage.IDLE
+        return self.metadata.is_subscribed and (is_pending or self._needs_rejoin())
 
     @property
-    def is_about_to_give_up(self) -> bool:
-        """An eager member commits before it gives everything up: what it read from then on, somebody else would too."""
-        return self.joining.stage is Stage.COMMITTING and self.protocol is RebalanceProtocol.EAGER
+    def is_about_to_revoke(self) -> bool:
+        """Whether an eager member waits for its last commit: records that it reads now would be read again."""
+        return self.group_join.stage is RebalanceStage.COMMITTING and self.protocol is RebalanceProtocol.EAGER
 
     def _needs_rejoin(self) -> bool:
-        standing = self._standing
-        if (
-            not standing.rejoin_needed
-            and self.joining.snapshot is not None
-            and self.joining.snapshot != self._topics.snapshot()
-        ):
-            standing.request_rejoin("cached metadata has changed since the leader dealt out the partitions")
-        if not standing.rejoin_needed and self.joining.joined_topics not in (None, self._topics.names):
-            standing.request_rejoin("subscription has changed since the member joined")
-        return standing.rejoin_needed
+        membership, snapshot = self.membership, self.group_join.assignment_snapshot
+        if not membership.rejoin_needed and snapshot is not None and snapshot != self.metadata.snapshot():
+            membership.request_rejoin("cached metadata has changed since the leader dealt out the partitions")
+        if not membership.rejoin_needed and self.group_join.joined_subscription not in (None, self.metadata.topics):
+            membership.request_rejoin("subscription has changed since the member joined")
+        return membership.rejoin_needed
 
-    def _begin(self) -> bool:
-        if not self._needs_rejoin() or self._topics.waits_for_metadata:
+    def _start(self) -> bool:
+        if not self._needs_rejoin() or self.metadata.awaits_first_metadata:
             return False
-        if self._wire.coordinator is None:
-            self._wire.find_coordinator()
+        if self.in_flight.coordinator is None:
+            self.in_flight.find_coordinator()
             return False
-        if self._wire.now_ms < self.joining.join_from_ms:
+        if self.in_flight.now_ms < self.group_join.join_at_ms:
             return False
-        if not self._standing.prepare_needed:
-            self.joining.join()
+        if not self.membership.needs_join_prepare:
+            self.group_join.send_join_group()
             return False
-        self._standing.prepare_needed = False
-        self._commit = self._offsets.commit_held(self._settings.rebalance_timeout_ms)
-        self.joining.stage = Stage.COMMITTING
+        self.membership.needs_join_prepare = False
+        self._commit = self.offsets.auto_commit_positions(self.settings.rebalance_timeout_ms)
+        self.group_join.stage = RebalanceStage.COMMITTING
         return True
 
     def _give_up_when_committed(self) -> bool:
-        if self._commit is not None and not self._commit.ended:
+        if self._commit is not None and not self._commit.is_complete:
             return False
-        self.joining.stage = Stage.IDLE
+        self.group_join.stage = RebalanceStage.IDLE
         self._give_up()
         return True
 
     def _give_up(self) -> None:
-        """An eager member gives up all, a cooperative one what it no longer subscribes to; a lost place loses all."""
-        self.joining.is_leader = False
-        self._topics.follow()
-        held, generation = self._offsets.held, self._standing.generation
+        """Give up all partitions as an eager member, those of topics without a subscription as a cooperative one.
+
+        A member that has lost its generation loses them all.
+        """
+        self.group_join.is_leader = False
+        self.metadata.reset_group_subscription()
+        owned, generation = self.offsets.owned_partitions, self.membership.generation
         if generation.is_none or not generation.member_id:
-            self.lose_all()
+            self.lose_all_partitions()
         elif self.protocol is RebalanceProtocol.EAGER:
-            self._notify(PartitionsRevoked(held), lambda: self._offsets.hold(()))
+            self._notify(PartitionsRevoked(owned), lambda: self.offsets.set_owned_partitions(()))
         else:
-            names = frozenset(self._topics.names)
-            revoked = tuple(each for each in held if each.topic not in names)
+            topics = frozenset(self.metadata.topics)
+            revoked = tuple(each for each in owned if each.topic not in topics)
             if revoked:
-                kept = tuple(each for each in held if each.topic in names)
-                self._notify(PartitionsRevoked(revoked), lambda: self._offsets.hold(kept))
+                kept = tuple(each for each in owned if each.topic in topics)
+                self._notify(PartitionsRevoked(revoked), lambda: self.offsets.set_owned_partitions(kept))
 
-    def lose_all(self) -> None:
-        """Others may own them already, so they are gone before the application hears of it."""
-        held = self._offsets.held
-        if held:
-            self._offsets.hold(())
-            self._notify(PartitionsLost(held), lambda: None)
+    def lose_all_partitions(self) -> None:
+        """Lose all partitions, before the listener is called: other members may own them already."""
+        owned = self.offsets.owned_partitions
+        if owned:
+            self.offsets.set_owned_partitions(())
+            self._notify(PartitionsLost(owned), lambda: None)
 
-    def _notify(self, change: Change, then: Callable[[], None]) -> None:
-        self._changes.append(change)
-        if self._settings.waits_for_listener:
-            self.after_listener = then
+    def _notify(self, change: ConsumerChange, then: Callable[[], None]) -> None:
+        self.changes.append(change)
+        if self.settings.waits_for_listener:
+            self.resume_after_listener = then
         else:
             then()
 
     def listener_returned(self) -> None:
-        """Go on behind the callback."""
-        then, self.after_listener = self.after_listener, None
+        """Go on with the rebalance that waits for the listener."""
+        then, self.resume_after_listener = self.resume_after_listener, None
         if then is not None:
             then()
 
     def abandon(self) -> None:
-        """Whatever comes back of the rebalance under way is not for this member any more."""
-        self.joining.abandon()
-        self.after_listener = None
+        """Ignore the responses of the rebalance under way."""
+        self.group_join.abandon()
+        self.resume_after_listener = None
 
-    # -- the assignment is taken over
+    # -- applying the assignment
 
     def _complete(self) -> bool:
-        standing = self._standing
-        if standing.generation.is_none or standing.phase is not Phase.STABLE:
-            standing.reset(Forgets.MEMBER_ID, "the generation was lost before the assignment was taken over")
-            self.joining.stage = Stage.IDLE
+        membership, group_join = self.membership, self.group_join
+        if membership.generation.is_none or membership.state is not MemberState.STABLE:
+            reason = "the generation was lost before the assignment was taken over"
+            membership.reset(MembershipReset.MEMBER_ID, reason)
+            group_join.stage = RebalanceStage.IDLE
             return True
         try:
-            assignor = chosen(self._assignors, standing.generation.protocol_name)
+            assignor = select_assignor(self.assignors, membership.generation.protocol_name)
             assignment = self._read_assignment()
-        except (LeaderFailed, MalformedConsumerProtocol) as error:
-            # The stage stays: in the Java client too every further poll fails like this one, until the place is lost.
-            self.joining.failure = ConsumerError(
-                ErrorKind.ASSIGNMENT, f"member {standing.generation.member_id}: {error}"
-            )
+        except (LeaderAssignmentFailed, MalformedConsumerProtocol) as error:
+            # The stage stays: in the Java client too each poll fails like this one until the member leaves the group.
+            text = f"member {membership.generation.member_id}: {error}"
+            group_join.pending_error = ConsumerError(ConsumerErrorKind.ASSIGNMENT, text)
             return False
-        self.joining.stage = Stage.IDLE
-        standing.prepare_needed = True
-        if not self.joining.is_leader:
-            self.joining.snapshot = None
-        names = frozenset(self._topics.names)
-        if any(each.topic not in names for each in assignment.partitions):
-            standing.request_rejoin("the assignment does not match the subscription, which has probably changed")
+        group_join.stage = RebalanceStage.IDLE
+        membership.needs_join_prepare = True
+        if not group_join.is_leader:
+            group_join.assignment_snapshot = None
+        topics = frozenset(self.metadata.topics)
+        if any(each.topic not in topics for each in assignment.partitions):
+            membership.request_rejoin("the assignment does not match the subscription, which has probably changed")
             return True
-        self._take_over(assignor, assignment)
+        self._apply_assignment(assignor, assignment)
         return True
 
     def _read_assignment(self) -> Assignment:
-        if len(self.joining.assignment) < 2:
+        if len(self.group_join.assignment_bytes) < 2:
             raise MalformedConsumerProtocol(
                 "SyncGroup brought no assignment; the leader's assignor has probably forgotten this member"
             )
-        return decode_assignment(self.joining.assignment)
+        return decode_assignment(self.group_join.assignment_bytes)
 
-    def _take_over(self, assignor: Assignor, assignment: Assignment) -> None:
-        had, gets = frozenset(self._offsets.held), frozenset(assignment.partitions)
-        revoked = tuple(each for each in self._offsets.held if each not in gets)
-        added = tuple(each for each in dict.fromkeys(assignment.partitions) if each not in had)
+    def _apply_assignment(self, assignor: Assignor, assignment: Assignment) -> None:
+        before, after = frozenset(self.offsets.owned_partitions), frozenset(assignment.partitions)
+        revoked = tuple(each for each in self.offsets.owned_partitions if each not in after)
+        added = tuple(each for each in dict.fromkeys(assignment.partitions) if each not in before)
 
         def take() -> None:
-            self._settle(assignor, assignment, added)
+            self._take_partitions(assignor, assignment, added)
 
         if self.protocol is RebalanceProtocol.COOPERATIVE and revoked:
-            # What was given up can go to its new owner only in another rebalance (KIP-429).
-            self._standing.request_rejoin("need to revoke partitions and re-join")
+            # A revoked partition can go to its next owner only in another rebalance (KIP-429).
+            self.membership.request_rejoin("need to revoke partitions and re-join")
             self._notify(PartitionsRevoked(revoked), take)
         else:
             take()
 
-    def _settle(self, assignor: Assignor, assignment: Assignment, added: tuple[TopicPartition, ...]) -> None:
+    def _take_partitions(self, assignor: Assignor, assignment: Assignment, added: tuple[TopicPartition, ...]) -> None:
         try:
-            number = self._standing.generation.number
-            self.joining.last[assignor.name] = assignor.on_assignment(assignment, number)
-        except Exception as error:  # noqa: BLE001 - a user's assignor may raise anything, and the member must live on
+            generation_id = self.membership.generation.generation_id
+            self.group_join.last_assignments[assignor.name] = assignor.on_assignment(assignment, generation_id)
+        except Exception as error:  # noqa: BLE001 - a user's assignor may raise anything, and the member must go on
             text = f"the assignor {assignor.name} raised {type(error).__name__} in on_assignment: {error}"
-            self.joining.failure = ConsumerError(ErrorKind.ASSIGNOR, text)
-        self._offsets.hold(tuple(dict.fromkeys(assignment.partitions)))
+            self.group_join.pending_error = ConsumerError(ConsumerErrorKind.ASSIGNOR, text)
+        self.offsets.set_owned_partitions(tuple(dict.fromkeys(assignment.partitions)))
         self._notify(PartitionsAssigned(added), lambda: None)
 
     @property
     def deadline_ms(self) -> int | None:
-        """When a rebalance that waits for its turn may go on; counts inside poll() only."""
-        if self.joining.stage is not Stage.IDLE or not self.wants_to_join or self._topics.waits_for_metadata:
+        """The time at which JoinGroup or FindCoordinator is due, while the application is inside poll()."""
+        is_idle = self.group_join.stage is RebalanceStage.IDLE
+        if not is_idle or not self.rejoin_needed_or_pending or self.metadata.awaits_first_metadata:
             return None
-        return self._wire.find_at_ms if self._wire.coordinator is None else self.joining.join_from_ms
+        if self.in_flight.coordinator is None:
+            return self.in_flight.find_coordinator_at_ms
+        return self.group_join.join_at_ms
 
 
-def common_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
-    """COOPERATIVE if every assignor can do it, else EAGER. ValueError if they have nothing in common."""
+def common_rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
+    """COOPERATIVE if every assignor supports it, else EAGER. Raises ValueError if they have none in common."""
     for protocol in (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER):
         if all(protocol in assignor.supported_protocols for assignor in assignors):
             return protocol

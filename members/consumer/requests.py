@@ -1,11 +1,11 @@
-"""The requests of a member, filled in."""
+"""Builds the requests of a member from its settings and generation."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from regroup.assignors.interface import Assignor, LastAssignment
 from regroup.members.consumer.settings import ConsumerSettings
-from regroup.members.consumer.state import Generation
+from regroup.members.consumer.state import MemberGeneration
 from regroup.protocol.consumer.primitives import by_topic
 from regroup.protocol.consumer.subscription import HIGHEST_VERSION, Subscription, TopicPartition, encode_subscription
 from regroup.protocol.messages.cluster import MetadataRequest, MetadataRequestTopic
@@ -29,20 +29,20 @@ from regroup.protocol.messages.offsets import (
 )
 
 PROTOCOL_TYPE: Final = "consumer"
-JOIN_LAPSE_MS: Final = 5_000
-"""JoinGroup may be parked for the whole rebalance timeout; its answer may take this much longer."""
-_REASON_CHARACTERS: Final = 255
+_JOIN_GROUP_TIMEOUT_LAPSE_MS: Final = 5_000
+"""The response to JoinGroup may be held for the whole rebalance timeout, and take so much longer to arrive."""
+_MAX_REASON_LENGTH: Final = 255
 
 
-def protocols(
+def join_group_protocols(
     settings: ConsumerSettings,
     assignors: Iterable[Assignor],
     topics: Sequence[str],
     owned: tuple[TopicPartition, ...],
-    generation: Generation,
+    generation: MemberGeneration,
     last: Mapping[str, LastAssignment],
 ) -> list[JoinGroupRequestProtocol]:
-    """One subscription for each assignor, in the order of preference."""
+    """The protocols of a JoinGroup: for each assignor, in order of preference, the subscription with its user data."""
     return [
         JoinGroupRequestProtocol(
             name=assignor.name,
@@ -52,7 +52,7 @@ def protocols(
                     tuple(topics),
                     assignor.subscription_user_data(topics, last.get(assignor.name)),
                     owned,
-                    generation.number,
+                    generation.generation_id,
                     settings.client_rack,
                 )
             ),
@@ -62,7 +62,7 @@ def protocols(
 
 
 def join_group(
-    settings: ConsumerSettings, generation: Generation, offered: list[JoinGroupRequestProtocol], reason: str
+    settings: ConsumerSettings, generation: MemberGeneration, protocols: list[JoinGroupRequestProtocol], reason: str
 ) -> JoinGroupRequest:
     return JoinGroupRequest(
         group_id=settings.group_id,
@@ -71,21 +71,22 @@ def join_group(
         member_id=generation.member_id,
         group_instance_id=settings.group_instance_id,
         protocol_type=PROTOCOL_TYPE,
-        protocols=offered,
-        reason=reason[:_REASON_CHARACTERS],
+        protocols=protocols,
+        reason=reason[:_MAX_REASON_LENGTH],
     )
 
 
-def join_timeout_ms(settings: ConsumerSettings) -> int:
-    return max(settings.request_timeout_ms, settings.rebalance_timeout_ms + JOIN_LAPSE_MS)
+def join_group_timeout_ms(settings: ConsumerSettings) -> int:
+    """The request timeout of JoinGroup."""
+    return max(settings.request_timeout_ms, settings.rebalance_timeout_ms + _JOIN_GROUP_TIMEOUT_LAPSE_MS)
 
 
 def sync_group(
-    settings: ConsumerSettings, generation: Generation, assignments: list[SyncGroupRequestAssignment]
+    settings: ConsumerSettings, generation: MemberGeneration, assignments: list[SyncGroupRequestAssignment]
 ) -> SyncGroupRequest:
     return SyncGroupRequest(
         group_id=settings.group_id,
-        generation_id=generation.number,
+        generation_id=generation.generation_id,
         member_id=generation.member_id,
         group_instance_id=settings.group_instance_id,
         protocol_type=PROTOCOL_TYPE,
@@ -94,30 +95,30 @@ def sync_group(
     )
 
 
-def heartbeat(settings: ConsumerSettings, generation: Generation) -> HeartbeatRequest:
+def heartbeat(settings: ConsumerSettings, generation: MemberGeneration) -> HeartbeatRequest:
     return HeartbeatRequest(
         group_id=settings.group_id,
-        generation_id=generation.number,
+        generation_id=generation.generation_id,
         member_id=generation.member_id,
         group_instance_id=settings.group_instance_id,
     )
 
 
-def leave_group(settings: ConsumerSettings, generation: Generation, reason: str) -> LeaveGroupRequest:
+def leave_group(settings: ConsumerSettings, generation: MemberGeneration, reason: str) -> LeaveGroupRequest:
     identity = MemberIdentity(
         member_id=generation.member_id,
         group_instance_id=settings.group_instance_id,
-        reason=reason[:_REASON_CHARACTERS],
+        reason=reason[:_MAX_REASON_LENGTH],
     )
     return LeaveGroupRequest(group_id=settings.group_id, member_id=generation.member_id, members=[identity])
 
 
 def offset_commit(
-    settings: ConsumerSettings, generation: Generation, offsets: Mapping[TopicPartition, int]
+    settings: ConsumerSettings, generation: MemberGeneration, offsets: Mapping[TopicPartition, int]
 ) -> OffsetCommitRequest:
     return OffsetCommitRequest(
         group_id=settings.group_id,
-        generation_id_or_member_epoch=generation.number,
+        generation_id_or_member_epoch=generation.generation_id,
         member_id=generation.member_id,
         group_instance_id=settings.group_instance_id,
         topics=[
@@ -136,17 +137,18 @@ def offset_commit(
 
 
 def offset_fetch(settings: ConsumerSettings, partitions: Iterable[TopicPartition]) -> OffsetFetchRequest:
-    wanted = by_topic(partitions)
-    topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=numbers) for topic, numbers in wanted.items()]
+    """The request in both forms, for one group (up to version 7) and for several."""
+    numbers_of = by_topic(partitions)
+    topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=each) for topic, each in numbers_of.items()]
     return OffsetFetchRequest(
         group_id=settings.group_id,
-        topics=[OffsetFetchRequestTopic(name=topic, partition_indexes=numbers) for topic, numbers in wanted.items()],
+        topics=[OffsetFetchRequestTopic(name=topic, partition_indexes=each) for topic, each in numbers_of.items()],
         groups=[OffsetFetchRequestGroup(group_id=settings.group_id, topics=topics)],
     )
 
 
 def metadata(settings: ConsumerSettings, topics: Iterable[str] | None) -> MetadataRequest:
-    """None asks for all topics."""
+    """The request for these topics; None for all of them."""
     return MetadataRequest(
         topics=None if topics is None else [MetadataRequestTopic(name=topic) for topic in topics],
         allow_auto_topic_creation=settings.allow_auto_create_topics,

@@ -1,4 +1,4 @@
-"""How a consumer is set up, by the names of Kafka's consumer configuration."""
+"""The settings of a consumer, by the names of Kafka's consumer configuration."""
 
 import re
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ _POSITIVE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings:
-    """Defaults are those of Kafka's own consumer. Raises ValueError for what no consumer could work with."""
+    """The defaults are those of Kafka's own consumer. Raises ValueError for settings that no consumer can work with."""
 
     group_id: str
     client_id: str = "regroup"
     group_instance_id: str | None = None
-    """A static member (KIP-345): it keeps its place across a restart, and does not leave when it is closed."""
+    """Makes the member static (KIP-345): it keeps its assignment across a restart, and close() does not leave."""
     client_rack: str | None = None
     partition_assignment_strategy: tuple[str, ...] = ("range", "cooperative-sticky")
     session_timeout_ms: int = 45_000
@@ -41,9 +41,9 @@ class ConsumerSettings:
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
     waits_for_listener: bool = False
-    """After each callback (revoked, assigned, lost) nothing more is asked of the group until `ListenerReturned`.
+    """Pauses the rebalance after each callback (revoked, assigned, lost) until `ListenerReturned`.
 
-    Not one of Kafka's: there a callback is a method, and its return is what this flag makes visible."""
+    Not a setting of Kafka's, where the callback is a method and the rebalance goes on when it returns."""
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:
@@ -63,7 +63,7 @@ class ConsumerSettings:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long the group waits for this member to rejoin: the time it may take between two polls."""
+        """The time that the coordinator gives this member to rejoin: the longest pause between two polls."""
         return self.max_poll_interval_ms
 
     @property
@@ -71,6 +71,6 @@ class ConsumerSettings:
         return self.group_instance_id is not None
 
     def backoff_ms(self, attempts: int) -> int:
-        """Pause after so many failed attempts in a row, doubling up to the limit (KIP-580, without its jitter)."""
+        """The pause after so many failed attempts in a row; it doubles up to its limit (KIP-580, without jitter)."""
         doubled = self.retry_backoff_ms << min(attempts, 20)
         return min(doubled, max(self.retry_backoff_ms, self.retry_backoff_max_ms))

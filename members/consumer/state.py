@@ -1,69 +1,70 @@
-"""Where a member stands: its phase, its generation, and whether it wants to join again."""
+"""A consumer's membership of its group: state, generation, and whether it needs to rejoin."""
 
 from dataclasses import dataclass
 from enum import Enum
 
-from regroup.members.consumer.error_actions import Forgets
+from regroup.members.consumer.error_actions import MembershipReset
 
 NO_GENERATION_ID = -1
 
 
-class Phase(Enum):
-    """The Java client's `MemberState`."""
+class MemberState(Enum):
+    """The states of the Java client's `MemberState`."""
 
     UNJOINED = "unjoined"
-    PREPARING = "preparing"
-    """JoinGroup is on its way; no heartbeats."""
-    COMPLETING = "completing"
-    """JoinGroup was answered; heartbeats until SyncGroup is answered too."""
+    PREPARING_REBALANCE = "preparing"
+    """JoinGroup is in flight; no heartbeats are sent."""
+    COMPLETING_REBALANCE = "completing"
+    """JoinGroup succeeded; heartbeats are sent while SyncGroup is in flight."""
     STABLE = "stable"
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
-    """What the coordinator said when the member last joined."""
+class MemberGeneration:
+    """What the response to the last JoinGroup said. After a reset the member id may be all that is left."""
 
-    number: int = NO_GENERATION_ID
+    generation_id: int = NO_GENERATION_ID
     member_id: str = ""
     protocol_name: str | None = None
 
     @property
     def is_none(self) -> bool:
-        """Nothing is left of it; the member id may be."""
-        return self.number == NO_GENERATION_ID and self.protocol_name is None
+        """Whether the member has no generation, with or without a member id."""
+        return self.generation_id == NO_GENERATION_ID and self.protocol_name is None
 
 
-class Standing:
-    """Changed by whoever hears from the coordinator, read by all parts of the consumer."""
+class Membership:
+    """The membership that all parts of a consumer share."""
 
     def __init__(self) -> None:
-        self.phase = Phase.UNJOINED
-        self.generation = Generation()
+        self.state = MemberState.UNJOINED
+        self.generation = MemberGeneration()
         self.rejoin_needed = True
         self.rejoin_reason = ""
-        self.prepare_needed = True
-        """Before JoinGroup, offsets are to be committed and partitions given up."""
+        self.needs_join_prepare = True
+        """Offsets are to be committed and partitions given up before the next JoinGroup."""
 
     def request_rejoin(self, reason: str) -> None:
-        """Join again at the next opportunity; the reason goes to the coordinator (KIP-800)."""
+        """Rejoin at the next opportunity; the reason goes to the coordinator (KIP-800)."""
         self.rejoin_needed = True
         self.rejoin_reason = reason
 
-    def reset(self, forgets: Forgets, reason: str) -> None:
-        """Forget the generation, and the member id with it or not; then join again."""
-        if forgets is Forgets.NOTHING:
+    def reset(self, reset: MembershipReset, reason: str) -> None:
+        """Forget the generation, with or without the member id, and rejoin."""
+        if reset is MembershipReset.NONE:
             return
-        member_id = "" if forgets is Forgets.MEMBER_ID else self.generation.member_id
-        self.phase = Phase.UNJOINED
-        self.generation = Generation(member_id=member_id)
-        self.prepare_needed = True
+        member_id = "" if reset is MembershipReset.MEMBER_ID else self.generation.member_id
+        self.state = MemberState.UNJOINED
+        self.generation = MemberGeneration(member_id=member_id)
+        self.needs_join_prepare = True
         self.request_rejoin(reason)
 
     @property
-    def beats(self) -> bool:
-        """Whether heartbeats are due in this phase."""
-        return self.phase in (Phase.COMPLETING, Phase.STABLE)
+    def sends_heartbeats(self) -> bool:
+        """Whether heartbeats are due in this state."""
+        return self.state in (MemberState.COMPLETING_REBALANCE, MemberState.STABLE)
 
     @property
-    def in_rebalance(self) -> bool:
-        return self.phase in (Phase.PREPARING, Phase.COMPLETING)
+    def is_rebalancing(self) -> bool:
+        """Whether JoinGroup or SyncGroup is in flight."""
+        return self.state in (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)

@@ -1,88 +1,112 @@
-"""What a simulated application does with its records, and how a member looks from outside."""
+"""A simulated application: the records that it buffers and processes; and the state of a member as a table shows it."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from regroup.members.consumer.state import Phase
-from regroup.members.runtime.fetcher import Fetched
-from regroup.members.runtime.workload import Ledger, Workload
+from regroup.members.consumer.state import MemberState
+from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.protocol.consumer.subscription import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
 class MemberView:
-    """One row of a live table. `condition` is empty for a member that is well."""
+    """A member as a row of a table shows it. `condition` is empty until the member is paused or has ended."""
 
     name: str
     member_id: str
-    generation: int
-    phase: Phase
+    generation_id: int
+    state: MemberState
     is_leader: bool
     partitions: tuple[TopicPartition, ...]
     condition: str
     last_error: str
-    processed: int
-    twice: int
+    processed_count: int
+    duplicate_count: int
 
 
-class Application:
-    """Keeps what the reader brings until poll() returns it, and the books of what was processed.
+class FetchedRecord(NamedTuple):
+    """The partition and offset of a record; `produced_ms` is the base timestamp of its batch."""
 
-    `stands` is told where it stands in its partitions, `wakes` that there is something to do.
+    partition: TopicPartition
+    offset: int
+    produced_ms: int
+
+
+class SimulatedApplication:
+    """Buffers fetched records until poll() returns them, and enters processed ones into the ledger.
+
+    Without a workload it reads no records. `epoch_ms` is what to add to the loop's time to get the time that records
+    are stamped with. `on_positions` is called with new positions, `on_records` when records have come.
     """
 
     def __init__(
         self,
-        workload: Workload,
-        ledger: Ledger,
+        workload: Workload | None,
+        ledger: RecordLedger,
         *,
-        stands: Callable[[dict[TopicPartition, int]], None],
-        wakes: Callable[[], None],
+        epoch_ms: int = 0,
+        on_positions: Callable[[dict[TopicPartition, int]], None] = lambda positions: None,
+        on_records: Callable[[], None] = lambda: None,
     ) -> None:
-        self._workload = workload
+        self.reads_records = workload is not None
+        self._workload = workload or Workload()
         self._ledger = ledger
-        self._stands = stands
-        self._wakes = wakes
-        self._buffer: deque[Fetched] = deque()
-        self.processed = 0
-        self.twice = 0
+        self._epoch_ms = epoch_ms
+        self.on_positions = on_positions
+        self.on_records = on_records
+        self._buffer: deque[FetchedRecord] = deque()
+        self.processed_count = 0
+        self.duplicate_count = 0
 
     @property
-    def is_hungry(self) -> bool:
-        """One more poll's worth of records is kept ready."""
+    def has_room(self) -> bool:
+        """Whether fewer records are buffered than two polls return."""
         return len(self._buffer) < 2 * self._workload.max_poll_records
 
-    def begins(self, partition: TopicPartition, offset: int) -> None:
-        """Reading of a partition begins here."""
-        self._ledger.begins(partition, offset)
-        self._stands({partition: offset})
+    def start_partition(self, partition: TopicPartition, offset: int) -> None:
+        """Start to read a partition at this offset."""
+        self._ledger.start_partition(partition, offset)
+        self.on_positions({partition: offset})
 
-    def finds_nothing(self, partition: TopicPartition, first: int, stop: int) -> None:
-        """The log holds no records here."""
-        self._ledger.holds_nothing(partition, first, stop)
+    def skip_offsets(self, partition: TopicPartition, first: int, stop: int) -> None:
+        """Note that the log holds no records from `first` up to `stop`, where reading goes on."""
+        self._ledger.skip_offsets(partition, first, stop)
 
-    def fetched(self, records: Sequence[Fetched]) -> None:
-        """Records came."""
+    def add_records(self, records: Sequence[FetchedRecord]) -> None:
+        """Buffer fetched records, which are in order within each partition."""
         self._buffer.extend(records)
-        self._wakes()
+        self.on_records()
 
     def drop(self, partitions: Sequence[TopicPartition]) -> None:
-        """Records of these partitions are somebody else's now."""
-        gone = frozenset(partitions)
-        self._buffer = deque(each for each in self._buffer if each.partition not in gone)
+        """Drop the buffered records of partitions that the member no longer owns."""
+        dropped = frozenset(partitions)
+        self._buffer = deque(each for each in self._buffer if each.partition not in dropped)
 
     def clear(self) -> None:
+        """Drop all buffered records."""
         self._buffer.clear()
 
-    def take(self) -> list[Fetched]:
-        """What one poll returns."""
+    def take_poll_batch(self) -> list[FetchedRecord]:
+        """The records that one poll returns."""
         count = min(len(self._buffer), self._workload.max_poll_records)
         return [self._buffer.popleft() for _ in range(count)]
 
-    def worked(self, records: Sequence[Fetched], now_ms: int) -> None:
-        """These are done. `now_ms` is of the same clock as the time that records bear."""
+    def processing_ms(self, records: Sequence[FetchedRecord]) -> float:
+        """The time that it takes to process these records."""
+        return self._workload.process_ms * len(records)
+
+    def complete_batch(self, records: Sequence[FetchedRecord], now_ms: int) -> None:
+        """Enter these records as processed at a time of the loop."""
         for partition, offset, produced_ms in records:
-            self.processed += 1
-            self.twice += not self._ledger.processed(partition, offset, produced_ms, now_ms)
-        self._stands({partition: offset + 1 for partition, offset, _ in records})
+            self.processed_count += 1
+            self.duplicate_count += not self._ledger.record_processed(
+                partition, offset, produced_ms, now_ms + self._epoch_ms
+            )
+        self.on_positions({partition: offset + 1 for partition, offset, _ in records})
+
+    def record_committed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Enter committed offsets."""
+        for partition, offset in offsets.items():
+            self._ledger.record_committed(partition, offset)

@@ -1,63 +1,72 @@
-"""A member's habits while it runs: which are still to come, which have begun, and what they do to a SyncGroup."""
+"""The faults of a running member: what starts them, and what they do to its assignors and its SyncGroup."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from regroup.assignors.interface import Assignor
-from regroup.members.consumer.effects import Outgoing
-from regroup.members.faults import FailingAssignor, Habit, Kind, Moment, doubling, forgetting
-from regroup.members.runtime.timers import Alarms
+from regroup.members.consumer.effects import OutgoingRequest
+from regroup.members.faults import (
+    FailingAssignor,
+    MemberFault,
+    MemberFaultKind,
+    MemberMilestone,
+    assign_one_partition_twice,
+    drop_last_assignment,
+)
+from regroup.members.runtime.timers import MemberTimers
 from regroup.protocol.messages.group import SyncGroupRequest
 
 
-class Misbehaving:
-    """What lasts is kept here; what happens once is handed to `happens` when its time has come."""
+class FaultInjector:
+    """Keeps the lasting faults that have begun, and hands any other fault to `inject` when it is triggered."""
 
-    def __init__(self, habits: Iterable[Habit], alarms: Alarms, happens: Callable[[Habit], None]) -> None:
-        self._waiting = list(habits)
-        self._active: dict[Kind, Habit] = {}
-        self._alarms = alarms
-        self._happens = happens
+    def __init__(
+        self, faults: Iterable[MemberFault], timers: MemberTimers, inject: Callable[[MemberFault], None]
+    ) -> None:
+        self._pending = list(faults)
+        self._active: dict[MemberFaultKind, MemberFault] = {}
+        self._timers = timers
+        self._inject = inject
 
-    def assignors(self, offered: Sequence[Assignor]) -> Sequence[Assignor]:
-        """The assignors of a member, made to fail if that is among its habits."""
-        if not any(habit.kind is Kind.ASSIGNOR_FAILS for habit in (*self._waiting, *self._active.values())):
-            return offered
-        return [FailingAssignor(each, lambda: Kind.ASSIGNOR_FAILS in self._active) for each in offered]
+    def wrap_assignors(self, assignors: Sequence[Assignor]) -> Sequence[Assignor]:
+        """The assignors, each in a `FailingAssignor` if the member has the fault assignor-fails."""
+        if not any(fault.kind is MemberFaultKind.ASSIGNOR_FAILS for fault in (*self._pending, *self._active.values())):
+            return assignors
+        return [FailingAssignor(each, lambda: MemberFaultKind.ASSIGNOR_FAILS in self._active) for each in assignors]
 
-    def moment(self, moment: Moment) -> None:
-        """Something happened that a habit may be waiting for."""
-        due = [habit for habit in self._waiting if habit.begins.moment is moment]
-        self._waiting = [habit for habit in self._waiting if habit.begins.moment is not moment]
-        for habit in due:
-            if habit.begins.after_ms:
-                self._alarms.after(habit.begins.after_ms, partial(self.begin, habit))
+    def reach_milestone(self, milestone: MemberMilestone) -> None:
+        """Start the pending faults that this milestone triggers, at once or after their delays."""
+        triggered = [fault for fault in self._pending if fault.effective_trigger.milestone is milestone]
+        self._pending = [fault for fault in self._pending if fault.effective_trigger.milestone is not milestone]
+        for fault in triggered:
+            if fault.effective_trigger.delay_ms:
+                self._timers.call_after(fault.effective_trigger.delay_ms, partial(self.start_fault, fault))
             else:
-                self.begin(habit)
+                self.start_fault(fault)
 
-    def begin(self, habit: Habit) -> None:
-        """Its time has come."""
-        if habit.kind.lasts:
-            self._active[habit.kind] = habit
+    def start_fault(self, fault: MemberFault) -> None:
+        """Start a fault now, without regard to its trigger."""
+        if fault.kind.is_lasting:
+            self._active[fault.kind] = fault
         else:
-            self._happens(habit)
+            self._inject(fault)
 
-    def delay_ms(self, kind: Kind) -> int | None:
-        """By how much a habit that lasts slows the member down; None if it has not got it."""
-        habit = self._active.get(kind)
-        return None if habit is None else habit.milliseconds or 0
+    def delay_ms(self, kind: MemberFaultKind) -> int | None:
+        """The duration of a lasting fault that has begun, None if it has not."""
+        fault = self._active.get(kind)
+        return None if fault is None else fault.duration_ms or 0
 
-    def send(self, outgoing: Outgoing, transmit: Callable[[Outgoing], None]) -> None:
-        """Send a request as the habits will have it: spoiled, late, or never."""
-        if isinstance(outgoing.message, SyncGroupRequest):
-            if Kind.NEVER_SYNC in self._active:
+    def send(self, request: OutgoingRequest, transmit: Callable[[OutgoingRequest], None]) -> None:
+        """Transmit a request; a SyncGroup changed, late or not at all if the member has such a fault."""
+        if isinstance(request.message, SyncGroupRequest):
+            if MemberFaultKind.NEVER_SYNC in self._active:
                 return
-            if Kind.ASSIGNOR_FORGETS in self._active:
-                outgoing = replace(outgoing, message=forgetting(outgoing.message))
-            if Kind.ASSIGNOR_DOUBLES in self._active:
-                outgoing = replace(outgoing, message=doubling(outgoing.message))
-            if (delay_ms := self.delay_ms(Kind.SLOW_SYNC)) is not None:
-                self._alarms.after(delay_ms, partial(transmit, outgoing))
+            if MemberFaultKind.ASSIGNOR_FORGETS in self._active:
+                request = replace(request, message=drop_last_assignment(request.message))
+            if MemberFaultKind.ASSIGNOR_DOUBLES in self._active:
+                request = replace(request, message=assign_one_partition_twice(request.message))
+            if (delay_ms := self.delay_ms(MemberFaultKind.SLOW_SYNC)) is not None:
+                self._timers.call_after(delay_ms, partial(transmit, request))
                 return
-        transmit(outgoing)
+        transmit(request)

@@ -1,15 +1,16 @@
-"""Fetching, as a consumer does it: from the leader of each partition, from where the group stands."""
+"""Fetches records from the leader of each assigned partition, as a consumer does, from the group's positions on."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
-from regroup.members.consumer.effects import Address, Lane, Outgoing
-from regroup.members.consumer.inputs import Answered, Unanswered
+from regroup.members.consumer.effects import NodeAddress, OutgoingRequest, RequestTarget
+from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
 from regroup.members.consumer.settings import ConsumerSettings
-from regroup.members.runtime.partition_leaders import REQUEST_TIMEOUT_MS, Leaders
-from regroup.members.transports.base import Transport
+from regroup.members.runtime.application import FetchedRecord, SimulatedApplication
+from regroup.members.runtime.partition_leaders import REQUEST_TIMEOUT_MS, PartitionLeaders
+from regroup.members.transports.base import MemberTransport
 from regroup.protocol.consumer.primitives import by_topic
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
@@ -26,131 +27,113 @@ from regroup.protocol.messages.records import (
     ListOffsetsTopic,
     PartitionData,
 )
-from regroup.protocol.record_batch import read_header, split_records
+from regroup.protocol.record_batch import read_batch_header, split_batches
 
 FETCH_MAX_WAIT_MS: Final = 500
 FETCH_MAX_BYTES: Final = 1 << 20
-RETRY_S: Final = 0.25
-LATEST: Final = -1
-EARLIEST: Final = -2
+RETRY_BACKOFF_S: Final = 0.25
+LATEST_TIMESTAMP: Final = -1
+EARLIEST_TIMESTAMP: Final = -2
 
 
-class Fetched(NamedTuple):
-    """One record as far as a run is interested in it. `produced_ms` is the time of its batch."""
+class Fetcher:
+    """Reads its partitions, with one Fetch at a time from each leader."""
 
-    partition: TopicPartition
-    offset: int
-    produced_ms: int
-
-
-class Application(Protocol):
-    """Who takes the records."""
-
-    def begins(self, partition: TopicPartition, offset: int) -> None:
-        """Reading of a partition begins here."""
-
-    def finds_nothing(self, partition: TopicPartition, first: int, stop: int) -> None:
-        """There are no records from `first` up to `stop`, which is where reading goes on."""
-
-    def fetched(self, records: Sequence[Fetched]) -> None:
-        """Records came, in order within each partition."""
-
-    @property
-    def is_hungry(self) -> bool:
-        """Whether more may be fetched."""
-
-
-class Reader:
-    """Reads the partitions it was told to, one Fetch at a time from each leader."""
-
-    def __init__(self, transport: Transport, settings: ConsumerSettings, application: Application) -> None:
+    def __init__(
+        self, transport: MemberTransport, settings: ConsumerSettings, application: SimulatedApplication
+    ) -> None:
         self._transport = transport
         self._settings = settings
         self._application = application
-        self._leaders = Leaders(transport, self.proceed)
+        self._leaders = PartitionLeaders(transport, self.send_fetches)
         self._positions: dict[TopicPartition, int] = {}
         self._to_reset: dict[TopicPartition, None] = {}
-        self._busy: dict[Address, None] = {}
+        self._busy: dict[NodeAddress, None] = {}
         self._retry: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    def read_from(self, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """Read these too; without an offset `auto_offset_reset` says where to begin."""
+    def add_partitions(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """Read these partitions too; where the offset is None, `auto_offset_reset` decides."""
         for partition, offset in offsets.items():
             if offset is None:
                 self._to_reset[partition] = None
             else:
-                self._begin(partition, offset)
-        self._look()
-        self.proceed()
+                self._start(partition, offset)
+        self._refresh_leaders()
+        self.send_fetches()
 
-    def stop(self, partitions: Sequence[TopicPartition]) -> None:
-        """Do not read these any more; what is on its way of them is dropped."""
+    def remove_partitions(self, partitions: Sequence[TopicPartition]) -> None:
+        """Stop reading these partitions; records of them that are in flight are dropped."""
         for partition in partitions:
             self._positions.pop(partition, None)
             self._to_reset.pop(partition, None)
 
     def close(self) -> None:
+        """Send no more requests, and ignore the responses in flight."""
         self._is_closed = True
         if self._retry is not None:
             self._retry.cancel()
 
-    def _begin(self, partition: TopicPartition, offset: int) -> None:
+    def _start(self, partition: TopicPartition, offset: int) -> None:
         self._positions[partition] = offset
-        self._application.begins(partition, offset)
+        self._application.start_partition(partition, offset)
 
-    def _look(self) -> None:
-        wanted = [*self._positions, *self._to_reset]
-        if any(each not in self._leaders.of for each in wanted):
-            self._leaders.look(tuple(dict.fromkeys(each.topic for each in wanted)))
+    @property
+    def _lacks_leaders(self) -> bool:
+        return any(each not in self._leaders.by_partition for each in (*self._positions, *self._to_reset))
 
-    def _retry_soon(self) -> None:
+    def _refresh_leaders(self) -> None:
+        if self._lacks_leaders:
+            self._leaders.refresh(tuple(dict.fromkeys(each.topic for each in (*self._positions, *self._to_reset))))
+
+    def _retry_later(self) -> None:
         if self._retry is None and not self._is_closed:
-            self._retry = asyncio.get_running_loop().call_later(RETRY_S, self._retry_now)
+            self._retry = asyncio.get_running_loop().call_later(RETRY_BACKOFF_S, self._retry_now)
 
     def _retry_now(self) -> None:
         self._retry = None
-        self._look()
-        self.proceed()
+        self._refresh_leaders()
+        self.send_fetches()
 
-    def proceed(self) -> None:
-        """Ask every leader that is not being asked."""
+    def send_fetches(self) -> None:
+        """Send ListOffsets or Fetch to every leader that has no request in flight."""
         if self._is_closed:
             return
-        if any(each not in self._leaders.of for each in (*self._positions, *self._to_reset)):
-            self._retry_soon()
+        if self._lacks_leaders:
+            self._retry_later()
         for leader, partitions in self._by_leader(self._to_reset).items():
             if leader not in self._busy:
-                self._ask(leader, self._list_offsets(partitions))
-        if self._application.is_hungry:
+                self._send(leader, self._list_offsets_request(partitions))
+        if self._application.has_room:
             for leader, partitions in self._by_leader(self._positions).items():
                 if leader not in self._busy:
-                    self._ask(leader, self._fetch(partitions))
+                    self._send(leader, self._fetch_request(partitions))
 
-    def _by_leader(self, partitions: Mapping[TopicPartition, object]) -> dict[Address, list[TopicPartition]]:
-        led: dict[Address, list[TopicPartition]] = {}
+    def _by_leader(self, partitions: Iterable[TopicPartition]) -> dict[NodeAddress, list[TopicPartition]]:
+        led: dict[NodeAddress, list[TopicPartition]] = {}
         for partition in partitions:
-            leader = self._leaders.of.get(partition)
+            leader = self._leaders.by_partition.get(partition)
             if leader is not None:
                 led.setdefault(leader, []).append(partition)
         return led
 
-    def _ask(self, leader: Address, message: Message) -> None:
+    def _send(self, leader: NodeAddress, message: Message) -> None:
         self._busy[leader] = None
 
-        def answered(answer: Answered | Unanswered) -> None:
+        def handle(response: ResponseReceived | RequestFailed) -> None:
             self._busy.pop(leader, None)
             if self._is_closed:
                 return
-            if isinstance(answer, Answered) and self._take(answer.response, message):
-                self.proceed()
+            if isinstance(response, ResponseReceived) and self._process(response.response, message):
+                self.send_fetches()
             else:
-                self._retry_soon()
+                self._retry_later()
 
-        self._transport.send(Outgoing(0, Lane.LEADER, leader, message, REQUEST_TIMEOUT_MS), answered)
+        request = OutgoingRequest(0, RequestTarget.PARTITION_LEADER, leader, message, REQUEST_TIMEOUT_MS)
+        self._transport.send(request, handle)
 
-    def _list_offsets(self, partitions: Sequence[TopicPartition]) -> ListOffsetsRequest:
-        timestamp = EARLIEST if self._settings.auto_offset_reset == "earliest" else LATEST
+    def _list_offsets_request(self, partitions: Sequence[TopicPartition]) -> ListOffsetsRequest:
+        timestamp = EARLIEST_TIMESTAMP if self._settings.auto_offset_reset == "earliest" else LATEST_TIMESTAMP
         return ListOffsetsRequest(
             topics=[
                 ListOffsetsTopic(
@@ -161,7 +144,7 @@ class Reader:
             ]
         )
 
-    def _fetch(self, partitions: Sequence[TopicPartition]) -> FetchRequest:
+    def _fetch_request(self, partitions: Sequence[TopicPartition]) -> FetchRequest:
         return FetchRequest(
             max_wait_ms=FETCH_MAX_WAIT_MS,
             min_bytes=1,
@@ -181,76 +164,68 @@ class Reader:
             ],
         )
 
-    def _take(self, response: Message, request: Message) -> bool:
-        """Whether all went well; otherwise leaders are looked up again after a pause."""
+    def _process(self, response: Message, request: Message) -> bool:
+        """Returns False for an error, after which leaders are looked up again and requests are sent after a backoff."""
         match response, request:
             case ListOffsetsResponse(), _:
-                return self._take_offsets(response)
+                return self._process_offsets(response)
             case FetchResponse(error_code=ErrorCode.NONE), FetchRequest():
-                asked_from = dict(_asked_from(request))
-                taken = [
-                    self._take_records(partition, data)
-                    for partition, data in _by_partition(response)
-                    if asked_from.get(partition, -1) == self._positions.get(partition)
+                # A partition that was removed and added again meanwhile stands at another position: the records are
+                # not those that it waits for.
+                requested = {
+                    TopicPartition(topic.topic, each.partition): each.fetch_offset
+                    for topic in request.topics
+                    for each in topic.partitions
+                }
+                processed = [
+                    self._process_records(partition, data)
+                    for topic in response.responses
+                    for data in topic.partitions
+                    if (partition := TopicPartition(topic.topic, data.partition_index)) in self._positions
+                    and requested.get(partition) == self._positions[partition]
                 ]
-                return all(taken)
+                return all(processed)
             case _:
                 return False
 
-    def _take_offsets(self, response: ListOffsetsResponse) -> bool:
-        all_well = True
+    def _process_offsets(self, response: ListOffsetsResponse) -> bool:
+        is_ok = True
         for topic in response.topics:
             for each in topic.partitions:
                 partition = TopicPartition(topic.name, each.partition_index)
                 if each.error_code:
-                    all_well = False
-                    self._leaders.of.pop(partition, None)
+                    is_ok = False
+                    self._leaders.by_partition.pop(partition, None)
                 elif partition in self._to_reset:
                     del self._to_reset[partition]
                     if self._settings.auto_offset_reset == "earliest":
-                        self._application.finds_nothing(partition, 0, each.offset)
-                    self._begin(partition, each.offset)
-        return all_well
+                        self._application.skip_offsets(partition, 0, each.offset)
+                    self._start(partition, each.offset)
+        return is_ok
 
-    def _take_records(self, partition: TopicPartition, data: PartitionData) -> bool:
+    def _process_records(self, partition: TopicPartition, data: PartitionData) -> bool:
         position = self._positions[partition]
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             del self._positions[partition]
             self._to_reset[partition] = None
             return False
         if data.error_code:
-            self._leaders.of.pop(partition, None)
+            self._leaders.by_partition.pop(partition, None)
             return False
-        batches = [batch for batch in _batches(partition, data.records or b"") if batch.stop > position]
+        batches = [batch for batch in _read_batches(partition, data.records or b"") if batch.stop > position]
         records = [each for batch in batches for each in batch.records if each.offset >= position]
         if batches:
             stop = batches[-1].stop
-            for first, behind in _holes(position, records, stop):
-                self._application.finds_nothing(partition, first, behind)
+            for first, gap_stop in _gaps(position, records, stop):
+                self._application.skip_offsets(partition, first, gap_stop)
             self._positions[partition] = stop
         if records:
-            self._application.fetched(records)
+            self._application.add_records(records)
         return True
 
 
-def _asked_from(request: FetchRequest) -> Iterator[tuple[TopicPartition, int]]:
-    """From where each partition was asked for.
-
-    One that was given up and has begun elsewhere meanwhile stands there now, and the answer is not for it any more.
-    """
-    for topic in request.topics:
-        for each in topic.partitions:
-            yield TopicPartition(topic.topic, each.partition), each.fetch_offset
-
-
-def _by_partition(response: FetchResponse) -> Iterator[tuple[TopicPartition, PartitionData]]:
-    for topic in response.responses:
-        for data in topic.partitions:
-            yield TopicPartition(topic.topic, data.partition_index), data
-
-
-def _holes(position: int, records: Sequence[Fetched], stop: int) -> Iterator[tuple[int, int]]:
-    """Runs of offsets without records, from where reading stood to where it goes on."""
+def _gaps(position: int, records: Sequence[FetchedRecord], stop: int) -> Iterator[tuple[int, int]]:
+    """The ranges of offsets without records from `position` up to `stop`."""
     if stop - position == len(records):
         return
     for record in records:
@@ -261,22 +236,24 @@ def _holes(position: int, records: Sequence[Fetched], stop: int) -> Iterator[tup
         yield position, stop
 
 
-class _Batch(NamedTuple):
-    """What there is to read of a batch: nothing if it is empty or only marks the end of a transaction."""
+class _FetchedBatch(NamedTuple):
+    """The records of a batch: none if it is empty or a transaction marker. `stop` is the offset after it."""
 
-    records: tuple[Fetched, ...]
+    records: tuple[FetchedRecord, ...]
     stop: int
 
 
-def _batches(partition: TopicPartition, blob: bytes) -> Iterator[_Batch]:
-    """Offsets and times, read off the headers alone, so that compression does not matter."""
+def _read_batches(partition: TopicPartition, data: bytes) -> Iterator[_FetchedBatch]:
+    """The offsets and times in the headers; the records are not read, so compression does not matter."""
     with suppress(Malformed):  # an old broker may cut the last batch off; the next Fetch brings it whole
-        for entry in split_records(blob):
-            if entry.magic < 2:
-                yield _Batch((Fetched(partition, entry.base_offset, 0),), entry.base_offset + 1)
+        for batch in split_batches(data):
+            if batch.magic < 2:
+                record = FetchedRecord(partition, batch.base_offset, 0)
+                yield _FetchedBatch((record,), batch.base_offset + 1)
                 continue
-            header = read_header(entry.data)
+            header = read_batch_header(batch.data)
             stop = header.last_offset + 1
             has_records = header.record_count > 0 and not header.is_control
             offsets = range(header.base_offset, stop) if has_records else ()
-            yield _Batch(tuple(Fetched(partition, each, header.base_timestamp_ms) for each in offsets), stop)
+            records = tuple(FetchedRecord(partition, each, header.base_timestamp_ms) for each in offsets)
+            yield _FetchedBatch(records, stop)

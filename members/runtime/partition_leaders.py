@@ -1,49 +1,51 @@
-"""Which broker leads which partition, for those who fetch and produce."""
+"""The leaders of partitions, from Metadata, for those who fetch and produce."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
-from regroup.members.consumer.effects import Address, Lane, Outgoing
-from regroup.members.consumer.inputs import Answered, Unanswered
-from regroup.members.transports.base import Transport
+from regroup.members.consumer.effects import NodeAddress, OutgoingRequest, RequestTarget
+from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
+from regroup.members.transports.base import MemberTransport
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.messages.cluster import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
-REQUEST_TIMEOUT_MS = 30_000
+REQUEST_TIMEOUT_MS: Final = 30_000
 
 
-class Leaders:
-    """Learned from Metadata. `changed` is called after each look."""
+class PartitionLeaders:
+    """The address of each known leader, and the partition counts. `on_refreshed` is called after each response."""
 
-    def __init__(self, transport: Transport, changed: Callable[[], None]) -> None:
+    def __init__(self, transport: MemberTransport, on_refreshed: Callable[[], None]) -> None:
         self._transport = transport
-        self._changed = changed
-        self._asking = False
-        self.of: dict[TopicPartition, Address] = {}
-        self.partition_count: dict[str, int] = {}
+        self._on_refreshed = on_refreshed
+        self._is_requesting = False
+        self.by_partition: dict[TopicPartition, NodeAddress] = {}
+        self.partition_counts: dict[str, int] = {}
 
-    def look(self, topics: Sequence[str]) -> None:
-        """Ask for these topics, unless an answer is on its way."""
-        if self._asking or not topics:
+    def refresh(self, topics: Sequence[str]) -> None:
+        """Send a Metadata request for these topics, unless one is in flight."""
+        if self._is_requesting or not topics:
             return
-        self._asking = True
+        self._is_requesting = True
         message = MetadataRequest(topics=[MetadataRequestTopic(name=topic) for topic in topics])
-        self._transport.send(Outgoing(0, Lane.ANY_BROKER, None, message, REQUEST_TIMEOUT_MS), self._answered)
+        request = OutgoingRequest(0, RequestTarget.ANY_BROKER, None, message, REQUEST_TIMEOUT_MS)
+        self._transport.send(request, self._on_response)
 
-    def _answered(self, answer: Answered | Unanswered) -> None:
-        self._asking = False
-        if isinstance(answer, Answered) and isinstance(answer.response, MetadataResponse):
-            self._learn(answer.response)
-        self._changed()
+    def _on_response(self, response: ResponseReceived | RequestFailed) -> None:
+        self._is_requesting = False
+        if isinstance(response, ResponseReceived) and isinstance(response.response, MetadataResponse):
+            self._update(response.response)
+        self._on_refreshed()
 
-    def _learn(self, response: MetadataResponse) -> None:
-        brokers = {each.node_id: Address(each.node_id, each.host, each.port) for each in response.brokers}
+    def _update(self, response: MetadataResponse) -> None:
+        brokers = {each.node_id: NodeAddress(each.node_id, each.host, each.port) for each in response.brokers}
         for topic in response.topics:
             if topic.error_code or topic.name is None:
                 continue
-            self.partition_count[topic.name] = len(topic.partitions)
-            for partition in topic.partitions:
-                place = TopicPartition(topic.name, partition.partition_index)
-                if partition.leader_id in brokers:
-                    self.of[place] = brokers[partition.leader_id]
+            self.partition_counts[topic.name] = len(topic.partitions)
+            for each in topic.partitions:
+                partition = TopicPartition(topic.name, each.partition_index)
+                if each.leader_id in brokers:
+                    self.by_partition[partition] = brokers[each.leader_id]
                 else:
-                    self.of.pop(place, None)
+                    self.by_partition.pop(partition, None)

@@ -1,12 +1,12 @@
-"""Chaos by remote control: a word on `regroup/{cluster}/members/{name}/control` breaks a member, from any MQTT client.
+"""Remote control of members over MQTT: commands on the topic `regroup/{cluster}/members/{name}/control`.
 
-    crash       falls silent for ever, and its connection breaks
-    pause 20s   falls silent for so long (20 s unless told), then goes on
-    slow 5s     from now on it is so late (5 s unless told) when a rebalance asks for it; slow 1ms ends that
-    leave       leaves politely
-    rejoin      comes back, after it crashed or left
+    crash       stops for good, and its connection breaks
+    pause 20s   stops for so long (20 s if no duration is given), then goes on
+    slow 5s     from now on joins each rebalance so late (5 s if no duration is given); slow 1ms ends that
+    leave       closes its consumer, which leaves the group
+    rejoin      starts again, after it crashed or left
 
-What became of it is said on `…/answers`.
+The result of each command is published on `…/answers`.
 """
 
 import re
@@ -17,14 +17,14 @@ from typing import Final
 
 import aiomqtt
 
-from regroup.members.faults import duration_text, parse_duration_ms
-from regroup.mqtt.topics import Topics
+from regroup.members.durations import format_duration, parse_duration_ms
+from regroup.mqtt.topics import MqttTopics
 
-MOST_BYTES: Final = 200
+MAX_COMMAND_BYTES: Final = 200
 
 
-class Word(StrEnum):
-    """What a member can be told."""
+class RemoteCommandKind(StrEnum):
+    """The first word of a command."""
 
     CRASH = "crash"
     PAUSE = "pause"
@@ -33,62 +33,65 @@ class Word(StrEnum):
     REJOIN = "rejoin"
 
 
-USUAL_MS: Final = {Word.PAUSE: 20_000, Word.SLOW: 5_000}
-KNOWN: Final = "crash, pause 20s, slow 5s, leave, rejoin"
+DEFAULT_DURATIONS_MS: Final = {RemoteCommandKind.PAUSE: 20_000, RemoteCommandKind.SLOW: 5_000}
+COMMAND_EXAMPLES: Final = "crash, pause 20s, slow 5s, leave, rejoin"
 _COMMAND: Final = re.compile(r"([a-z]+)(?:[ :]\s*(\S.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
-    """`milliseconds` for pause and slow."""
+class RemoteCommand:
+    """A command; `duration_ms` is for pause and slow only."""
 
-    word: Word
-    milliseconds: int | None = None
+    kind: RemoteCommandKind
+    duration_ms: int | None = None
 
     def __str__(self) -> str:
-        return self.word if self.milliseconds is None else f"{self.word} {duration_text(self.milliseconds)}"
+        return self.kind if self.duration_ms is None else f"{self.kind} {format_duration(self.duration_ms)}"
 
 
-def parse_command(payload: bytes) -> Command:
-    """`pause 20 s`, `pause 20s`, `crash`. ValueError says what is possible."""
-    if len(payload) > MOST_BYTES:
-        raise ValueError(f"a command of {len(payload)} bytes; known are {KNOWN}")
+def parse_remote_command(payload: bytes) -> RemoteCommand:
+    """The command of `pause 20 s`, `pause:20s`, `Crash`, …. Raises ValueError for any other payload."""
+    if len(payload) > MAX_COMMAND_BYTES:
+        raise ValueError(f"a command of {len(payload)} bytes is too long; write for example {COMMAND_EXAMPLES}")
     text = payload.decode(errors="replace").strip().lower()
     match = _COMMAND.fullmatch(text)
-    if match is None or match[1] not in list(Word):
-        raise ValueError(f"{text[:40]!r} is no command; known are {KNOWN}")
-    word = Word(match[1])
-    if word not in USUAL_MS:
+    if match is None or match[1] not in list(RemoteCommandKind):
+        raise ValueError(f"unknown command {text[:40]!r}; write for example {COMMAND_EXAMPLES}")
+    kind = RemoteCommandKind(match[1])
+    if kind not in DEFAULT_DURATIONS_MS:
         if match[2]:
-            raise ValueError(f"{word} takes no time; known are {KNOWN}")
-        return Command(word)
-    milliseconds = parse_duration_ms(match[2].replace(" ", "")) if match[2] else USUAL_MS[word]
-    if milliseconds == 0:
-        raise ValueError(f"{word} takes some time, for example {word} 20s")
-    return Command(word, milliseconds)
+            raise ValueError(f"{kind} takes no duration; write for example {COMMAND_EXAMPLES}")
+        return RemoteCommand(kind)
+    duration_ms = parse_duration_ms(match[2].replace(" ", "")) if match[2] else DEFAULT_DURATIONS_MS[kind]
+    if duration_ms == 0:
+        raise ValueError(f"{kind} needs a duration above 0, for example {kind} 20s")
+    return RemoteCommand(kind, duration_ms)
 
 
 class RemoteControl:
-    """Listens for the members of one process. `obey(name, command)` says what became of it; ValueError is said, too."""
+    """Receives the commands for the members of one process.
 
-    def __init__(self, cluster: str, names: Sequence[str], obey: Callable[[str, Command], str]) -> None:
-        self._topics = Topics(cluster)
+    `execute(name, command)` returns a text that says what was done; the text of a ValueError is published as well.
+    """
+
+    def __init__(self, cluster: str, names: Sequence[str], execute: Callable[[str, RemoteCommand], str]) -> None:
+        self._topics = MqttTopics(cluster)
         self._names = names
-        self._obey = obey
+        self._execute = execute
 
     async def session(self, client: aiomqtt.Client) -> None:
-        """For `MqttLink.run`."""
+        """Handle commands on one connection to the MQTT broker; to be run by `MqttLink.run`."""
         names = {self._topics.member(name, "control"): name for name in self._names}
         await client.subscribe([(topic, 1) for topic in names])
         async for message in client.messages:
-            # A command that lay there retained was meant for somebody else, long ago.
+            # A retained command was meant for an earlier member of that name.
             name = names.get(message.topic.value)
             if name is not None and not message.retain and isinstance(message.payload, bytes):
-                await self._hear(client, name, message.payload)
+                await self._handle(client, name, message.payload)
 
-    async def _hear(self, client: aiomqtt.Client, name: str, payload: bytes) -> None:
+    async def _handle(self, client: aiomqtt.Client, name: str, payload: bytes) -> None:
         try:
-            answer = self._obey(name, parse_command(payload))
+            answer = self._execute(name, parse_remote_command(payload))
         except ValueError as error:
             answer = str(error)
         await client.publish(self._topics.member(name, "answers"), answer.encode(), qos=1)

@@ -1,4 +1,4 @@
-"""A member's clock: what is due rings, and while the member sleeps it is kept back until it wakes."""
+"""The timers of one member. While the member is paused, everything that becomes due waits until it resumes."""
 
 import asyncio
 from collections import deque
@@ -6,73 +6,70 @@ from collections.abc import Callable
 from functools import partial
 
 
-class Alarms:
-    """Milliseconds of the event loop's clock. Nothing is used of the loop but `call_at`, so that it may be virtual.
+class MemberTimers:
+    """Times in milliseconds of the event loop's clock. Of the loop only `call_at` is used, so that it may be virtual.
 
-    `is_over` says that nothing rings any more.
+    Once `is_stopped()` is true no callback is run any more.
     """
 
-    def __init__(self, is_over: Callable[[], bool]) -> None:
-        self._is_over = is_over
-        self._is_asleep = False
-        self._missed: deque[Callable[[], None]] = deque()
+    def __init__(self, is_stopped: Callable[[], bool]) -> None:
+        self._is_stopped = is_stopped
+        self.is_paused = False
+        self._backlog: deque[Callable[[], None]] = deque()
         self._deadline: asyncio.TimerHandle | None = None
-        self._set: dict[asyncio.TimerHandle, None] = {}
+        self._timers: dict[asyncio.TimerHandle, None] = {}
 
     def now_ms(self) -> int:
-        """Rounded up a little: a loop that wakes exactly at the deadline must find that it has passed."""
+        """The time, rounded up a little: a loop that wakes exactly at a deadline must find that it has passed."""
         return int(asyncio.get_running_loop().time() * 1000 + 0.01)
 
-    def after(self, milliseconds: float, act: Callable[[], None]) -> None:
-        """Once, so long from now."""
-        self._ring(milliseconds, partial(self.when_awake, act))
+    def call_after(self, delay_ms: float, callback: Callable[[], None]) -> None:
+        """Run a callback once after a delay."""
+        self._set_timer(delay_ms, partial(self.run_when_resumed, callback))
 
-    def _ring(self, milliseconds: float, act: Callable[[], None]) -> None:
+    def _set_timer(self, delay_ms: float, callback: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
 
-        def ring() -> None:
-            self._set.pop(timer, None)
-            act()
+        def run() -> None:
+            self._timers.pop(timer, None)
+            callback()
 
-        timer = loop.call_at(loop.time() + milliseconds / 1000, ring)
-        self._set[timer] = None
+        timer = loop.call_at(loop.time() + delay_ms / 1000, run)
+        self._timers[timer] = None
 
-    def set_deadline(self, deadline_ms: int | None, act: Callable[[], None]) -> None:
-        """There is one deadline at a time, or none."""
+    def set_deadline(self, deadline_ms: int | None, callback: Callable[[], None]) -> None:
+        """Run a callback at a deadline, in place of the one before; None for no deadline."""
         if self._deadline is not None:
             self._deadline.cancel()
-        if deadline_ms is not None and not self._is_over():
-            self._deadline = asyncio.get_running_loop().call_at(deadline_ms / 1000, self.when_awake, act)
+        if deadline_ms is not None and not self._is_stopped():
+            loop = asyncio.get_running_loop()
+            self._deadline = loop.call_at(deadline_ms / 1000, self.run_when_resumed, callback)
 
-    def when_awake(self, act: Callable[[], None]) -> None:
-        """At once, or when the member wakes."""
-        if self._is_asleep:
-            self._missed.append(act)
-        elif not self._is_over():
-            act()
+    def run_when_resumed(self, callback: Callable[[], None]) -> None:
+        """Run a callback at once, or when the member resumes."""
+        if self.is_paused:
+            self._backlog.append(callback)
+        elif not self._is_stopped():
+            callback()
 
-    def sleep(self, milliseconds: float, then: Callable[[], None]) -> None:
-        """Keep everything back; `then` comes at the end of the time, and has to wake the member or begin anew."""
-        self._is_asleep = True
-        self._ring(milliseconds, then)
+    def pause(self, duration_ms: float, then: Callable[[], None]) -> None:
+        """Keep all callbacks back. After the duration `then` is run, which has to resume."""
+        self.is_paused = True
+        self._set_timer(duration_ms, then)
 
-    def catch_up(self) -> None:
-        """Wake, and do what was kept back."""
-        self._is_asleep = False
-        while self._missed and not self._is_asleep and not self._is_over():
-            self._missed.popleft()()
+    def resume(self) -> None:
+        """Resume, and run the callbacks that were kept back."""
+        self.is_paused = False
+        while self._backlog and not self.is_paused and not self._is_stopped():
+            self._backlog.popleft()()
 
-    def begin_anew(self) -> None:
-        """Wake as somebody who knows nothing of what was kept back."""
-        self._is_asleep = False
-        self._missed.clear()
+    def resume_without_backlog(self) -> None:
+        """Resume, and drop the callbacks that were kept back."""
+        self.is_paused = False
+        self._backlog.clear()
 
-    @property
-    def is_asleep(self) -> bool:
-        return self._is_asleep
-
-    def cancel(self) -> None:
-        """Nothing rings any more."""
-        for timer in (*self._set, *([self._deadline] if self._deadline else [])):
+    def cancel_all(self) -> None:
+        """Cancel all timers."""
+        for timer in (*self._timers, *([self._deadline] if self._deadline else [])):
             timer.cancel()
-        self._set.clear()
+        self._timers.clear()

@@ -1,26 +1,30 @@
-"""Records on their way through a group, and what became of each of them.
+"""What simulated applications and producers do, and the ledger of the records that a group has processed.
 
-    ledger = Ledger(late_after_ms=10_000)
-    ledger.processed(partition, offset, produced_ms, now_ms)
-    ledger.committed(partition, offset)
-    ledger.tally        Tally(processed=…, twice=…, late=…, skipped=…)
+    ledger = RecordLedger(late_after_ms=10_000)
+    ledger.record_processed(partition, offset, produced_ms, now_ms)
+    ledger.record_committed(partition, offset)
+    ledger.counts        RecordCounts(processed=…, duplicates=…, late=…, skipped=…)
 
-Twice: processed again, by whichever member, since a commit did not come through before the partition moved. Late:
-processed for the first time, but long after it was produced. Skipped: somebody committed beyond it, and nobody has
-processed it.
+Duplicate: processed again, by any member, because no commit came through before the partition moved. Late: processed
+for the first time, but long after it was produced. Skipped: below a committed offset, and never processed.
 """
 
 from dataclasses import dataclass, field
+from typing import Final
 
+from regroup.members.partitioners import PartitionerSettings
 from regroup.protocol.consumer.subscription import TopicPartition
+
+DEFAULT_PARTITIONER: Final = PartitionerSettings()
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What the simulated applications do.
+    """What producers write and how consumers process it. Raises ValueError for negative values.
 
-    Producers write `records_per_s` with `keys` different keys (0: none), spread as `partitioner` says. A consumer
-    takes `process_ms` for each record, and gets at most `max_poll_records` from one poll.
+    Producers write `records_per_s` into each topic, with `keys` different keys (0: none), to the partitions that
+    `partitioner` chooses. A consumer takes `process_ms` for each record, and gets at most `max_poll_records` from one
+    poll. A record is late `late_after_ms` after it was produced.
     """
 
     records_per_s: float = 0.0
@@ -29,35 +33,37 @@ class Workload:
     process_ms: float = 0.0
     max_poll_records: int = 500
     late_after_ms: int = 10_000
+    partitioner: PartitionerSettings = DEFAULT_PARTITIONER
 
     def __post_init__(self) -> None:
-        if self.records_per_s < 0 or self.process_ms < 0 or self.keys < 0 or self.value_bytes < 0:
-            raise ValueError("a workload counts nothing below zero")
+        for name in ("records_per_s", "process_ms", "keys", "value_bytes"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
         if self.max_poll_records < 1:
-            raise ValueError("max_poll_records must be at least 1")
+            raise ValueError(f"max_poll_records must be at least 1, not {self.max_poll_records}")
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """Counts of records. `twice` counts every processing after the first."""
+class RecordCounts:
+    """Counts of records. `duplicates` counts every processing after the first."""
 
     processed: int = 0
-    twice: int = 0
+    duplicates: int = 0
     late: int = 0
     skipped: int = 0
 
 
 @dataclass(slots=True)
 class _Partition:
-    """Offsets below `end` were processed, but for the runs in `gaps`; offsets below `start` were never our business."""
+    """The offsets from `start` up to `end` were processed, except for the ranges in `gaps`."""
 
     start: int
     end: int
     committed: int = 0
     gaps: list[tuple[int, int]] = field(default_factory=list)
 
-    def take(self, offset: int) -> bool:
-        """Note an offset. Whether it is processed for the first time."""
+    def add(self, offset: int) -> bool:
+        """Add a processed offset. Returns whether it was processed for the first time."""
         if offset >= self.end:
             if offset > self.end:
                 self.gaps.append((self.end, offset))
@@ -68,60 +74,61 @@ class _Partition:
             self.start = offset
         for index, (first, stop) in enumerate(self.gaps):
             if first <= offset < stop:
-                self.gaps[index : index + 1] = [run for run in ((first, offset), (offset + 1, stop)) if run[0] < run[1]]
+                split = ((first, offset), (offset + 1, stop))
+                self.gaps[index : index + 1] = [each for each in split if each[0] < each[1]]
                 return True
         return False
 
-    def pass_over(self, first: int, stop: int) -> None:
-        """There are no records here, so none of them is missing."""
+    def skip(self, first: int, stop: int) -> None:
+        """Remove from the gaps the offsets from `first` up to `stop`, which hold no records."""
         if first > self.end:
             self.gaps.append((self.end, first))
         before = [(start, min(end, first)) for start, end in self.gaps]
-        behind = [(max(start, stop), end) for start, end in self.gaps]
-        self.gaps = sorted(run for run in before + behind if run[0] < run[1])
+        after = [(max(start, stop), end) for start, end in self.gaps]
+        self.gaps = sorted(each for each in before + after if each[0] < each[1])
         self.end = max(self.end, stop)
 
     @property
     def skipped(self) -> int:
-        """Records that nobody will come back to, since a later offset was committed."""
+        """The number of records that were not processed and lie below the committed offset."""
         beyond = max(0, self.committed - self.end)
         return beyond + sum(max(0, min(stop, self.committed) - first) for first, stop in self.gaps)
 
 
-class Ledger:
-    """The books of one run, over all its members."""
+class RecordLedger:
+    """The records that the members of one group have processed and committed."""
 
     def __init__(self, late_after_ms: int = 10_000) -> None:
         self._late_after_ms = late_after_ms
         self._partitions: dict[TopicPartition, _Partition] = {}
         self._processed = 0
-        self._twice = 0
+        self._duplicates = 0
         self._late = 0
 
-    def begins(self, partition: TopicPartition, offset: int) -> None:
-        """The first member that reads a partition begins here; what lies before is not part of the run."""
+    def start_partition(self, partition: TopicPartition, offset: int) -> None:
+        """Start at this offset, unless another member has started the partition; offsets below do not count."""
         self._partitions.setdefault(partition, _Partition(offset, offset))
 
-    def processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
-        """A record was processed. Whether that was its first time."""
-        self.begins(partition, offset)
-        first_time = self._partitions[partition].take(offset)
+    def record_processed(self, partition: TopicPartition, offset: int, produced_ms: int, now_ms: int) -> bool:
+        """Enter a processed record. Returns whether it was processed for the first time."""
+        self.start_partition(partition, offset)
+        is_first = self._partitions[partition].add(offset)
         self._processed += 1
-        self._twice += not first_time
-        self._late += first_time and now_ms - produced_ms > self._late_after_ms
-        return first_time
+        self._duplicates += not is_first
+        self._late += is_first and now_ms - produced_ms > self._late_after_ms
+        return is_first
 
-    def holds_nothing(self, partition: TopicPartition, first: int, stop: int) -> None:
-        """A reader found no records from `first` up to `stop`: markers of transactions, or what a broker has lost."""
+    def skip_offsets(self, partition: TopicPartition, first: int, stop: int) -> None:
+        """Enter offsets without records: markers of transactions, or records that a broker has lost."""
         if partition in self._partitions:
-            self._partitions[partition].pass_over(first, stop)
+            self._partitions[partition].skip(first, stop)
 
-    def committed(self, partition: TopicPartition, offset: int) -> None:
-        """The group will read on from here. An offset that goes back counts too: it is read again from there."""
+    def record_committed(self, partition: TopicPartition, offset: int) -> None:
+        """Enter a committed offset, also one below the last: the group reads again from there."""
         if partition in self._partitions:
             self._partitions[partition].committed = offset
 
     @property
-    def tally(self) -> Tally:
+    def counts(self) -> RecordCounts:
         skipped = sum(partition.skipped for partition in self._partitions.values())
-        return Tally(self._processed, self._twice, self._late, skipped)
+        return RecordCounts(self._processed, self._duplicates, self._late, skipped)

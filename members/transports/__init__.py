@@ -1,1 +1,1 @@
-"""members/transports"""
+"""What carries the requests of members to brokers: TCP, or messages of an MQTT broker."""

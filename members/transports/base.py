@@ -1,16 +1,16 @@
-"""What carries a consumer's requests, and in which version each of them goes.
+"""The interface of all transports, and the versions that requests are sent in.
 
-The machine writes every request in the form of its newest version and reads every response so; what older versions
-put elsewhere is moved here.
+The consumer writes each request, and reads each response, in the form of its newest version. `to_version` and
+`from_version` move the fields that older versions have in other places.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
-from regroup.members.consumer.effects import Outgoing
-from regroup.members.consumer.inputs import Answered, Unanswered
+from regroup.members.consumer.effects import OutgoingRequest
+from regroup.members.consumer.inputs import RequestFailed, ResponseReceived
 from regroup.protocol.apis import APIS
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.fields import Versions
@@ -32,50 +32,47 @@ from regroup.protocol.messages.offsets import (
 )
 from regroup.protocol.messages.records import FetchRequest, ProduceRequest
 
-Reply: TypeAlias = Callable[[Answered | Unanswered], None]
+TransportCallback: TypeAlias = Callable[[ResponseReceived | RequestFailed], None]
 
 
-class Transport(Protocol):
-    """Sends without waiting; `reply` is called once, later, from the event loop, or never after `hang_up`."""
+class MemberTransport(Protocol):
+    """Sends requests without waiting for their responses."""
 
-    def send(self, outgoing: Outgoing, reply: Reply) -> None:
-        """Send on the connection that the lane and the address call for."""
+    def send(self, request: OutgoingRequest, callback: TransportCallback) -> None:
+        """Send a request to its target.
 
-    def hang_up(self) -> None:
-        """Drop the connection to the coordinator, and with it all that is in flight there."""
+        The callback is called once, later, from the event loop; never after the connection was closed on this side.
+        """
+
+    def disconnect_coordinator(self) -> None:
+        """Close the connection to the coordinator, with all requests that are in flight there."""
 
     async def close(self) -> None:
-        """Drop all connections."""
+        """Close all connections."""
 
 
-NEWEST_USED: Final[dict[int, int]] = {
+MAX_API_VERSIONS: Final[dict[int, int]] = {
     MetadataRequest.api_key: 12,
     ProduceRequest.api_key: 12,
     FetchRequest.api_key: 12,
     OffsetCommitRequest.api_key: 9,
     OffsetFetchRequest.api_key: 9,
 }
-"""Where the members here stop: from the next version on topics have ids in place of names, or, in Metadata, a broker
-may send its clients back to their first addresses (KIP-1102)."""
+"""The newest versions that members use: in later ones topics have ids in place of names, or a broker may send its
+clients back to the bootstrap addresses (Metadata, KIP-1102)."""
+
+_PARTITION_CODES: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-_OF_ONE_PARTITION: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-
-
-def version_for(message: Message, spoken: Versions) -> int | None:
-    """The newest version that both sides speak, None if there is none."""
+def choose_version(message: Message, offered: Versions) -> int | None:
+    """The newest version of a request that the broker offers and this project speaks, None if there is none."""
     key = message.api_key
-    newest = min(spoken.last, APIS[key].versions.last, NEWEST_USED.get(key, spoken.last))
-    return newest if newest >= max(spoken.first, APIS[key].versions.first) else None
+    newest = min(offered.last, APIS[key].versions.last, MAX_API_VERSIONS.get(key, offered.last))
+    return newest if newest >= max(offered.first, APIS[key].versions.first) else None
 
 
-def default_versions() -> Mapping[int, int]:
-    """For each API the version that goes to a broker which speaks all that this project does."""
-    return {key: NEWEST_USED.get(key, api.versions.last) for key, api in APIS.items()}
-
-
-def as_of(message: Message, version: int) -> Message:
-    """The request with its contents where this version has them."""
+def to_version(message: Message, version: int) -> Message:
+    """The request with its fields where this version has them."""
     match message:
         case FindCoordinatorRequest():
             return replace(message, coordinator_keys=[]) if version < 4 else replace(message, key="")
@@ -84,14 +81,14 @@ def as_of(message: Message, version: int) -> Message:
         case OffsetFetchRequest():
             return replace(message, groups=[]) if version < 8 else replace(message, group_id="", topics=[])
         case MetadataRequest() if version < 4:
-            # Older brokers create topics on demand whether asked to or not.
+            # Brokers create topics in these versions in any case.
             return replace(message, allow_auto_topic_creation=True)
         case _:
             return message
 
 
-def as_newest(request: Message, response: Message, version: int) -> Message:
-    """The response with its contents where the newest version has them."""
+def from_version(request: Message, response: Message, version: int) -> Message:
+    """The response with its fields where the newest version has them."""
     match response:
         case FindCoordinatorResponse() if version < 4 and isinstance(request, FindCoordinatorRequest):
             found = Coordinator(
@@ -104,15 +101,15 @@ def as_newest(request: Message, response: Message, version: int) -> Message:
             )
             return replace(response, coordinators=[found])
         case OffsetFetchResponse() if version < 8 and isinstance(request, OffsetFetchRequest):
-            return replace(response, groups=[_as_group(request.group_id, response, version)])
+            return replace(response, groups=[_group_response(request.group_id, response, version)])
         case _:
             return response
 
 
-def _as_group(group_id: str, response: OffsetFetchResponse, version: int) -> OffsetFetchResponseGroup:
+def _group_response(group_id: str, response: OffsetFetchResponse, version: int) -> OffsetFetchResponseGroup:
     return OffsetFetchResponseGroup(
         group_id=group_id,
-        error_code=_error_of_all(response) if version < 2 else response.error_code,
+        error_code=_group_error(response) if version < 2 else response.error_code,
         topics=[
             OffsetFetchResponseTopics(
                 name=topic.name,
@@ -132,7 +129,7 @@ def _as_group(group_id: str, response: OffsetFetchResponse, version: int) -> Off
     )
 
 
-def _error_of_all(response: OffsetFetchResponse) -> int:
-    """Before v2 an error of the whole group stands at its partitions."""
+def _group_error(response: OffsetFetchResponse) -> int:
+    """The error of the whole group, which before version 2 stands at its partitions."""
     codes = (each.error_code for topic in response.topics for each in topic.partitions)
-    return next((code for code in codes if code and code not in _OF_ONE_PARTITION), 0)
+    return next((code for code in codes if code and code not in _PARTITION_CODES), 0)

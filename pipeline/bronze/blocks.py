@@ -1,7 +1,6 @@
-"""The Parquet files of one store in bronze: which there are to be, which there are, and how one is written."""
+"""The Parquet files of one store in bronze: planning them, reading what is there, and writing one."""
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,22 +9,20 @@ from typing import Final, NamedTuple
 import msgspec
 import pyarrow.parquet as pq
 
-from regroup.pipeline.atomic_files import whole_file
-from regroup.pipeline.source.arrow_rows import SCHEMA, StoreReader
-from regroup.pipeline.source.stores import StoreSeen, check_complete, check_place
+from regroup.pipeline.output_folder import atomic_parquet_writer
+from regroup.pipeline.source.columns import EVENT_SCHEMA
+from regroup.pipeline.source.store_reader import StoreReader
+from regroup.pipeline.source.stores import StoreExtent, check_complete, check_host
 
-BLOCK: Final = 500_000
-"""Positions in one file."""
+POSITIONS_PER_BLOCK: Final = 500_000
 
-MARK: Final = b"regroup.mark"
-"""In a file's metadata, a sum of its last event."""
-
-NAME: Final = re.compile(r"block-(\d+)(?:-after-(\d+))?\.parquet")
+HASH_KEY: Final = b"regroup.last-event-hash"
+"""Key of `event_hash` of a file's last event, in the file's metadata."""
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """What one task copies: after < position <= through of a store, into one file."""
+class BlockCopy:
+    """The events that one task copies into one file: after < position <= through of a store."""
 
     path: str
     host: str
@@ -34,95 +31,82 @@ class Block:
     target: str
 
 
-class Written(NamedTuple):
-    """A block that is there, with after < position <= through."""
+class WrittenBlock(NamedTuple):
+    """An existing file with the events after < position <= through."""
 
     path: Path
     after: int
     through: int
-    mark: str
+    last_event_hash: str
 
 
-def blocks_of(store: StoreSeen, taken: int, folder: Path) -> Iterator[Block]:
-    """From the block of the first missing position to that of the last; the one that was begun is written anew.
+def plan_blocks(store: StoreExtent, copied: int, folder: Path) -> Iterator[BlockCopy]:
+    """The blocks to write if positions up to `copied` are there. The last block, if incomplete, is written again.
 
-    Where the beginning of a block has been trimmed meanwhile, its file stays, and another goes on behind it.
+    If the first positions of an incomplete block have been trimmed since, its file stays and a second one continues it.
     """
-    if store.last <= taken:
+    if store.last_position <= copied:
         return
-    for number in range(taken // BLOCK, (store.last - 1) // BLOCK + 1):
-        start, last = number * BLOCK, min((number + 1) * BLOCK, store.last)
+    for number in range(copied // POSITIONS_PER_BLOCK, (store.last_position - 1) // POSITIONS_PER_BLOCK + 1):
+        start, last = number * POSITIONS_PER_BLOCK, min((number + 1) * POSITIONS_PER_BLOCK, store.last_position)
         name = f"block-{number:06}.parquet"
         if start < store.trimmed_through:
-            start = max(taken, store.trimmed_through)
+            start = max(copied, store.trimmed_through)
             name = f"block-{number:06}-after-{start}.parquet"
         if start < last:
-            yield Block(store.path, store.host, start, last, str(folder / name))
+            yield BlockCopy(store.path, store.host, start, last, str(folder / name))
 
 
-def written_in(folder: Path) -> list[Written]:
-    """The blocks that are there, by position."""
-    named = ((path, NAME.fullmatch(path.name)) for path in folder.glob("block-*.parquet"))
-    return sorted((written_at(path, name) for path, name in named if name), key=lambda each: each.after)
+def written_blocks(folder: Path) -> list[WrittenBlock]:
+    """The blocks of a store, by position."""
+    return sorted(map(read_block, folder.glob("block-*.parquet")), key=lambda each: each.after)
 
 
-def written_at(path: Path, name: re.Match[str]) -> Written:
-    number, after = name.groups()
-    start, file = int(after or int(number) * BLOCK), pq.read_metadata(path)
-    return Written(path, start, start + file.num_rows, (file.metadata or {}).get(MARK, b"").decode())
+def read_block(path: Path) -> WrittenBlock:
+    number, *after = path.stem.removeprefix("block-").split("-after-")
+    start, file = int(after[0]) if after else int(number) * POSITIONS_PER_BLOCK, pq.read_metadata(path)
+    return WrittenBlock(path, start, start + file.num_rows, (file.metadata or {}).get(HASH_KEY, b"").decode())
 
 
-def reached(store: StoreSeen, noted: int, folder: Path) -> int:
-    """How far the store is there without a gap: as far as was noted, and farther if an ingest was killed later.
+def copied_through(store: StoreExtent, recorded: int, folder: Path) -> int:
+    """The position up to which bronze has the store without a gap: at least the one `recorded` in its manifest.
 
-    What that one had written must count: a block of its has taken the place of one that was noted, and the beginning
-    may have been trimmed since.
+    A later ingest that was killed has written more blocks. They must count: one of them may have replaced a recorded
+    block, and its first events may have been trimmed since.
     """
-    for each in written_in(folder):
-        is_known = store.trimmed_through < each.through <= store.last
-        if is_known and each.after <= noted < each.through and each.mark == mark(store.path, each.through):
-            noted = each.through
-    return noted
+    for each in written_blocks(folder):
+        is_in_store = store.trimmed_through < each.through <= store.last_position
+        continues = each.after <= recorded < each.through
+        if is_in_store and continues and each.last_event_hash == event_hash(store.path, each.through):
+            recorded = each.through
+    return recorded
 
 
-def remove_strays(folder: Path, plan: Iterable[Block], taken: int | None) -> None:
-    """Blocks that an ingest had written before it was killed, and that would tell events twice now.
-
-    Of a store that has been taken in through a position, what lies before that stays.
-    """
+def remove_unplanned_blocks(folder: Path, plan: Iterable[BlockCopy], copied: int) -> None:
+    """Remove blocks after the position `copied` that are not planned: a killed ingest wrote them."""
     planned = {Path(block.target) for block in plan}
-    for each in written_in(folder):
-        if each.path not in planned and (taken is None or each.after >= taken):
+    for each in written_blocks(folder):
+        if each.path not in planned and each.after >= copied:
             each.path.unlink()
 
 
-def write_block(block: Block) -> None:
-    """Copy a block, unless it is there; afterwards its file is there whole, or not at all. Raises a StoreError."""
-    check_place(Path(block.path), block.host)
-    last_mark = mark(block.path, block.through)
-    if is_written(block, last_mark):
+def write_block(block: BlockCopy) -> None:
+    """Copy a block unless a killed ingest has copied it. Raises a StoreError, and then leaves no file."""
+    check_host(Path(block.path), block.host)
+    target, last_event_hash = Path(block.target), event_hash(block.path, block.through)
+    if target.exists() and read_block(target) == (target, block.after, block.through, last_event_hash):
         return
     rows = 0
-    with StoreReader(Path(block.path)) as reader, whole_file(Path(block.target), SCHEMA) as writer:
+    with StoreReader(Path(block.path)) as reader, atomic_parquet_writer(target, EVENT_SCHEMA) as writer:
         for batch in reader.events(block.after, block.through):
             writer.write_batch(batch)
             rows += batch.num_rows
         check_complete(block.path, block.after, block.through, rows)
-        writer.add_key_value_metadata({MARK: last_mark})
+        writer.add_key_value_metadata({HASH_KEY: last_event_hash})
 
 
-def is_written(block: Block, last_mark: str) -> bool:
-    """Whether an ingest that was killed later had come so far: as many events, and the last is the same."""
-    try:
-        written = pq.read_metadata(block.target)
-    except FileNotFoundError:
-        return False
-    there = written.num_rows, written.metadata.get(MARK)
-    return there == (block.through - block.after, last_mark.encode())
-
-
-def mark(path: str, position: int) -> str:
-    """A sum of one event; empty where there is none."""
+def event_hash(path: str, position: int) -> str:
+    """SHA-256 of one event; empty if the store has none at this position."""
     with StoreReader(Path(path)) as reader:
         rows = [row for batch in reader.events(position - 1, position) for row in batch.to_pylist()]
     return hashlib.sha256(msgspec.json.encode(rows[0])).hexdigest() if rows else ""

@@ -1,1 +1,1 @@
-"""pipeline/campaign"""
+"""Campaigns: grids of simulated scenarios, run on Spark with many seeds."""

@@ -1,21 +1,19 @@
-"""What a campaign can vary: each scenario makes the lab's plan of one run from a cell of the grid and a seed.
-
-The cell gives the options that the scenario has by their names; what it leaves out has the default.
-"""
+"""The scenarios of campaigns: each makes the lab's plan of one run from the options of a cell and a seed."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import Any, Final
 
-from regroup.coordinator.settings import Settings
-from regroup.lab.plan.plan import QUIET, Happening, MemberPlan, NetworkPlan, Plan, When
-from regroup.lab.plan.steps import Crashes, Joins, Pauses, Restarts, RestartsAsStranger, Step
+from regroup.coordinator.settings import CoordinatorSettings
+from regroup.lab.plan.plan import NO_WORKLOAD, MemberPlan, NetworkPlan, PlannedStep, SimulationPlan
+from regroup.lab.plan.steps import Crashes, Joins, Pauses, Restarts, RestartsWithoutInstanceId, SimulationStep
+from regroup.lab.plan.triggers import StepTrigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What every scenario may be asked to vary. Times in milliseconds."""
+class ScenarioOptions:
+    """Options of every scenario, by their names in a campaign's file."""
 
     members: int = 6
     partitions: int = 12
@@ -24,28 +22,29 @@ class Options:
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     restart_ms: int = 10_000
-    """How long a process is away when it restarts."""
+    """Time between the end of a member's process and the start of its next one."""
     between_ms: int = 60_000
-    """From one restart, or crash, to the next."""
+    """Time from one restart or crash to the next."""
     crashes: int = 3
-    """How many members crash, each once."""
+    """Number of members that crash, each once."""
     latency_ms: float = 1.0
     jitter_ms: float = 1.0
     pauses: int = 0
-    """How often a member stops for a while (garbage collection), in a run on a slow network."""
+    """Number of pauses of members (garbage collection) in `slow-network`."""
     pause_ms: int = 8_000
+    """Mean length of a pause."""
     records_per_s: float = 0.0
-    """Written to the topic, and read by the members; a run takes several times as long then."""
+    """Records written to the topic and processed by the members; they make a run several times as long."""
 
 
-SHORTEST_SESSION_MS: Final = 1_000
-"""Kafka's own limit is six seconds, and is in the way of a question about short ones."""
+MIN_SESSION_TIMEOUT_MS: Final = 1_000
+"""Less than Kafka's own minimum of 6 s, so that campaigns can compare shorter timeouts."""
 HOUR_MS: Final = 3_600_000
 
-LIMITS: Final[dict[str, tuple[float, float]]] = {
+OPTION_LIMITS: Final[dict[str, tuple[float, float]]] = {
     "members": (1, 1_000),
     "partitions": (1, 10_000),
-    "session_timeout_ms": (SHORTEST_SESSION_MS, Settings().group_max_session_timeout_ms),
+    "session_timeout_ms": (MIN_SESSION_TIMEOUT_MS, CoordinatorSettings().group_max_session_timeout_ms),
     "heartbeat_interval_ms": (1, HOUR_MS),
     "restart_ms": (1, HOUR_MS),
     "between_ms": (1, HOUR_MS),
@@ -56,109 +55,108 @@ LIMITS: Final[dict[str, tuple[float, float]]] = {
     "pause_ms": (1, HOUR_MS),
     "records_per_s": (0, 1_000),
 }
-"""The least and the most of each number; both are allowed themselves. Beyond them a run fails, or is answered wrongly:
-with a session timeout that the coordinator refuses nobody ever joins, and nothing is ever lost."""
+"""Minimum and maximum of each number. Beyond them a run fails or misleads: if the coordinator rejects the session
+timeout, no member ever joins and no partition ever loses its owner."""
 
-SETTLED_MS: Final = 30_000
-"""By then everybody has joined and has its share."""
+STEADY_MS: Final = 30_000
+"""Every member has joined and has its assignment by then."""
 
 
-def name_of(number: int) -> str:
+def member_name(number: int) -> str:
     return f"member-{number:03}"
 
 
-def plan_of(options: Options, seed: int, later: list[tuple[int, Step]]) -> Plan:
-    """Everybody joins within five seconds, in an order that the seed draws; then what `later` says, by time."""
-    chance = Random(f"{seed}/arrivals")
-    joins: list[tuple[int, Step]] = [(chance.randrange(5_000), Joins(name_of(n))) for n in range(options.members)]
-    happenings = sorted([*joins, *later], key=lambda each: each[0])
-    return Plan(
+def make_plan(options: ScenarioOptions, seed: int, later: list[tuple[int, SimulationStep]]) -> SimulationPlan:
+    """A plan in which all members join within 5 s, in an order that the seed draws, and the steps `later` follow."""
+    random = Random(f"{seed}/arrivals")
+    joins: list[tuple[int, SimulationStep]] = [
+        (random.randrange(5_000), Joins(member_name(number))) for number in range(options.members)
+    ]
+    steps = sorted([*joins, *later], key=lambda each: each[0])
+    return SimulationPlan(
         seed=seed,
-        settings={"group.min.session.timeout.ms": SHORTEST_SESSION_MS},
+        settings={"group.min.session.timeout.ms": MIN_SESSION_TIMEOUT_MS},
         topics={"orders": options.partitions},
-        members={name_of(number): member(options, number) for number in range(options.members)},
+        members={
+            member_name(number): MemberPlan(
+                assignors=(options.assignor,),
+                instance_id=f"instance-{number:03}" if options.static else None,
+                session_timeout_ms=options.session_timeout_ms,
+                heartbeat_interval_ms=min(options.heartbeat_interval_ms, options.session_timeout_ms // 3),
+            )
+            for number in range(options.members)
+        },
         network=NetworkPlan(options.latency_ms, options.jitter_ms),
-        workload=replace(QUIET, records_per_s=options.records_per_s),
-        happenings=tuple(Happening(When("", at_ms), step) for at_ms, step in happenings),
-        heal_ms=max(at_ms for at_ms, _ in happenings) + options.between_ms,
-        bound_ms=max(900_000, 2 * options.session_timeout_ms),
+        workload=replace(NO_WORKLOAD, records_per_s=options.records_per_s),
+        steps=tuple(PlannedStep(StepTrigger("", at_ms), step) for at_ms, step in steps),
+        faults_end_ms=max(at_ms for at_ms, _ in steps) + options.between_ms,
+        recovery_timeout_ms=max(900_000, 2 * options.session_timeout_ms),
     )
 
 
-def member(options: Options, number: int) -> MemberPlan:
-    return MemberPlan(
-        assignors=(options.assignor,),
-        instance_id=f"instance-{number:03}" if options.static else None,
-        session_timeout_ms=options.session_timeout_ms,
-        heartbeat_interval_ms=min(options.heartbeat_interval_ms, options.session_timeout_ms // 3),
-    )
+def rolling_restart(options: ScenarioOptions, seed: int) -> SimulationPlan:
+    """The members are killed and restarted one after another; a static member keeps its instance id."""
+    random = Random(f"{seed}/restarts")
+    restart = Restarts if options.static else RestartsWithoutInstanceId
+    steps: list[tuple[int, SimulationStep]] = [
+        (
+            STEADY_MS + number * options.between_ms + random.randrange(5_000),
+            restart(member_name(number), options.restart_ms),
+        )
+        for number in range(options.members)
+    ]
+    return make_plan(options, seed, steps)
 
 
-def rolling_restart(options: Options, seed: int) -> Plan:
-    """One process after another is killed and comes back; a static member under its instance id."""
-    chance = Random(f"{seed}/restarts")
-    restart = Restarts if options.static else RestartsAsStranger
-    times = [SETTLED_MS + n * options.between_ms + chance.randrange(5_000) for n in range(options.members)]
-    return plan_of(options, seed, [(at_ms, restart(name_of(n), options.restart_ms)) for n, at_ms in enumerate(times)])
+def crashes(options: ScenarioOptions, seed: int) -> SimulationPlan:
+    """Members crash at times that the seed draws, and restart without their instance ids."""
+    random = Random(f"{seed}/crashes")
+    crashed = random.sample(range(options.members), min(options.crashes, options.members))
+    steps: list[tuple[int, SimulationStep]] = [
+        (
+            STEADY_MS + number * options.between_ms + random.randrange(options.between_ms),
+            RestartsWithoutInstanceId(member_name(member), options.restart_ms),
+        )
+        for number, member in enumerate(crashed)
+    ]
+    return make_plan(options, seed, steps)
 
 
-def crashes(options: Options, seed: int) -> Plan:
-    """Members die and come back as strangers, at times that the seed draws."""
-    chance = Random(f"{seed}/crashes")
-    victims = chance.sample(range(options.members), min(options.crashes, options.members))
-    times = [SETTLED_MS + n * options.between_ms + chance.randrange(options.between_ms) for n in range(len(victims))]
-    return plan_of(
-        options,
-        seed,
-        [
-            (at_ms, RestartsAsStranger(name_of(victim), options.restart_ms))
-            for at_ms, victim in zip(times, victims, strict=True)
-        ],
-    )
-
-
-def slow_network(options: Options, seed: int) -> Plan:
-    """One member dies for good, others only pause; answers take as long as the network says."""
+def slow_network(options: ScenarioOptions, seed: int) -> SimulationPlan:
+    """One member crashes and does not restart, others pause. Raises ValueError if no member is left to pause."""
     if options.pauses and options.members < 2:
-        raise ValueError("one member dies and others pause: take 2 members or more, or 0 pauses")
-    chance = Random(f"{seed}/pauses")
-    end_ms = SETTLED_MS + 300_000
-    later: list[tuple[int, Step]] = [(SETTLED_MS + chance.randrange(300_000), Crashes(name_of(0)))]
+        raise ValueError("one member crashes and others pause: take 2 members or more, or 0 pauses")
+    random = Random(f"{seed}/pauses")
+    end_ms = STEADY_MS + 300_000
+    steps: list[tuple[int, SimulationStep]] = [(STEADY_MS + random.randrange(300_000), Crashes(member_name(0)))]
     for _ in range(options.pauses):
-        sleeper = name_of(chance.randrange(1, options.members))
-        pause_ms = max(1, round(chance.expovariate(1 / options.pause_ms)))
-        later.append((chance.randrange(SETTLED_MS, end_ms), Pauses(sleeper, pause_ms)))
-    return plan_of(options, seed, later)
+        member = member_name(random.randrange(1, options.members))
+        pause_ms = max(1, round(random.expovariate(1 / options.pause_ms)))
+        steps.append((random.randrange(STEADY_MS, end_ms), Pauses(member, pause_ms)))
+    return make_plan(options, seed, steps)
 
 
-Scenario = Callable[[Options, int], Plan]
+CampaignScenario = Callable[[ScenarioOptions, int], SimulationPlan]
 
-SCENARIOS: Final[dict[str, Scenario]] = {
+SCENARIOS: Final[dict[str, CampaignScenario]] = {
     "rolling-restart": rolling_restart,
     "crashes": crashes,
     "slow-network": slow_network,
 }
 
+TYPE_NAMES: Final = {int: "a whole number", float: "a number", bool: "true or false", str: "a name"}
 
-def options_of(cell: Mapping[str, Any]) -> Options:
-    """Raises ValueError for a name or a value that no scenario can do anything with."""
-    known = {field.name: type(field.default) for field in fields(Options)}
+
+def parse_options(cell: Mapping[str, Any]) -> ScenarioOptions:
+    """The options of a cell; those that it does not name have their defaults. Raises ValueError."""
+    types = {field.name: type(field.default) for field in fields(ScenarioOptions)}
     for name, value in cell.items():
-        if name not in known:
-            raise ValueError(f"no scenario has an option {name!r}; there are {', '.join(known)}")
-        check_value(name, value, known[name])
-    return Options(**cell)
-
-
-KINDS: Final = {int: "a whole number", float: "a number", bool: "true or false", str: "a name"}
-
-
-def check_value(name: str, value: object, kind: type) -> None:
-    """A truth is no number here, although it is one in Python. Raises ValueError."""
-    kinds = (int, float) if kind is float else (kind,)
-    if type(value) not in kinds:
-        raise ValueError(f"{name} takes {KINDS[kind]}, not {value!r}")
-    if isinstance(value, int | float) and name in LIMITS:
-        least, most = LIMITS[name]
-        if not least <= value <= most:
-            raise ValueError(f"{name} must be from {least:,} to {most:,}, not {value:,}")
+        if name not in types:
+            raise ValueError(f"unknown option {name!r}; options: {', '.join(types)}")
+        accepted = (int, float) if types[name] is float else (types[name],)
+        if type(value) not in accepted:  # not isinstance: True is no number here
+            raise ValueError(f"{name} takes {TYPE_NAMES[types[name]]}, not {value!r}")
+        minimum, maximum = OPTION_LIMITS.get(name, (value, value))
+        if not minimum <= value <= maximum:
+            raise ValueError(f"{name} must be from {minimum:,} to {maximum:,}, not {value:,}")
+    return ScenarioOptions(**cell)

@@ -1,4 +1,4 @@
-"""From bronze to the tables: one fold of every group, then plain Parquet for each table."""
+"""Builds all tables of a folder: one fold of every group's events, then Parquet files for each table."""
 
 import shutil
 from collections.abc import Callable, Iterable
@@ -9,45 +9,57 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from regroup.pipeline.bronze import ingest
-from regroup.pipeline.bronze.stamp import put_stamp, remove_stamp, stamp_of
-from regroup.pipeline.gold.folding import fold
+from regroup.pipeline.bronze.ingest import read_bronze
+from regroup.pipeline.campaign.runner import read_events
+from regroup.pipeline.gold.folding import fold_groups
 from regroup.pipeline.gold.tables import TABLES
-from regroup.pipeline.gold.violations import violations
-from regroup.pipeline.spark.progress import Progress, watched
+from regroup.pipeline.gold.violations import find_violations
+from regroup.pipeline.output_folder import (
+    check_format,
+    events_fingerprint,
+    prepare_folder,
+    write_stamp,
+)
+from regroup.pipeline.spark.progress import JobProgress, run_with_progress
 
-AT_ONCE: Final = 4
-"""Small jobs that run side by side; one alone would leave cores idle."""
+CONCURRENT_JOBS: Final = 4
+"""The jobs that write the tables are small; one alone would not use all cores."""
 
-NAMES: Final = (*TABLES, "violations")
+TABLE_NAMES: Final = (*TABLES, "violations")
 
 
-def build(
-    spark: SparkSession, folder: Path, events: DataFrame | None = None, *, progress: Progress | None = None
+def build_tables(
+    spark: SparkSession, folder: Path, events: DataFrame | None = None, *, progress: JobProgress | None = None
 ) -> None:
-    """Write every table anew, from what has been taken in (or from these events)."""
-    stamp = stamp_of(folder)
-    remove_stamp(folder)
-    source = ingest.events(spark, folder) if events is None else events
-    rows = folder / "_folded"
+    """Write every table, from the given events or from all that were ingested or simulated. Raises a StoreError."""
+    prepare_folder(folder)
+    fingerprint = events_fingerprint(folder)
+    write_stamp(folder, "")
+    if events is None:
+        events = read_bronze(spark, folder) if (folder / "bronze").is_dir() else read_events(spark, folder)
+    path = folder / "_folded"
     try:
-        folded = fold(source).write.mode("overwrite").partitionBy("table")
-        watched(spark, "folding", partial(folded.parquet, str(rows)), progress)
-        whole = spark.read.schema(fold(source).schema).parquet(str(rows))
-        jobs: list[Callable[[], None]] = [
-            partial(write, of_table(whole, name), folder / "tables" / name) for name in TABLES
-        ]
-        found = violations(of_table(whole, "steps"), source, of_table(whole, "faults"))
-        jobs.append(partial(write, found, folder / "tables" / "violations"))
-        at_once(spark, jobs)
-        put_stamp(folder, stamp)
+        folded = fold_groups(events)
+        writer = folded.write.mode("overwrite").partitionBy("table")
+        run_with_progress(spark, "folding", partial(writer.parquet, str(path)), progress)
+        rows = spark.read.schema(folded.schema).parquet(str(path))
+        tables = {name: rows.where(rows["table"] == name).select("store", "group", f"{name}.*") for name in TABLES}
+        tables["violations"] = find_violations(tables["transitions"], events, tables["fold_errors"])
+        run_concurrently(
+            spark,
+            [
+                partial(table.write.mode("overwrite").parquet, str(folder / "tables" / name))
+                for name, table in tables.items()
+            ],
+        )
+        write_stamp(folder, fingerprint)
     finally:
-        shutil.rmtree(rows, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
 
 
-def at_once(spark: SparkSession, jobs: Iterable[Callable[[], None]]) -> None:
-    """All of them, some side by side; once it is clear that the tables will not be whole, no more than has begun."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+def run_concurrently(spark: SparkSession, jobs: Iterable[Callable[[], None]]) -> None:
+    """Run all jobs, some at the same time. If one fails, the others are cancelled."""
+    with ThreadPoolExecutor(CONCURRENT_JOBS) as pool:
         try:
             list(pool.map(lambda job: job(), jobs))
         except BaseException:
@@ -56,14 +68,7 @@ def at_once(spark: SparkSession, jobs: Iterable[Callable[[], None]]) -> None:
             raise
 
 
-def of_table(rows: DataFrame, name: str) -> DataFrame:
-    return rows.where(rows["table"] == name).select("store", "group", f"{name}.*")
-
-
-def write(table: DataFrame, target: Path) -> None:
-    table.write.mode("overwrite").parquet(str(target))
-
-
-def table(spark: SparkSession, folder: Path, name: str) -> DataFrame:
-    """A table that has been built."""
+def read_table(spark: SparkSession, folder: Path, name: str) -> DataFrame:
+    """A table that has been built. Raises UnsupportedFolderVersion."""
+    check_format(folder)
     return spark.read.parquet(str(folder / "tables" / name))

@@ -1,11 +1,11 @@
-"""One group's history, folded once by the coordinator's own `evolve`, as rows of every table.
+"""Folds the history of one group with the coordinator's own `evolve`, and builds the rows of every table.
 
-    chronicle = Chronicle("payments")
+    history = GroupHistory("payments")
     for record in records:
-        rows += chronicle.reads(record)
-    rows += chronicle.ends()
+        rows += history.on_record(record)
+    rows += history.on_end()
 
-Nothing of Spark is in here, so that a plain loop gives the same rows.
+This module does not use Spark, so a plain loop gives the same rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,97 +15,105 @@ import msgspec
 
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
-from regroup.coordinator.serialization import ILLEGIBLE, damaged, read, read_snapshot
-from regroup.pipeline.gold.member_lives import Commits, Lives
-from regroup.pipeline.gold.ownership import Holdings
+from regroup.coordinator.serialization import (
+    UNREADABLE_ERRORS,
+    damaged,
+    decode_event,
+    decode_snapshot,
+    group_as_json,
+)
+from regroup.pipeline.gold.commits import OffsetCommits
+from regroup.pipeline.gold.member_lifetimes import MemberLifetimes
+from regroup.pipeline.gold.ownership import Ownership
 from regroup.pipeline.gold.rebalances import Rebalances
-from regroup.pipeline.gold.steps import Steps, state_as_json
-from regroup.pipeline.gold.transition import Moment, Row, Watch
-from regroup.pipeline.source.columns import SNAPSHOT
+from regroup.pipeline.gold.table_builder import TableBuilder, TableRow, Transition
+from regroup.pipeline.gold.transitions import Transitions
+from regroup.pipeline.source.columns import SNAPSHOT_TYPE
 from regroup.storage.errors import StoreError
 from regroup.storage.records import Record, Snapshot
 
-TOPIC_EVENTS: Final = ("topic-created", "partitions-added", "topic-deleted")
-"""Of the cluster; handed to every group of the store, since they say how many partitions there are."""
+TOPIC_EVENT_TYPES: Final = ("topic-created", "partitions-added", "topic-deleted")
+"""Events of the cluster that every group's history gets, since they say how many partitions a topic has."""
 
 
-class TopicEvent(msgspec.Struct):
-    """The part of a topic's event that matters here. A topic that was deleted has 0 partitions."""
+class TopicPayload(msgspec.Struct):
+    """The used part of a topic event. A deleted topic has 0 partitions."""
 
     name: str
     partitions: int = 0
 
 
-TOPIC_DECODER: Final = msgspec.json.Decoder(TopicEvent)
+TOPIC_DECODER: Final = msgspec.json.Decoder(TopicPayload)
 
 
-class Chronicle:
-    """Reads one group's records in order of position, each once."""
+class GroupHistory:
+    """The history of one group. It gets the group's records and those of its topics, in order of position."""
 
-    def __init__(self, name: str) -> None:
-        self._group = Group(name=name)
-        self._holdings = Holdings()
-        self._rebalances = Rebalances(self._holdings)
-        self._lives = Lives()
-        # The rebalances look at the holdings as they were, so they come first.
-        self._watches: tuple[Watch, ...] = (self._rebalances, self._holdings, self._lives, Commits(), Steps())
+    def __init__(self, group_id: str) -> None:
+        self._group = Group(group_id=group_id)
+        self._ownership = Ownership()
+        self._lifetimes = MemberLifetimes()
+        # Rebalances compare with the owners before the event, so they come before the ownership.
+        self._builders: tuple[TableBuilder, ...] = (
+            Rebalances(self._ownership),
+            self._ownership,
+            self._lifetimes,
+            OffsetCommits(),
+            Transitions(),
+        )
         self._last: Record | None = None
         self._snapshot: Group | None = None
-        self._fault = ""
+        self._fold_error = ""
 
-    def reads(self, record: Record) -> Sequence[Row]:
-        """The rows that are complete with this record. After one that cannot be folded the rest is passed over."""
-        if self._fault:
+    def on_record(self, record: Record) -> Sequence[TableRow]:
+        """The rows that are complete with this record. After a record that cannot be folded, all others are ignored."""
+        if self._fold_error:
             return ()
         try:
             return self._rows_of(record)
         except StoreError as error:
-            self._fault = f"The event cannot be folded: {error}"
-        except ILLEGIBLE as error:
-            self._fault = f"The event cannot be folded: {damaged(f'Record {record.position}', error)}"
-        return [("faults", {"position": record.position, "sentence": self._fault})]
+            self._fold_error = f"The event cannot be folded: {error}"
+        except UNREADABLE_ERRORS as error:
+            self._fold_error = f"The event cannot be folded: {damaged(f'Record {record.position}', error)}"
+        return [("fold_errors", {"position": record.position, "sentence": self._fold_error})]
 
-    def ends(self) -> Iterator[Row]:
-        """What is still open, and what the group is in the end."""
-        for watch in self._watches:
-            yield from watch.ends()
+    def on_end(self) -> Iterator[TableRow]:
+        """The rows that are still incomplete, and the row of `groups`."""
+        for builder in self._builders:
+            yield from builder.on_end()
         yield (
             "groups",
             {
                 "position": self._last.position if self._last else 0,
-                "number": self._group.number,
+                "event_number": self._group.event_number,
                 "state": self._group.state.value,
-                "generation": self._group.generation,
+                "generation_id": self._group.generation_id,
                 "members": len(self._group.members),
-                "is_whole": not self._fault,
-                "json": state_as_json(self._group),
+                "is_complete": not self._fold_error,
+                "json": msgspec.json.encode(group_as_json(self._group)).decode(),
             },
         )
 
-    def _rows_of(self, record: Record) -> list[Row]:
-        if record.type in TOPIC_EVENTS:
+    def _rows_of(self, record: Record) -> list[TableRow]:
+        if record.type in TOPIC_EVENT_TYPES:
             topic = TOPIC_DECODER.decode(record.payload)
-            return list(self._holdings.topic_has(topic.name, topic.partitions, record.at_ms))
-        if record.type == SNAPSHOT:
-            self._begin_with(record)
-            return []
-        return self._happens(record)
-
-    def _begin_with(self, record: Record) -> None:
-        assert record.group is not None
-        stored = Snapshot(record.group, record.number, record.position, record.reign, record.version, record.payload)
-        self._group = self._snapshot = read_snapshot(stored)
+            return list(self._ownership.on_topic(topic.name, topic.partitions, record.at_ms))
+        if record.type != SNAPSHOT_TYPE:
+            return self._rows_of_event(record)
+        stored = {field: getattr(record, field) for field in Snapshot.__struct_fields__}
+        self._group = self._snapshot = decode_snapshot(Snapshot(**stored))
         self._last = record
+        return []
 
-    def _happens(self, record: Record) -> list[Row]:
-        """An event may fold, and yet make no sense to those who watch: then it counts as not folded."""
+    def _rows_of_event(self, record: Record) -> list[TableRow]:
+        """The rows that are complete with this event. An error of a table's builder counts as an error of the fold."""
         if self._snapshot is not None:
-            self._holdings.begins_with(self._snapshot, record.at_ms)
-            self._lives.begins_with(self._snapshot)
+            self._ownership.on_snapshot(self._snapshot, record.at_ms)
+            self._lifetimes.on_snapshot(self._snapshot)
             self._snapshot = None
-        last, event = self._last, read(record)
-        begins = last is None or (last.cause, last.at_ms) != (record.cause, record.at_ms)
-        moment = Moment(record, event, self._group, evolve(self._group, event), begins)
-        rows = [row for watch in self._watches for row in watch.sees(moment)]
-        self._group, self._last = moment.after, record
+        last, event = self._last, decode_event(record)
+        begins_command = last is None or (last.cause, last.at_ms) != (record.cause, record.at_ms)
+        transition = Transition(record, event, self._group, evolve(self._group, event), begins_command)
+        rows = [row for builder in self._builders for row in builder.on_event(transition)]
+        self._group, self._last = transition.after, record
         return rows

@@ -1,250 +1,219 @@
-"""Who holds which partition from when to when, and who holds none: the tables `ownership` and `gaps`.
+"""The owners of each partition, and the gaps without an owner: the tables `ownership` and `gaps`.
 
-Seen from the coordinator. A member holds its share from the moment its SyncGroup is answered. It gives up what its next
-JoinGroup no longer names as owned (an eager member: everything), what a new share leaves out, and all of it when it
-goes. What a process does behind the coordinator's back, such as reading on as a zombie, is not in the events.
+Ownership is what the coordinator knows. A member owns its assignment from its SyncGroup response on. It loses what its
+next JoinGroup does not list as owned (an eager member: everything), what a new assignment leaves out, and everything
+when it leaves or is removed. What a process does without a request, such as reading on as a zombie, is in no event.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final
 
 from regroup.coordinator import events as e
-from regroup.coordinator.group import Group, MemberId, State, Waiting
-from regroup.pipeline.gold.transition import Moment, Row, identity, partitions_in, still_owned, topics_in
+from regroup.coordinator.group import AwaitedResponse, Group, GroupState, Member, MemberId
+from regroup.pipeline.gold.table_builder import (
+    TableRow,
+    Transition,
+    assigned_partitions,
+    member_identity,
+    owned_partitions,
+    subscribed_topics,
+)
 from regroup.protocol.consumer.subscription import TopicPartition
 
-WHY: Final[dict[State, str]] = {
-    State.DEAD: "empty",
-    State.EMPTY: "empty",
-    State.PREPARING: "join",
-    State.COMPLETING: "sync",
-    State.STABLE: "unassigned",
+GAP_REASONS: Final[dict[GroupState, str]] = {
+    GroupState.DEAD: "empty",
+    GroupState.EMPTY: "empty",
+    GroupState.PREPARING_REBALANCE: "join",
+    GroupState.COMPLETING_REBALANCE: "sync",
+    GroupState.STABLE: "unassigned",
 }
-"""Why nobody holds a partition, by what the group is doing. In a Stable group its owner may be yet to ask for it."""
+"""Why no member owns a partition, by the group's state; see `gap_reasons` for one exception."""
 
 
-@dataclass(slots=True)
-class Holding:
-    """A partition in somebody's hands."""
-
-    identity: str
-    from_ms: int
-    generation: int
-    last_commit_ms: int | None = None
-
-
-@dataclass(slots=True)
-class Gap:
-    """A partition in nobody's hands, for one reason."""
-
-    from_ms: int
-    why: str
-    trigger: str
-
-
-class Holdings:
-    """Watches one group. `last_owner` names who held a partition last, by identity.
-
-    `trigger` is what set off the rebalance that runs, or ran last; whoever watches rebalances says it.
-    """
+class Ownership:
+    """Builds `ownership` and `gaps` of one group."""
 
     def __init__(self) -> None:
         self.trigger = ""
+        """The trigger of the rebalance that runs, or ran last. `Rebalances` sets it."""
         self.last_owner: dict[TopicPartition, str] = {}
-        self._held: dict[TopicPartition, dict[MemberId, Holding]] = {}
-        self._of: dict[MemberId, dict[TopicPartition, None]] = {}
-        self._gaps: dict[TopicPartition, Gap] = {}
-        self._counts: dict[str, int] = {}
+        """The identity of each partition's present or last owner."""
+        self._owners: dict[TopicPartition, dict[MemberId, dict[str, Any]]] = {}
+        """The open rows of `ownership`."""
+        self._partitions: dict[MemberId, dict[TopicPartition, None]] = {}
+        self._gaps: dict[TopicPartition, dict[str, Any]] = {}
+        """The open rows of `gaps`."""
+        self._partition_counts: dict[str, int] = {}
         self._subscribed: dict[str, None] = {}
         self._group: Group | None = None
-        """As it was seen last."""
 
-    def begins_with(self, group: Group, at_ms: int) -> None:
-        """The history before this moment is gone; whoever has a share holds it."""
+    def on_snapshot(self, group: Group, at_ms: int) -> None:
+        """Begin with a snapshot in place of trimmed events: members own what they are assigned."""
         self._group = group
         self._subscribe(group)
-        if group.state in (State.STABLE, State.PREPARING):
-            for name, member in group.members.items():
-                for partition in partitions_in(member.assignment):
-                    self._give(partition, name, identity(member, name), at_ms, group.generation)
+        if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+            for member in group.members.values():
+                for partition in assigned_partitions(member.assignment):
+                    self._add_owner(partition, member, at_ms, group.generation_id)
 
-    def holds(self, member: MemberId, partition: TopicPartition) -> bool:
-        return partition in self._of.get(member, ())
+    def owns(self, member_id: MemberId, partition: TopicPartition) -> bool:
+        return partition in self._partitions.get(member_id, ())
 
-    def topic_has(self, topic: str, partitions: int, at_ms: int) -> Iterator[Row]:
-        """A topic came, grew, or (with 0) went."""
-        self._counts[topic] = partitions
+    def on_topic(self, topic: str, partitions: int, at_ms: int) -> Iterator[TableRow]:
+        """A topic was created, got more partitions, or (with 0) was deleted."""
+        self._partition_counts[topic] = partitions
         if self._group is not None:
-            yield from self._look_for_gaps(at_ms, self._group)
+            yield from self._update_gaps(at_ms, self._group)
 
-    def sees(self, moment: Moment) -> Iterator[Row]:
-        if isinstance(moment.event, e.OffsetsCommitted):
-            self._note_commit(moment.event, moment.at_ms)
+    def on_event(self, transition: Transition) -> Iterator[TableRow]:
+        event = transition.event
+        if isinstance(event, e.OffsetsCommitted):
+            for topic, offsets in event.offsets.items():
+                for index in offsets:
+                    row = self._owners.get(TopicPartition(topic, index), {}).get(event.member_id)
+                    if row:
+                        row["last_commit_ms"] = transition.at_ms
             return
-        yield from self._changes_hands(moment)
-        if moment.before.members is not moment.after.members:
-            self._subscribe(moment.after)
-        self._group = moment.after
-        yield from self._look_for_gaps(moment.at_ms, moment.after)
+        yield from self._update_owners(transition)
+        if transition.before.members is not transition.after.members:
+            self._subscribe(transition.after)
+        self._group = transition.after
+        yield from self._update_gaps(transition.at_ms, transition.after)
 
-    def ends(self) -> Iterator[Row]:
-        for partition, holders in self._held.items():
-            for name, holding in holders.items():
-                yield ownership(partition, name, holding, None, "open", None)
-        for partition, gap in self._gaps.items():
-            yield gap_row(partition, gap, None)
+    def on_end(self) -> Iterator[TableRow]:
+        for owners in self._owners.values():
+            for row in owners.values():
+                yield "ownership", row | {"to_ms": None, "ended_by": "open", "last_seen_ms": None}
+        for gap in self._gaps.values():
+            yield "gaps", gap
 
-    def _changes_hands(self, moment: Moment) -> Iterator[Row]:
-        event = moment.event
+    def _update_owners(self, transition: Transition) -> Iterator[TableRow]:
+        event, after = transition.event, transition.after
         match event:
             case e.AssignmentCommitted():
-                for member in moment.before.waiting(Waiting.SYNC):
-                    yield from self._takes(moment, member.member_id)
-            case e.MemberSynced(waits=False):
-                yield from self._takes(moment, event.member)
+                for member in transition.before.members_awaiting(AwaitedResponse.SYNC):
+                    yield from self._assign(transition, after.members[member.member_id])
+            case e.MemberSynced(awaits_assignment=False):
+                yield from self._assign(transition, after.members[event.member_id])
             case e.MemberRejoined():
-                kept = still_owned(moment.after.members[event.member].protocols[0].metadata) if event.protocols else ()
-                yield from self._drops(moment, event.member, "revoked", besides=kept)
+                protocols = event.profile.supported_protocols
+                kept = owned_partitions(protocols[0].metadata) if protocols else ()
+                yield from self._remove_owner(transition, event.member_id, "revoked", kept=kept)
             case e.StaticMemberReplaced():
-                yield from self._replaced(moment, event)
+                # In Stable the new process gets the old one's assignment without a rebalance.
+                inherited = () if event.awaits_join else tuple(self._partitions.get(event.replaced_member_id, ()))
+                yield from self._remove_owner(transition, event.replaced_member_id, "replaced")
+                for partition in inherited:
+                    member = after.members[event.member_id]
+                    self._add_owner(partition, member, transition.at_ms, after.generation_id)
             case e.MemberLeft():
-                yield from self._drops(moment, event.member, "left")
-            case e.MemberExpelled():
-                yield from self._silence(moment, event)
-                yield from self._drops(moment, event.member, "expelled", event.last_heard_ms)
-            case e.CoordinatorLoaded() | e.GroupDeleted() | e.AppendRefused():
-                for name in [name for name in self._of if name not in moment.after.members]:
-                    yield from self._drops(moment, name, "forgotten")
+                yield from self._remove_owner(transition, event.member_id, "left")
+            case e.MemberRemoved():
+                yield from self._session_expiry_gaps(event)
+                yield from self._remove_owner(transition, event.member_id, "removed", event.last_seen_ms)
+            case e.CoordinatorLoaded() | e.GroupDeleted() | e.AppendFailed():
+                for member_id in [each for each in self._partitions if each not in after.members]:
+                    yield from self._remove_owner(transition, member_id, "lost")
 
     def _subscribe(self, group: Group) -> None:
-        """While nobody is there, the group is about the topics that it was about."""
+        """Take over the members' subscriptions. A group without members keeps its last ones."""
         if group.members:
             self._subscribed = {
                 topic: None
                 for member in group.members.values()
-                if member.protocols
-                for topic in topics_in(member.protocols[0].metadata)
+                if member.profile.supported_protocols
+                for topic in subscribed_topics(member.profile.supported_protocols[0].metadata)
             }
 
-    def _note_commit(self, event: e.OffsetsCommitted, at_ms: int) -> None:
-        for topic, offsets in event.offsets.items():
-            for number in offsets:
-                holding = self._held.get(TopicPartition(topic, number), {}).get(event.member)
-                if holding:
-                    holding.last_commit_ms = at_ms
+    def _assign(self, transition: Transition, member: Member) -> Iterator[TableRow]:
+        """The member has its assignment: it loses what that leaves out, and owns the rest."""
+        assigned = assigned_partitions(member.assignment)
+        yield from self._remove_owner(transition, member.member_id, "revoked", kept=assigned)
+        for partition in assigned:
+            if not self.owns(member.member_id, partition):
+                self._add_owner(partition, member, transition.at_ms, transition.after.generation_id)
 
-    def _takes(self, moment: Moment, name: MemberId) -> Iterator[Row]:
-        """A share arrives: what is not in it is given up, what is new is taken."""
-        member = moment.after.members[name]
-        share = partitions_in(member.assignment)
-        yield from self._drops(moment, name, "revoked", besides=share)
-        for partition in share:
-            if not self.holds(name, partition):
-                self._give(partition, name, identity(member, name), moment.at_ms, moment.after.generation)
+    def _add_owner(self, partition: TopicPartition, member: Member, at_ms: int, generation_id: int) -> None:
+        self._owners.setdefault(partition, {})[member.member_id] = {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "member_id": member.member_id,
+            "identity": member_identity(member),
+            "generation_id": generation_id,
+            "from_ms": at_ms,
+            "last_commit_ms": None,
+        }
+        self._partitions.setdefault(member.member_id, {})[partition] = None
+        self.last_owner[partition] = member_identity(member)
 
-    def _give(self, partition: TopicPartition, name: MemberId, who: str, at_ms: int, generation: int) -> None:
-        self._held.setdefault(partition, {})[name] = Holding(who, at_ms, generation)
-        self._of.setdefault(name, {})[partition] = None
-        self.last_owner[partition] = who
-
-    def _drops(
+    def _remove_owner(
         self,
-        moment: Moment,
-        name: MemberId,
+        transition: Transition,
+        member_id: MemberId,
         ended_by: str,
-        last_heard_ms: int | None = None,
-        besides: Iterable[TopicPartition] = (),
-    ) -> Iterator[Row]:
-        kept = dict.fromkeys(besides)
-        for partition in [each for each in self._of.get(name, ()) if each not in kept]:
-            holding = self._held[partition].pop(name)
-            del self._of[name][partition]
-            yield ownership(partition, name, holding, moment.at_ms, ended_by, last_heard_ms)
-        if not self._of.get(name):
-            self._of.pop(name, None)
+        last_seen_ms: int | None = None,
+        kept: Iterable[TopicPartition] = (),
+    ) -> Iterator[TableRow]:
+        """The member loses its partitions, except those in `kept`."""
+        kept = dict.fromkeys(kept)
+        for partition in [each for each in self._partitions.get(member_id, ()) if each not in kept]:
+            row = self._owners[partition].pop(member_id)
+            del self._partitions[member_id][partition]
+            end = {"to_ms": transition.at_ms, "ended_by": ended_by, "last_seen_ms": last_seen_ms}
+            yield "ownership", row | end
+        if not self._partitions.get(member_id):
+            self._partitions.pop(member_id, None)
 
-    def _replaced(self, moment: Moment, event: e.StaticMemberReplaced) -> Iterator[Row]:
-        """In Stable the new process goes on with the old one's share, and nobody else notices."""
-        inherited = () if event.waits else tuple(self._of.get(event.replaces, ()))
-        yield from self._drops(moment, event.replaces, "replaced")
-        for partition in inherited:
-            self._give(partition, event.member, event.instance_id, moment.at_ms, moment.after.generation)
-
-    def _silence(self, moment: Moment, event: e.MemberExpelled) -> Iterator[Row]:
-        """Nobody knew it yet, but since it was last heard its partitions had no owner that worked."""
-        if event.last_heard_ms is None:
+    def _session_expiry_gaps(self, event: e.MemberRemoved) -> Iterator[TableRow]:
+        """Gaps from the time at which a removed member was last seen: since then its partitions had no live owner."""
+        if event.last_seen_ms is None:
             return
-        for partition in self._of.get(event.member, ()):
-            gap = Gap(max(event.last_heard_ms, self._held[partition][event.member].from_ms), "silence", "expelled")
-            yield from ended(partition, gap, moment.at_ms)
+        for partition in self._partitions.get(event.member_id, ()):
+            from_ms = max(event.last_seen_ms, self._owners[partition][event.member_id]["from_ms"])
+            yield from closed_gap(open_gap(partition, from_ms, "session-expiry", "removed"), event.at_ms)
 
-    def _look_for_gaps(self, at_ms: int, group: Group) -> Iterator[Row]:
-        for partition in [each for each in self._gaps if self._held.get(each) or not self._is_known(each)]:
-            yield from ended(partition, self._gaps.pop(partition), at_ms)
-        for partition, why in whys(group, [each for each in self._known() if not self._held.get(each)]):
+    def _update_gaps(self, at_ms: int, group: Group) -> Iterator[TableRow]:
+        unowned = {each: None for each in self._subscribed_partitions() if not self._owners.get(each)}
+        for partition in [each for each in self._gaps if each not in unowned]:
+            yield from closed_gap(self._gaps.pop(partition), at_ms)
+        for partition, reason in gap_reasons(group, unowned):
             gap = self._gaps.get(partition)
-            if gap is None or gap.why != why:
+            if gap is None or gap["reason"] != reason:
                 if gap is not None:
-                    yield from ended(partition, gap, at_ms)
-                self._gaps[partition] = Gap(at_ms, why, self.trigger)
+                    yield from closed_gap(gap, at_ms)
+                self._gaps[partition] = open_gap(partition, at_ms, reason, self.trigger)
 
-    def _known(self) -> Iterator[TopicPartition]:
-        """Every partition of the group's topics, and those that somebody held where no topic event tells."""
+    def _subscribed_partitions(self) -> Iterator[TopicPartition]:
+        """Every partition of the subscribed topics; of topics without a stored event those that ever had an owner."""
         for topic in self._subscribed:
-            for number in range(self._counts.get(topic, 0)):
-                yield TopicPartition(topic, number)
-        for partition in self._held:
-            if partition.topic in self._subscribed and partition.topic not in self._counts:
+            for index in range(self._partition_counts.get(topic, 0)):
+                yield TopicPartition(topic, index)
+        for partition in self._owners:
+            if partition.topic in self._subscribed and partition.topic not in self._partition_counts:
                 yield partition
 
-    def _is_known(self, partition: TopicPartition) -> bool:
-        return partition.topic in self._subscribed and partition.partition < self._counts.get(partition.topic, 2**31)
+
+def gap_reasons(group: Group, unowned: Collection[TopicPartition]) -> Iterator[tuple[TopicPartition, str]]:
+    """The reason why each partition has no owner. In Stable a partition can be assigned to a member still in sync."""
+    assigned: set[TopicPartition] = set()
+    if unowned and group.state is GroupState.STABLE:
+        assigned.update(*(assigned_partitions(member.assignment) for member in group.members.values()))
+    for partition in unowned:
+        yield partition, "sync" if partition in assigned else GAP_REASONS[group.state]
 
 
-def whys(group: Group, without_owner: list[TopicPartition]) -> Iterator[tuple[TopicPartition, str]]:
-    """Why nobody holds each of these. It may have been dealt out, and its owner has not asked for its share yet."""
-    dealt_out: set[TopicPartition] = set()
-    if without_owner and group.state is State.STABLE:
-        dealt_out.update(*(partitions_in(member.assignment) for member in group.members.values()))
-    for partition in without_owner:
-        yield partition, "sync" if partition in dealt_out else WHY[group.state]
-
-
-def ownership(
-    partition: TopicPartition,
-    name: MemberId,
-    holding: Holding,
-    to_ms: int | None,
-    ended_by: str,
-    last_heard_ms: int | None,
-) -> Row:
-    return "ownership", {
+def open_gap(partition: TopicPartition, from_ms: int, reason: str, trigger: str) -> dict[str, Any]:
+    return {
         "topic": partition.topic,
         "partition": partition.partition,
-        "member": name,
-        "identity": holding.identity,
-        "generation": holding.generation,
-        "from_ms": holding.from_ms,
-        "to_ms": to_ms,
-        "ended_by": ended_by,
-        "last_heard_ms": last_heard_ms,
-        "last_commit_ms": holding.last_commit_ms,
+        "from_ms": from_ms,
+        "to_ms": None,
+        "reason": reason,
+        "trigger": trigger,
     }
 
 
-def ended(partition: TopicPartition, gap: Gap, at_ms: int) -> Iterator[Row]:
-    """Between two events of one command no time passes, and nothing was missed."""
-    if at_ms > gap.from_ms:
-        yield gap_row(partition, gap, at_ms)
-
-
-def gap_row(partition: TopicPartition, gap: Gap, to_ms: int | None) -> Row:
-    return "gaps", {
-        "topic": partition.topic,
-        "partition": partition.partition,
-        "from_ms": gap.from_ms,
-        "to_ms": to_ms,
-        "why": gap.why,
-        "trigger": gap.trigger,
-    }
+def closed_gap(gap: dict[str, Any], to_ms: int) -> Iterator[TableRow]:
+    """The row of a gap that ends; none if it took no time, as between two events of one command."""
+    if to_ms > gap["from_ms"]:
+        yield "gaps", gap | {"to_ms": to_ms}

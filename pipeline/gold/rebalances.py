@@ -1,4 +1,4 @@
-"""Every rebalance of a group, from what set it off to who had what in the end: the table `rebalances`."""
+"""Every rebalance of a group, from its trigger to the movement of its partitions: the table `rebalances`."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,111 +6,115 @@ from typing import Any, Final
 
 from regroup.coordinator import events as e
 from regroup.coordinator.group import Group
-from regroup.pipeline.gold.ownership import Holdings
-from regroup.pipeline.gold.transition import Moment, Row, identity, partitions_in
+from regroup.pipeline.gold.ownership import Ownership
+from regroup.pipeline.gold.table_builder import TableRow, Transition, assigned_partitions, member_identity
 
 TRIGGERS: Final[dict[type[e.Event], str]] = {
     e.MemberJoined: "joined",
     e.MemberRejoined: "rejoined",
     e.MemberLeft: "left",
-    e.MemberExpelled: "expelled",
+    e.MemberRemoved: "removed",
     e.StaticMemberReplaced: "replaced",
     e.CoordinatorLoaded: "loaded",
-    e.AppendRefused: "append-refused",
+    e.AppendFailed: "append-failed",
 }
-"""What can set a rebalance off: the last of these before it within the same command."""
+"""Events that can start a rebalance. The last of them before it in the same command is its trigger."""
 
 
 class Rebalances:
-    """Watches one group, beside its holdings, which must see each moment afterwards."""
+    """Builds `rebalances` of one group. It must get each event before `ownership` does."""
 
-    def __init__(self, holdings: Holdings) -> None:
-        self._holdings = holdings
+    def __init__(self, ownership: Ownership) -> None:
+        self._ownership = ownership
         self._open: dict[str, Any] | None = None
-        self._came_and_went: Counter[str] = Counter()
-        self._in_command: Counter[str] = Counter()
-        self._last_trigger: e.Event | None = None
+        self._changes: Counter[str] = Counter()
+        """Trigger events since the last rebalance, without those of the present command."""
+        self._changes_of_command: Counter[str] = Counter()
+        self._trigger: e.Event | None = None
         self._members_before = 0
 
-    def sees(self, moment: Moment) -> Iterator[Row]:
-        if moment.begins_command:
-            self._begin_command(moment.before)
-        event = moment.event
+    def on_event(self, transition: Transition) -> Iterator[TableRow]:
+        if transition.begins_command:
+            self._changes += self._changes_of_command
+            self._changes_of_command.clear()
+            self._trigger = None
+            self._members_before = len(transition.before.members)
+        event = transition.event
         if type(event) in TRIGGERS:
-            self._last_trigger = event
-            self._in_command[TRIGGERS[type(event)]] += 1
+            self._trigger = event
+            self._changes_of_command[TRIGGERS[type(event)]] += 1
         match event:
             case e.RebalanceStarted():
+                # The present command starts this rebalance, so its changes do not belong to the one before.
                 yield from self._close("superseded", with_command=False)
-                self._open = self._row(moment, event)
+                self._open = self._begin(transition, event)
             case e.GenerationStarted() if self._open:
                 self._open |= {
-                    "join_end_ms": moment.at_ms,
-                    "generation": event.generation,
-                    "leader": event.leader,
-                    "protocol": event.protocol_name,
-                    "members_after": len(moment.after.members),
+                    "join_end_ms": transition.at_ms,
+                    "generation_id": event.generation_id,
+                    "leader_id": event.leader_id,
+                    "protocol_name": event.protocol_name,
+                    "members_after": len(transition.after.members),
                 }
             case e.GroupEmptied() if self._open:
-                self._open |= {"join_end_ms": moment.at_ms, "generation": event.generation, "members_after": 0}
+                self._open |= {
+                    "join_end_ms": transition.at_ms,
+                    "generation_id": event.generation_id,
+                    "members_after": 0,
+                }
                 yield from self._close("emptied")
             case e.AssignmentCommitted() if self._open:
-                self._open |= {"sync_end_ms": moment.at_ms, **self._moves(moment.after)}
+                self._open |= {"sync_end_ms": transition.at_ms, **self._movements(transition.after)}
                 yield from self._close("completed")
             case e.CoordinatorLoaded() | e.GroupDeleted():
-                yield from self._close("lost")
+                yield from self._close("aborted")
 
-    def ends(self) -> Iterator[Row]:
+    def on_end(self) -> Iterator[TableRow]:
         yield from self._close("running")
 
-    def _begin_command(self, before: Group) -> None:
-        if self._in_command:
-            self._came_and_went += self._in_command
-            self._in_command.clear()
-        self._last_trigger = None
-        self._members_before = len(before.members)
-
-    def _row(self, moment: Moment, event: e.RebalanceStarted) -> dict[str, Any]:
-        cause = self._last_trigger
-        self._holdings.trigger = TRIGGERS[type(cause)] if cause else "other"
-        last_heard_ms = cause.last_heard_ms if isinstance(cause, e.MemberExpelled) else None
+    def _begin(self, transition: Transition, event: e.RebalanceStarted) -> dict[str, Any]:
+        trigger, record = self._trigger, transition.record
+        self._ownership.trigger = TRIGGERS[type(trigger)] if trigger else "other"
+        last_seen_ms = trigger.last_seen_ms if isinstance(trigger, e.MemberRemoved) else None
         return {
-            "reign": moment.record.reign,
-            "position": moment.record.position,
-            "trigger": self._holdings.trigger,
-            "trigger_member": getattr(cause, "member", None),
+            "position": record.position,
+            "coordinator_epoch": record.coordinator_epoch,
+            "trigger": self._ownership.trigger,
+            "trigger_member_id": getattr(trigger, "member_id", None),
             "reason": event.reason,
-            "cause": moment.record.cause.decode() if moment.record.cause else None,
-            "initial": event.initial,
-            "silence_ms": None if last_heard_ms is None else moment.at_ms - last_heard_ms,
-            "started_ms": moment.at_ms,
+            "cause": record.cause.decode() if record.cause else None,
+            "is_initial": event.is_initial,
+            "since_last_seen_ms": None if last_seen_ms is None else transition.at_ms - last_seen_ms,
+            "started_ms": transition.at_ms,
             "members_before": self._members_before,
         }
 
-    def _close(self, outcome: str, *, with_command: bool = True) -> Iterator[Row]:
-        """`with_command`: what the present command did belongs to this rebalance, not to the one that it sets off."""
-        counts = self._came_and_went + self._in_command if with_command else self._came_and_went
-        if self._open is not None:
-            came_and_went = {each: counts[each] for each in ("joined", "left", "expelled", "replaced")}
-            yield "rebalances", self._open | {"outcome": outcome} | came_and_went
-            self._open = None
-            self._came_and_went = Counter()
-            if with_command:
-                self._in_command.clear()
+    def _close(self, outcome: str, *, with_command: bool = True) -> Iterator[TableRow]:
+        """The row of the open rebalance, if there is one."""
+        if self._open is None:
+            return
+        changes = self._changes
+        if with_command:
+            changes = changes + self._changes_of_command
+            self._changes_of_command.clear()
+        counts = {each: changes[each] for each in ("joined", "left", "removed", "replaced")}
+        yield "rebalances", self._open | {"outcome": outcome} | counts
+        self._open = None
+        self._changes = Counter()
 
-    def _moves(self, group: Group) -> dict[str, int]:
-        """What became of each partition, beside who held it last."""
-        moves = dict.fromkeys(("partitions", "moved", "kept", "given_up_for_nothing", "new"), 0)
-        for name, member in group.members.items():
-            for partition in partitions_in(member.assignment):
-                last = self._holdings.last_owner.get(partition)
-                moves["partitions"] += 1
-                if last is None:
-                    moves["new"] += 1
-                elif last != identity(member, name):
-                    moves["moved"] += 1
-                elif self._holdings.holds(name, partition):
-                    moves["kept"] += 1
+    def _movements(self, group: Group) -> dict[str, int]:
+        """The assigned partitions, counted by what the rebalance changed for each."""
+        counts = dict.fromkeys(("partitions", "moved", "kept", "revoked_and_returned", "new"), 0)
+        for member_id, member in group.members.items():
+            for partition in assigned_partitions(member.assignment):
+                last_owner = self._ownership.last_owner.get(partition)
+                counts["partitions"] += 1
+                if last_owner is None:
+                    counts["new"] += 1
+                elif last_owner != member_identity(member):
+                    counts["moved"] += 1
+                elif self._ownership.owns(member_id, partition):
+                    counts["kept"] += 1
                 else:
-                    moves["given_up_for_nothing"] += 1
-        return moves
+                    counts["revoked_and_returned"] += 1
+        return counts

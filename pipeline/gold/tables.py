@@ -1,4 +1,7 @@
-"""The tables, told once: grain, columns, units. Arrow's and Spark's schemas and docs/tables.md follow from here."""
+"""The definition of every table: what one row is, its columns, their types and units.
+
+Arrow's and Spark's schemas are made from it, and a test compares it with docs/tables.md.
+"""
 
 import re
 from dataclasses import dataclass
@@ -7,28 +10,28 @@ from typing import Final
 
 import pyarrow as pa
 
-MEMBER: Final = pa.struct(
+MEMBER_TYPE: Final = pa.struct(
     [
-        ("member", pa.string()),
+        ("member_id", pa.string()),
         ("instance_id", pa.string()),
-        ("waiting", pa.string()),
+        ("awaiting", pa.string()),
         ("supports_protocol", pa.bool_()),
-        ("share", pa.string()),
+        ("assignment_checksum", pa.string()),
     ]
 )
-TYPES: Final[dict[str, pa.DataType]] = {
+ARROW_TYPES: Final[dict[str, pa.DataType]] = {
     "long": pa.int64(),
     "int": pa.int32(),
     "text": pa.string(),
     "flag": pa.bool_(),
     "texts": pa.list_(pa.string()),
-    "members": pa.list_(MEMBER),
+    "members": pa.list_(MEMBER_TYPE),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A column: what it is called, what it holds (a word of `TYPES`), and what that means."""
+class TableField:
+    """A column: its name, its type (a key of `ARROW_TYPES`), and its meaning."""
 
     name: str
     kind: str
@@ -36,181 +39,198 @@ class Field:
 
     @property
     def type(self) -> pa.DataType:
-        return TYPES[self.kind]
+        return ARROW_TYPES[self.kind]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """`grain` says what one row is. Every table begins with `store` and `group`."""
+class GoldTable:
+    """A table: `grain` says what one row is; `fields` are its columns after `store` and `group`."""
 
     grain: str
-    fields: tuple[Field, ...]
+    fields: tuple[TableField, ...]
 
     @property
     def struct(self) -> pa.DataType:
-        """A row without `store` and `group`."""
+        """The Arrow type of a row without `store` and `group`."""
         return pa.struct([(field.name, field.type) for field in self.fields])
 
 
-def fields(text: str) -> tuple[Field, ...]:
-    """A line for each: its name, what it holds, what that means. A meaning may go on, further in."""
+def parse_fields(text: str) -> tuple[TableField, ...]:
+    """One field from each line: name, type and meaning. A meaning can continue on a line that is indented further."""
     lines = re.sub(r"\n +", " ", dedent(text).strip()).split("\n")
     return tuple(
-        Field(name, kind, "".join(meaning)) for name, kind, *meaning in (line.split(None, 2) for line in lines)
+        TableField(name, kind, "".join(meaning)) for name, kind, *meaning in (line.split(None, 2) for line in lines)
     )
 
 
-def table(grain: str, text: str) -> Table:
-    return Table(grain, fields(text))
-
-
-KEYS: Final = fields(
+KEY_FIELDS: Final = parse_fields(
     """
-    store  text  the store: its file's path, or the name of the run that wrote it
-    group  text  the consumer group
+    store  text  the path of the store's file, or the name of the run that wrote it
+    group  text  the group id
     """
 )
 
-TABLES: Final[dict[str, Table]] = {
-    "rebalances": table(
-        "one join phase that began, whatever became of it",
-        """
-        position              long  of the event `rebalance-started`
-        reign                 long  of the coordinator that wrote the event; larger after each takeover
-        generation            int   that it led to; null if it led to none
-        trigger               text  joined, rejoined, left, expelled, replaced, loaded, append-refused or other: what
-                                    set it off
-        trigger_member        text  the member id that this was about
-        reason                text  the same in words
-        cause                 text  the request or the deadline behind it, JSON
-        initial               flag  the group was Empty before, so the initial delay runs (KIP-134)
-        silence_ms            long  how long an expelled member had not been heard when it was expelled; else null
-        started_ms            long  epoch ms, the join phase begins
-        join_end_ms           long  epoch ms, the join phase ends; null if it never did
-        sync_end_ms           long  epoch ms, the assignment is committed; null if it never was
-        outcome               text  completed, superseded (by the next), emptied, lost (with the coordinator) or
-                                    running
-        members_before        int   before the command that set it off
-        members_after         int   in the new generation
-        joined                int   newcomers since the rebalance before, the trigger included
-        left                  int   members that said goodbye, likewise
-        expelled              int   members that were expelled, likewise
-        replaced              int   static members that came back as new processes, likewise
-        leader                text  member id of the new generation's leader
-        protocol              text  the assignor
-        partitions            int   dealt out in the new assignment
-        moved                 int   of these: somebody else held it last
-        kept                  int   of these: held on to throughout, by the same member
-        given_up_for_nothing  int   of these: given up, and given back to the same member
-        new                   int   of these: held by nobody ever before
-        """,
+TABLES: Final[dict[str, GoldTable]] = {
+    "rebalances": GoldTable(
+        "one rebalance, completed or not",
+        parse_fields(
+            """
+            position              long  of the event `rebalance-started`
+            coordinator_epoch     long  of the coordinator that wrote the event; it grows with each load
+            generation_id         int   of the new generation; null if the rebalance led to none
+            trigger               text  what started it: joined, rejoined, left, removed, replaced, loaded,
+                                        append-failed or other
+            trigger_member_id     text  the member that joined, left, …; null if the trigger is about no member
+            reason                text  the reason of the event
+            cause                 text  the request or the deadline that led to the event, JSON
+            is_initial            flag  the group was Empty, so the initial rebalance delay applies (KIP-134)
+            since_last_seen_ms    long  ms between a removed member's last request and its removal; null for other
+                                        triggers
+            started_ms            long  epoch ms, the join phase started
+            join_end_ms           long  epoch ms, the join phase ended; null if it did not
+            sync_end_ms           long  epoch ms, the assignment was committed; null if it was not
+            outcome               text  completed, superseded (by the next rebalance), emptied (all members left),
+                                        aborted (by a load or the group's deletion) or running
+            members_before        int   members before the command that started it
+            members_after         int   members of the new generation
+            joined                int   members that joined since the previous rebalance, the trigger included
+            left                  int   members that left in this time
+            removed               int   members that were removed in this time
+            replaced              int   static members that were replaced in this time
+            leader_id             text  member id of the new generation's leader
+            protocol_name         text  the selected assignor
+            partitions            int   partitions in the new assignment
+            moved                 int   of these, partitions that had another owner last
+            kept                  int   of these, partitions that their owner kept throughout
+            revoked_and_returned  int   of these, partitions that their owner revoked and was assigned again
+            new                   int   of these, partitions that never had an owner
+            """
+        ),
     ),
-    "ownership": table(
-        "one partition in one member's hands, without a break",
-        """
-        topic           text
-        partition       int
-        member          text  member id
-        identity        text  the instance id where there is one, else the member id: the same across restarts
-        generation      int   in which it took the partition
-        from_ms         long  epoch ms, its SyncGroup was answered with the partition
-        to_ms           long  epoch ms, the coordinator learned that it holds it no more; null while it does
-        ended_by        text  revoked, left, expelled, replaced, forgotten or open
-        last_heard_ms   long  epoch ms, of an expelled member; else null
-        last_commit_ms  long  epoch ms, its last commit for this partition; null if it made none
-        """,
+    "ownership": GoldTable(
+        "one period in which one member owned one partition",
+        parse_fields(
+            """
+            topic           text
+            partition       int
+            member_id       text
+            identity        text  the instance id of a static member, else the member id: the same across restarts
+            generation_id   int   the generation in which the member was assigned the partition
+            from_ms         long  epoch ms, the SyncGroup response with the partition
+            to_ms           long  epoch ms, the event that ended it; null if none did
+            ended_by        text  revoked, left, removed, replaced, lost (by a failover or a failed append) or open
+            last_seen_ms    long  epoch ms, the last request of a removed member; else null
+            last_commit_ms  long  epoch ms, the owner's last commit for the partition; null if there was none
+            """
+        ),
     ),
-    "gaps": table(
-        "one partition of a subscribed topic without an owner, for one reason",
-        """
-        topic      text
-        partition  int
-        from_ms    long  epoch ms
-        to_ms      long  epoch ms; null while it lasts
-        why        text  silence (the owner was not heard and not yet missed), join (the phase that runs), sync
-                         (likewise, or dealt out, and its owner has not asked for its share yet), unassigned (Stable,
-                         but dealt out to nobody), empty (nobody is in the group)
-        trigger    text  what set off the rebalance that runs, or ran last, as in `rebalances`
-        """,
+    "gaps": GoldTable(
+        "one period in which one partition of a subscribed topic had no owner, for one reason",
+        parse_fields(
+            """
+            topic      text
+            partition  int
+            from_ms    long  epoch ms
+            to_ms      long  epoch ms; null if it did not end
+            reason     text  session-expiry (from the last request of an owner to its removal), join (the join phase
+                             runs), sync (the sync phase runs, or the partition is assigned and its owner has not sent
+                             SyncGroup yet), unassigned (the group is Stable, and the assignment lacks the partition)
+                             or empty (the group has no members)
+            trigger    text  trigger of the rebalance that runs, or ran last, as in `rebalances`
+            """
+        ),
     ),
-    "member_lives": table(
-        "one member id from its admission to its end",
-        """
-        member              text  member id
-        instance_id         text  of a static member; else null
-        client_id           text
-        client_host         text
-        session_timeout_ms  long  ms, as it asked for
-        replaces            text  the member id whose place a static member took; else null
-        from_ms             long  epoch ms, admitted
-        to_ms               long  epoch ms; null while it lives
-        end                 text  left, expelled, replaced, forgotten (by a failover) or open
-        reason              text  the same in words
-        last_heard_ms       long  epoch ms, of an expelled member; else null
-        timeout_ms          long  ms, the patience that ran out; else null
-        generations         int   in which it was a member
-        """,
+    "member_lifetimes": GoldTable(
+        "one member id, from its first join to its end",
+        parse_fields(
+            """
+            member_id           text
+            instance_id         text  of a static member; else null
+            client_id           text
+            client_host         text
+            session_timeout_ms  long  ms, as the member requested
+            replaced_member_id  text  the member id that a static member replaced; else null
+            from_ms             long  epoch ms, it joined
+            to_ms               long  epoch ms, it ended; null if it did not
+            ended_by            text  left, removed, replaced, lost (by a failover or a failed append) or open
+            reason              text  the reason of the event that ended it
+            last_seen_ms        long  epoch ms, the last request of a removed member; else null
+            timeout_ms          long  ms, the timeout that expired; null if the member was not removed
+            generations         int   number of generations that the member was in
+            """
+        ),
     ),
-    "commits": table(
+    "commits": GoldTable(
         "one offset committed for one partition",
-        """
-        position         long  of the event, within its store
-        reign            long  of the coordinator that wrote the event; larger after each takeover
-        at_ms            long  epoch ms
-        member           text  who committed; null for somebody outside
-        topic            text
-        partition        int
-        offset           long  of the next record to read
-        previous_offset  long  committed before; null for the first
-        reprocessed      long  records by which the offset went back: they will be processed again
-        kind             text  plain, late (Kafka's log took its time) or transaction
-        """,
+        parse_fields(
+            """
+            position           long  of the event, within its store
+            coordinator_epoch  long  of the coordinator that wrote the event; it grows with each load
+            at_ms              long  epoch ms
+            member_id          text  the member that committed; null if no member did, or the event does not name it
+            topic              text
+            partition          int
+            offset             long  of the next record to read
+            previous_offset    long  the offset committed before; null for the first
+            reprocessed        long  records by which the offset went back, which will be processed again
+            kind               text  immediate, delayed (the emulated Kafka log committed it later) or transactional
+            """
+        ),
     ),
-    "steps": table(
-        "one event of a group, except those that change offsets alone; from `leader` on null unless `at_rest`",
-        """
-        position           long     of the event, within its store
-        number             long     of the event, within its group
-        reign              long     of the coordinator that wrote the event; larger after each takeover
-        at_ms              long     epoch ms
-        type               text     of the event
-        state_before       text
-        state              text
-        generation_before  int
-        generation         int
-        stored_before      texts    of `coordinator-loaded`: members that the log held, with a sum of all about each
-        loaded             texts    of `coordinator-loaded`: the same, and reserved ids, as they are now
-        stored_generation  int      of `coordinator-loaded`: the generation that the log held
-        offsets_were_kept  flag     of `coordinator-loaded`
-        at_rest            flag     the command is over with this event
-        leader             text     member id
-        protocol           text     the assignor
-        has_join_phase     flag
-        has_appends        flag     Kafka's log holds something back
-        members            members  `member`, `instance_id`, what it is `waiting` for (join, sync),
-                                    `supports_protocol`, and a sum of its `share`
-        instances          texts    instance id and member id of each static member
-        reserved_ids       texts    handed out, and not come back yet (KIP-394)
-        stored             texts    members and share sums that the log holds
-        """,
+    "transitions": GoldTable(
+        "one event of a group, except those that change offsets only; the columns from `leader_id` on are null unless "
+        "`ends_command`",
+        parse_fields(
+            """
+            position               long     of the event, within its store
+            event_number           long     of the event, within its group
+            coordinator_epoch      long     of the coordinator that wrote the event; it grows with each load
+            at_ms                  long     epoch ms
+            type                   text     event type
+            state_before           text
+            state                  text
+            generation_id_before   int
+            generation_id          int
+            stored_members_before  texts    of `coordinator-loaded`: each member that the log held, with a checksum of
+                                            its data
+            loaded_members         texts    of `coordinator-loaded`: each member after it, likewise, and the pending
+                                            join members
+            stored_generation_id   int      of `coordinator-loaded`: the generation that the log held
+            offsets_unchanged      flag     of `coordinator-loaded`: the committed offsets are the same before and after
+            ends_command           flag     the event is the last one of its command
+            leader_id              text
+            protocol_name          text     the selected assignor
+            has_join_phase         flag
+            has_pending_appends    flag     records were written to the emulated Kafka log, and not committed yet
+            members                members  `member_id`, `instance_id`, the response that it is `awaiting` (join, sync),
+                                            `supports_protocol`, and its `assignment_checksum`
+            static_members         texts    instance id and member id of each static member
+            pending_join_members   texts    member ids returned with MEMBER_ID_REQUIRED and not used yet (KIP-394)
+            stored_members         texts    each member that the log holds, with a checksum of its assignment
+            """
+        ),
     ),
-    "groups": table(
-        "one group as it is in the end",
-        """
-        position    long  of its last event
-        number      long  of its last event, within the group
-        state       text
-        generation  int
-        members     int
-        is_whole    flag  false if an event could not be folded: then this is the state before it
-        json        text  the whole group, as `regroup replay` shows it
-        """,
+    "groups": GoldTable(
+        "one group after its last event",
+        parse_fields(
+            """
+            position       long  of its last event
+            event_number   long  of its last event, within the group
+            state          text
+            generation_id  int
+            members        int   number of members
+            is_complete    flag  false if an event could not be folded: then this is the group before that event
+            json           text  the whole group, as `regroup replay` prints it
+            """
+        ),
     ),
-    "faults": table(
-        "one event that cannot be folded; the rest of its group is left out",
-        """
-        position  long  of the event, within its store
-        sentence  text  what is wrong
-        """,
+    "fold_errors": GoldTable(
+        "one event that cannot be folded; later events of its group are left out",
+        parse_fields(
+            """
+            position  long  of the event, within its store
+            sentence  text  the error
+            """
+        ),
     ),
 }

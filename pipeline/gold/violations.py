@@ -1,9 +1,10 @@
-"""The coordinator's invariants as Spark SQL over the steps of many runs: the table `violations`.
+"""The coordinator's invariants as Spark SQL over the transitions of many runs: the table `violations`.
 
-Each is the SQL of one function in `coordinator.invariants`, and bears its sentence; the two must agree (tests hold them
-to it), for they are written twice: here over columns, there over the group itself.
+Each condition repeats one function of `coordinator.invariants` in SQL and has that function's sentence. Tests compare
+the two.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -11,74 +12,83 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from regroup.coordinator import invariants as i
-from regroup.coordinator.classic.transitions import MOVES
-from regroup.pipeline.source.columns import SNAPSHOT
+from regroup.coordinator.classic.transitions import TRANSITIONS
+from regroup.pipeline.source.columns import SNAPSHOT_TYPE
 
-LEGAL: Final = ", ".join(f"'{before} {after}'" for before, targets in MOVES.items() for after in sorted(targets))
-MEMBER_IDS: Final = "transform(members, each -> each.member)"
-SHARES: Final = "array_sort(transform(members, each -> each.share))"
-GENERATION_BEGAN: Final = "state IN ('CompletingRebalance', 'Stable')"
+LEGAL_TRANSITIONS: Final = ", ".join(
+    f"'{before} {after}'" for before, targets in TRANSITIONS.items() for after in sorted(targets)
+)
+MEMBER_IDS: Final = "transform(members, each -> each.member_id)"
+ASSIGNMENTS: Final = "array_sort(transform(members, each -> each.assignment_checksum))"
+HAS_GENERATION: Final = "state IN ('CompletingRebalance', 'Stable')"
 
-OF_STEPS: Final[dict[i.OfStep, str]] = {
-    i.a_move_is_legal: f"""
+STEP_CONDITIONS: Final[dict[i.StepInvariant, str]] = {
+    i.a_transition_is_legal: f"""
         state <> state_before AND type <> 'coordinator-loaded'
-        AND concat(state_before, ' ', state) NOT IN ({LEGAL})""",
+        AND concat(state_before, ' ', state) NOT IN ({LEGAL_TRANSITIONS})""",
     i.generations_grow: """
         type <> 'coordinator-loaded' AND state_before <> 'Dead' AND state <> 'Dead'
-        AND generation - generation_before NOT IN (0, 1)""",
-    i.a_load_brings_back_what_was_stored: """
+        AND generation_id - generation_id_before NOT IN (0, 1)""",
+    i.a_load_restores_what_was_stored: """
         type = 'coordinator-loaded' AND NOT (
-            generation = stored_generation AND offsets_were_kept
-            AND array_sort(loaded) = array_sort(stored_before))""",
+            generation_id = stored_generation_id AND offsets_unchanged
+            AND array_sort(loaded_members) = array_sort(stored_members_before))""",
 }
-"""What must not be true of any row of `steps`."""
+"""Conditions that violate an invariant in any row of `transitions`."""
 
-OF_GROUPS: Final[dict[i.OfGroup, str]] = {
+GROUP_CONDITIONS: Final[dict[i.GroupInvariant, str]] = {
     i.a_generation_has_one_leader_and_it_is_a_member: f"""
-        CASE WHEN size(members) = 0 THEN leader IS NOT NULL
-             ELSE leader IS NULL OR NOT array_contains({MEMBER_IDS}, leader) END""",
-    i.only_a_group_between_generations_waits_for_joins: """
-        (exists(members, each -> each.waiting <=> 'join') AND state <> 'PreparingRebalance')
-        OR (exists(members, each -> each.waiting <=> 'sync') AND state <> 'CompletingRebalance')""",
-    i.a_join_phase_runs_exactly_while_the_group_prepares: "has_join_phase <> (state = 'PreparingRebalance')",
+        CASE WHEN size(members) = 0 THEN leader_id IS NOT NULL
+             ELSE leader_id IS NULL OR NOT array_contains({MEMBER_IDS}, leader_id) END""",
+    i.responses_are_held_only_during_their_phase: """
+        (exists(members, each -> each.awaiting <=> 'join') AND state <> 'PreparingRebalance')
+        OR (exists(members, each -> each.awaiting <=> 'sync') AND state <> 'CompletingRebalance')""",
+    i.a_join_phase_runs_only_in_preparing_rebalance: "has_join_phase <> (state = 'PreparingRebalance')",
     i.an_empty_group_has_no_members: f"""
-        state <> 'PreparingRebalance' AND (size(members) > 0) <> ({GENERATION_BEGAN})""",
-    i.a_reserved_id_is_no_member: f"arrays_overlap(reserved_ids, {MEMBER_IDS})",
+        state <> 'PreparingRebalance' AND (size(members) > 0) <> ({HAS_GENERATION})""",
+    i.a_pending_member_id_is_no_member: f"arrays_overlap(pending_join_members, {MEMBER_IDS})",
     i.every_instance_id_names_its_member: """
-        array_sort(instances) <> array_sort(transform(
+        array_sort(static_members) <> array_sort(transform(
             filter(members, each -> each.instance_id IS NOT NULL),
-            each -> concat(each.instance_id, ' ', each.member)))""",
-    i.a_generation_works_with_a_protocol_that_all_support: f"""
-        {GENERATION_BEGAN} AND (protocol IS NULL OR exists(members, each -> NOT each.supports_protocol))""",
-    i.a_stable_group_is_what_the_log_holds: f"state = 'Stable' AND NOT has_appends AND array_sort(stored) <> {SHARES}",
+            each -> concat(each.instance_id, ' ', each.member_id)))""",
+    i.every_member_supports_the_selected_protocol: f"""
+        {HAS_GENERATION} AND (protocol_name IS NULL OR exists(members, each -> NOT each.supports_protocol))""",
+    i.a_stable_group_is_what_the_log_holds: f"""
+        state = 'Stable' AND NOT has_pending_appends AND array_sort(stored_members) <> {ASSIGNMENTS}""",
 }
-"""The same, of a group at rest."""
+"""Conditions that violate an invariant in a row of `transitions` that ends a command."""
 
-SENTENCES: Final = {*map(i.sentence, OF_STEPS), *map(i.sentence, OF_GROUPS), i.sentence(i.numbers_have_no_gap)}
-"""All that can be found so, beside events that cannot be folded."""
+NUMBERS_SENTENCE: Final = i.invariant_sentence(i.event_numbers_have_no_gap)
 
-
-def violations(steps: DataFrame, events: DataFrame, faults: DataFrame) -> DataFrame:
-    """Every row: store, group, position, and the sentence that does not hold after this event."""
-    found = of_steps(steps).unionByName(of_numbers(events))
-    return found.unionByName(faults.select("store", "group", "position", "sentence"))
-
-
-def of_steps(steps: DataFrame) -> DataFrame:
-    """One pass over the steps: each row is asked everything, and answers with the sentences that it breaks."""
-    broken = [F.when(F.expr(sql), F.lit(i.sentence(each))) for each, sql in OF_STEPS.items()]
-    broken += [F.when(F.expr(f"at_rest AND ({sql})"), F.lit(i.sentence(each))) for each, sql in OF_GROUPS.items()]
-    sentences = F.explode(F.array_compact(F.array(*broken))).alias("sentence")
-    return steps.select("store", "group", "position", sentences)
+SENTENCES: Final = {
+    *map(i.invariant_sentence, STEP_CONDITIONS),
+    *map(i.invariant_sentence, GROUP_CONDITIONS),
+    NUMBERS_SENTENCE,
+}
+"""Every sentence of `violations`, except those of events that cannot be folded."""
 
 
-def of_numbers(events: DataFrame) -> DataFrame:
-    """Numbers within a group, and where they leave one out."""
-    in_order = Window.partitionBy("store", "group").orderBy("position")
-    numbered = events.where(F.col("group").isNotNull()).select(
-        "store", "group", "position", "type", "number", F.lag("number", 1, 0).over(in_order).alias("last")
+def find_violations(transitions: DataFrame, events: DataFrame, fold_errors: DataFrame) -> DataFrame:
+    """Rows of store, group, position, and the sentence of the invariant that does not hold after this event."""
+    conditions: list[tuple[Callable[..., object], str]] = [*STEP_CONDITIONS.items()]
+    conditions += [(invariant, f"ends_command AND ({sql})") for invariant, sql in GROUP_CONDITIONS.items()]
+    violated = [F.when(F.expr(sql), F.lit(i.invariant_sentence(invariant))) for invariant, sql in conditions]
+    sentences = F.explode(F.array_compact(F.array(*violated))).alias("sentence")
+    columns = ("store", "group", "position")
+    return (
+        transitions.select(*columns, sentences)
+        .unionByName(find_number_gaps(events))
+        .unionByName(fold_errors.select(*columns, "sentence"))
     )
-    # What stands for a trimmed past may have any number; the next event goes on from there.
-    return numbered.where(f"type <> '{SNAPSHOT}' AND number <> last + 1").select(
-        "store", "group", "position", F.lit(i.sentence(i.numbers_have_no_gap)).alias("sentence")
+
+
+def find_number_gaps(events: DataFrame) -> DataFrame:
+    """The events of groups whose number does not follow the number before. A snapshot may have any number."""
+    in_order = Window.partitionBy("store", "group").orderBy("position")
+    last = F.lag("event_number", 1, 0).over(in_order).alias("last")
+    numbered = events.where(F.col("group").isNotNull()).select(
+        "store", "group", "position", "type", "event_number", last
+    )
+    return numbered.where(f"type <> '{SNAPSHOT_TYPE}' AND event_number <> last + 1").select(
+        "store", "group", "position", F.lit(NUMBERS_SENTENCE).alias("sentence")
     )

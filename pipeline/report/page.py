@@ -1,4 +1,4 @@
-"""`regroup report`: the numbers of many runs as Parquet, and one page with plots of them."""
+"""The report: statistics of many runs as Parquet, and one HTML page with plots of them."""
 
 import re
 import shlex
@@ -9,95 +9,87 @@ from typing import Final
 
 from pyspark.sql import Row, SparkSession
 
-from regroup.pipeline.bronze.ingest import paths_of
-from regroup.pipeline.campaign.run import campaign_in, line_to_replay, note_of
-from regroup.pipeline.report.numbers import Numbers
-from regroup.pipeline.report.sections import Rows, label, sections
+from regroup.pipeline.bronze.ingest import store_paths
+from regroup.pipeline.campaign.runner import campaign_file, replay_command, stored_campaign
+from regroup.pipeline.report.run_statistics import RunStatistics
+from regroup.pipeline.report.sections import ReportRows, cell_label, render_sections
 
-STYLE: Final = Path(__file__).with_name("report.css")
+STYLESHEET: Final = Path(__file__).with_name("report.css")
 
 
 def write_report(spark: SparkSession, folder: Path) -> Path:
-    """Write DIR/report.html, and below DIR/report every number on it. Raises BadCampaign."""
-    title = question_of(folder)
-    numbers = Numbers(spark, folder)
+    """Write DIR/report.html, and every statistic on it below DIR/report. Raises InvalidCampaign, StoreError."""
+    campaign = stored_campaign(folder)
+    statistics = RunStatistics(spark, folder)
     rows: dict[str, list[Row]] = {}
-    for name, frame in numbers.frames().items():
+    for name, frame in statistics.frames().items():
         frame.coalesce(1).write.mode("overwrite").parquet(str(folder / "report" / name))
-        kept = spark.read.parquet(str(folder / "report" / name)).collect()
-        rows[name] = kept if name == "worst" else sorted(kept, key=in_natural_order)
+        written = spark.read.parquet(str(folder / "report" / name)).collect()
+        rows[name] = written if name == "worst_runs" else sorted(written, key=natural_order)
+    title = campaign.question if campaign else f"The runs in {folder}"
     page = folder / "report.html"
-    page.write_text(html(title, folder, rows, is_campaign=numbers.is_campaign), encoding="utf-8")
+    page.write_text(render_page(title, folder, rows, is_campaign=statistics.is_campaign), encoding="utf-8")
     return page
 
 
-def in_natural_order(row: Row) -> list[tuple[int, str]]:
-    """By cell, numbers in it by their size; then by whatever comes next."""
+def natural_order(row: Row) -> list[tuple[int, str]]:
+    """A sorting key: the cell, with numbers in it by their value; then the phase or the time."""
     words = re.split(r"(\d+)", row.cell)
-    after = str(row["phase"]) if "phase" in row else f"{row['at_s']:020.3f}" if "at_s" in row else ""
-    return [(int(word), "") if word.isdigit() else (0, word) for word in [*words, after]]
+    last = str(row["phase"]) if "phase" in row else f"{row['at_s']:020.3f}" if "at_s" in row else ""
+    return [(int(word), "") if word.isdigit() else (0, word) for word in [*words, last]]
 
 
-def question_of(folder: Path) -> str:
-    campaign = campaign_in(folder)
-    return campaign.question if campaign else f"The runs in {folder}"
-
-
-def html(title: str, folder: Path, rows: Rows, *, is_campaign: bool) -> str:
-    """The whole page. Nothing on it comes from elsewhere."""
-    runs = sum(row["values"] for row in rows["without_an_owner"])
-    begin = (
+def render_page(title: str, folder: Path, rows: ReportRows, *, is_campaign: bool) -> str:
+    """The whole page. It needs no other file."""
+    runs = sum(row.value_count for row in rows["time_without_owner"])
+    head = (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE.read_text(encoding='utf-8')}</style><h1>{escape(title)}</h1>"
-        f'<p class="soft">{runs:,} runs. Boxes hold the middle half, whiskers nine tenths, the stroke is the median, '
-        "whose value stands at the end. The numbers are beside this page, as Parquet.</p>"
+        f"<title>{escape(title)}</title><style>{STYLESHEET.read_text(encoding='utf-8')}</style><h1>{escape(title)}</h1>"
+        f'<p class="soft">{runs:,} runs. A box spans the 25th to the 75th percentile, its whiskers the 5th to the '
+        "95th, and the stroke is the median, with its value at the end. The numbers are in the folder report, as "
+        "Parquet.</p>"
     )
-    drawn = [section(heading, words, inside) for heading, words, inside in sections(rows, is_campaign=is_campaign)]
-    return "".join([begin, the_broken(rows["broken"], folder), *drawn, the_worst(rows["worst"], folder, is_campaign)])
+    sections = [section_html(*section) for section in render_sections(rows, is_campaign=is_campaign)]
+    failed = failed_runs_html(rows["failed_runs"], folder)
+    return "".join([head, failed, *sections, worst_runs_html(rows["worst_runs"], folder, is_campaign)])
 
 
-def section(heading: str, words: str, inside: str) -> str:
+def section_html(heading: str, words: str, inside: str) -> str:
     return f'<h2>{escape(heading)}</h2><p class="soft">{escape(words)}</p>{inside}'
 
 
-def table(headings: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
-    """The first column has numbers. What is in the cells is HTML already."""
+def table_html(headings: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
+    """A table whose first column has numbers. The cells are HTML already."""
     first, *others = headings
     head = f'<tr><th class="n">{first}</th>' + "".join(f"<th>{each}</th>" for each in others) + "</tr>"
     lines = [f'<tr><td class="n">{row[0]}</td>' + "".join(f"<td>{each}</td>" for each in row[1:]) for row in rows]
     return f"<table>{head}{'</tr>'.join([*lines, ''])}</table>"
 
 
-def code(line: str) -> str:
-    return f"<code>{escape(line)}</code>"
-
-
-def the_broken(rows: Sequence[Row], folder: Path) -> str:
-    """First on the page: what is broken may have made all other numbers of its cell."""
+def failed_runs_html(rows: Sequence[Row], folder: Path) -> str:
+    """The first section of the page: a violation may explain the other numbers of its cell."""
     if not rows:
         return ""
     lines = (
         [
-            f"{row.broken:,} of {row.runs:,}",
-            escape(label(row.cell)),
-            f"{escape(row.sentence)}<br>{code(line_to_replay(note_of(folder), row.store))}",
+            f"{row.failed:,} of {row.runs:,}",
+            escape(cell_label(row.cell)),
+            f"{escape(row.sentence)}<br><code>{escape(replay_command(campaign_file(folder), row.store))}</code>",
         ]
         for row in rows
     )
-    words = (
-        "In these runs something does not hold that has to. Find out why before you trust the numbers of their cells."
-    )
-    inside = section("Broken", words, table(["runs", "of", "for example"], lines))
-    return f'<div class="broken">{inside}</div>'
+    words = "These runs violate an invariant. Find out why before you rely on the numbers of their cells."
+    inside = section_html("Runs with violations", words, table_html(["runs", "cell", "first violation"], lines))
+    return f'<div class="failed">{inside}</div>'
 
 
-def the_worst(rows: Sequence[Row], folder: Path, is_campaign: bool) -> str:
-    """With a line for each, to be typed as it stands."""
+def worst_runs_html(rows: Sequence[Row], folder: Path, is_campaign: bool) -> str:
+    """The worst runs, each with a shell command."""
     if is_campaign:
-        again = {row.store: line_to_replay(note_of(folder), row.store) for row in rows}
+        commands = {row.store: replay_command(campaign_file(folder), row.store) for row in rows}
     else:
-        again = {name: shlex.join(["regroup", "events", path]) for name, path in paths_of(folder).items()}
-    lines = ([f"{row.ownerless_s:,.1f}", code(again[row.store])] for row in rows)
-    words = "Each line plays its run again." if is_campaign else "Each line shows what happened in its store."
-    return section("The worst ten", words, table(["partition-seconds", "again"], lines))
+        commands = {name: shlex.join(["regroup", "events", path]) for name, path in store_paths(folder).items()}
+    lines = ([f"{row.ownerless_s:,.1f}", f"<code>{escape(commands[row.store])}</code>"] for row in rows)
+    words = "Each command simulates its run again." if is_campaign else "Each command shows the events of its store."
+    return section_html("The ten worst runs", words, table_html(["partition-seconds", "command"], lines))

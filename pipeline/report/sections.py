@@ -1,4 +1,4 @@
-"""What a report's page has to tell, one section after the other: which numbers, in which words, drawn how."""
+"""The sections of the report's page: which statistics, in which words, as which plot."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -7,37 +7,39 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pyspark.sql import Row
 
-from regroup.pipeline.report.numbers import NOT_OWNED_YET
-from regroup.pipeline.report.plots import Spread, boxes, fan, ground, stacks
+from regroup.pipeline.report.plots import Percentiles, box_plot, fan_chart, fan_scale, stacked_bars
+from regroup.pipeline.report.run_statistics import NOT_OWNED_YET
 
-MOST_FANS: Final = 12
+MAX_FAN_CHARTS: Final = 12
 
-CAUSES: Final = ("silence", "join", "sync", "unassigned", NOT_OWNED_YET)
-MOVES: Final = {"moved": "moved", "given up for nothing": "given_up_for_nothing", "kept": "kept", "new": "new"}
+GAP_REASONS: Final = ("session-expiry", "join", "sync", "unassigned", NOT_OWNED_YET)
+MOVEMENTS: Final = ("moved", "revoked_and_returned", "kept", "new")
 
-Rows: TypeAlias = Mapping[str, Sequence[Row]]
-Drawing: TypeAlias = Callable[[Sequence[Row], str], str]
-"""Of rows, under a title."""
+ReportRows: TypeAlias = Mapping[str, Sequence[Row]]
+"""The rows of each frame of `RunStatistics`."""
+DrawSection: TypeAlias = Callable[[Sequence[Row], str], str]
+"""Draws rows under a title."""
 
 
-class Section(NamedTuple):
-    """`key` is the name of its numbers; `of_stores` are the words where there was no campaign, if these are others."""
+class ReportSection(NamedTuple):
+    """One section of the page, about the statistics `key`."""
 
     key: str
     heading: str
     words: str
-    draw: Drawing
-    of_stores: str = ""
-    without: str = ""
-    """What is said where there are no rows; without it the section is left out then."""
+    draw: DrawSection
+    words_of_stores: str = ""
+    """Replaces `words` in the report of ingested stores, unless empty."""
+    words_without_rows: str = ""
+    """Shown if there are no rows. If empty, the section is left out then."""
 
 
-def label(cell: str) -> str:
-    """`static=False,assignor=range,restart_ms=5000` for people: `not static, range, restart 5 s`."""
-    return ", ".join(said_of(*part.partition("=")[::2]) for part in cell.split(",")) if cell else "all runs"
+def cell_label(cell: str) -> str:
+    """`static=False,assignor=range,restart_ms=5000` as `not static, range, restart 5 s`."""
+    return ", ".join(option_label(*part.partition("=")[::2]) for part in cell.split(",")) if cell else "all runs"
 
 
-def said_of(name: str, value: str) -> str:
+def option_label(name: str, value: str) -> str:
     words = name.removesuffix("_ms").replace("_", " ")
     if value in ("True", "False"):
         return words if value == "True" else f"not {words}"
@@ -47,114 +49,114 @@ def said_of(name: str, value: str) -> str:
     return f"{words} {value}" if value[:1].isdigit() else value or words
 
 
-def spread_of(row: Row) -> Spread:
-    return Spread(row.p5, row.p25, row.p50, row.p75, row.p95)
+def percentiles_of(row: Row) -> Percentiles:
+    return Percentiles(row.p5, row.p25, row.p50, row.p75, row.p95)
 
 
-def in_boxes(unit: str, part: str = "") -> Drawing:
-    return partial(draw_boxes, unit, part)
+def draw_boxes(unit: str, rows: Sequence[Row], title: str) -> str:
+    """One box for each cell, or for each phase in each cell."""
+    labels = [cell_label(row.cell) + (f": {row.phase}" if "phase" in row else "") for row in rows]
+    return box_plot(dict(zip(labels, map(percentiles_of, rows), strict=True)), unit, title)
 
 
-def draw_boxes(unit: str, part: str, rows: Sequence[Row], title: str) -> str:
-    named = {label(row.cell) + (f": {row[part]}" if part else ""): spread_of(row) for row in rows}
-    return boxes(named, unit, title)
-
-
-def draw_causes(rows: Sequence[Row], title: str) -> str:
+def draw_gap_reasons(rows: Sequence[Row], title: str) -> str:
     found: dict[str, dict[str, float]] = {}
     for row in rows:
-        found.setdefault(label(row.cell), {})[row.why] = row.mean_s
-    return stacks(found, CAUSES, "partition-seconds", title)
+        found.setdefault(cell_label(row.cell), {})[row.reason] = row.mean_s
+    return stacked_bars(found, GAP_REASONS, "partition-seconds", title)
 
 
-def draw_moves(rows: Sequence[Row], title: str) -> str:
-    named = {
-        label(row.cell) + ("" if row.protocol in row.cell else f" ({row.protocol})"): {
-            part: row[column] for part, column in MOVES.items()
-        }
-        for row in rows
-    }
-    return stacks(named, tuple(MOVES), "partitions", title)
-
-
-def draw_fans(rows: Sequence[Row], title: str) -> str:
-    """One for each cell, all on the same scale."""
-    bands: dict[str, list[tuple[float, Spread]]] = {}
+def draw_movements(rows: Sequence[Row], title: str) -> str:
+    found = {}
     for row in rows:
-        bands.setdefault(row.cell, []).append((row.at_s, spread_of(row)))
-    on = ground(bands.values())
-    drawn = [
-        f"<h3>{escape(label(cell))}</h3>" + fan(bands[cell], on, "partitions", "seconds", f"{title}: {label(cell)}")
-        for cell in list(bands)[:MOST_FANS]
-    ]
-    left = len(bands) - MOST_FANS
-    return "".join(drawn) + (f'<p class="soft">… and {left} more in the Parquet.</p>' if left > 0 else "")
+        protocol = "" if row.protocol_name in row.cell else f" ({row.protocol_name})"
+        found[cell_label(row.cell) + protocol] = {column: row[column] for column in MOVEMENTS}
+    return stacked_bars(found, MOVEMENTS, "partitions", title)
+
+
+def draw_fan_charts(rows: Sequence[Row], title: str) -> str:
+    """One fan chart for each cell, all on the same scale."""
+    by_cell: dict[str, list[tuple[float, Percentiles]]] = {}
+    for row in rows:
+        by_cell.setdefault(row.cell, []).append((row.at_s, percentiles_of(row)))
+    scale = fan_scale(by_cell.values())
+    drawn = []
+    for cell in list(by_cell)[:MAX_FAN_CHARTS]:
+        label = cell_label(cell)
+        chart = fan_chart(by_cell[cell], scale, "partitions", "seconds", f"{title}: {label}")
+        drawn.append(f"<h3>{escape(label)}</h3>{chart}")
+    left_out = len(by_cell) - MAX_FAN_CHARTS
+    if left_out > 0:
+        drawn.append(f'<p class="soft">… and {left_out} more in the Parquet files.</p>')
+    return "".join(drawn)
 
 
 SECTIONS: Final = (
-    Section(
-        "without_an_owner",
+    ReportSection(
+        "time_without_owner",
         "Time without an owner",
-        "Summed over the partitions of a run, as the lab saw it at the members, dead processes included. A partition "
-        "counts from its first owner on.",
-        in_boxes("partition-seconds"),
-        of_stores="Summed over the partitions of a run, as far as the coordinator knew. A partition counts from its "
-        "first owner on, as in a campaign; the time before that is told below, under Why.",
-        without="No run had a group that was ever Stable.",
+        "Seconds without an owner, summed over the partitions of a run. The lab counts them at the members, so a "
+        "crashed process owns nothing. A partition counts from its first owner on.",
+        partial(draw_boxes, "partition-seconds"),
+        words_of_stores="Seconds without an owner, summed over the partitions of a run, as the coordinator's events "
+        "show them. A partition counts from its first owner on, as in a campaign; the time before that is under "
+        "Reasons for gaps.",
+        words_without_rows="No run had a group that was ever Stable.",
     ),
-    Section(
-        "causes",
-        "Why",
-        "The mean of a run, from the events. Silence: the owner was not heard any more, and the coordinator waited for "
-        "its session timeout. A static member that comes back in time was never missed, so its absence is not here. "
-        "Not owned yet: a partition that was new, and waited for its first owner; the time above leaves that out.",
-        draw_causes,
-        without="As far as the coordinator knew, no partition was ever without an owner.",
+    ReportSection(
+        "gap_reasons",
+        "Reasons for gaps",
+        "Mean partition-seconds of a run without an owner, from the coordinator's events. Session expiry: from the "
+        "owner's last request to its removal. A static member that returns within its session timeout is not removed, "
+        "so its absence is not included. Not owned yet: a partition before its first owner; the time above does not "
+        "include it.",
+        draw_gap_reasons,
+        words_without_rows="As the coordinator's events show it, no partition was ever without an owner.",
     ),
-    Section(
-        "phases",
-        "How long rebalances took",
-        "Each completed rebalance but a group's first, by phase.",
-        in_boxes("seconds", "phase"),
-        without="There was no rebalance but the first of each group.",
+    ReportSection(
+        "rebalance_phases",
+        "Duration of rebalances",
+        "Seconds of each phase of the completed rebalances, except the first of each group.",
+        partial(draw_boxes, "seconds"),
+        words_without_rows="No rebalance was completed except the first of each group.",
     ),
-    Section(
-        "detection",
-        "How long the silent were waited for",
-        "From the last sign of life to the expulsion.",
-        in_boxes("seconds"),
-        without="Nobody was expelled.",
+    ReportSection(
+        "failure_detection",
+        "Failure detection",
+        "Seconds from a removed member's last request to its removal.",
+        partial(draw_boxes, "seconds"),
+        words_without_rows="No member was removed.",
     ),
-    Section(
-        "read_again",
-        "Records read again",
-        "Of one run: processed a second time, or oftener.",
-        in_boxes("records"),
-        of_stores="Of one store: by how many records committed offsets went back.",
+    ReportSection(
+        "reprocessed_records",
+        "Records processed again",
+        "Number of times that a run processed a record again.",
+        partial(draw_boxes, "records"),
+        words_of_stores="Number of records by which the committed offsets of a store went back.",
     ),
-    Section(
-        "moves",
-        "Partitions moved",
-        "Of one rebalance, in the mean.",
-        draw_moves,
-        without="There was no rebalance but the first of each group.",
+    ReportSection(
+        "partition_movements",
+        "Partition movements",
+        "Mean number of partitions in the assignment of a rebalance, except the first of each group.",
+        draw_movements,
+        words_without_rows="No rebalance was completed except the first of each group.",
     ),
-    Section(
-        "fan",
-        "A fan of runs",
-        "Partitions without an owner while the runs go on; a run counts until it ends. The line is the median, "
-        "the inner band holds half of the runs, the outer one nine tenths.",
-        draw_fans,
+    ReportSection(
+        "gaps_over_time",
+        "Gaps over time",
+        "Partitions without an owner, over the runs that have not ended at that time. The line is the median; the "
+        "inner band holds half of the runs, the outer band 90 %.",
+        draw_fan_charts,
     ),
 )
 
 
-def sections(rows: Rows, *, is_campaign: bool) -> Iterator[tuple[str, str, str]]:
-    """Heading, words and drawing of each."""
-    for each in SECTIONS:
-        words = each.words if is_campaign else each.of_stores or each.words
-        found = rows[each.key]
+def render_sections(rows: ReportRows, *, is_campaign: bool) -> Iterator[tuple[str, str, str]]:
+    """Heading, words and plot of each section."""
+    for section in SECTIONS:
+        words = section.words if is_campaign else section.words_of_stores or section.words
+        found = rows[section.key]
         if found:
-            yield each.heading, words, each.draw(found, each.heading)
-        elif each.without:
-            yield each.heading, each.without, ""
+            yield section.heading, words, section.draw(found, section.heading)
+        elif section.words_without_rows:
+            yield section.heading, section.words_without_rows, ""

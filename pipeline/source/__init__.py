@@ -1,1 +1,1 @@
-"""pipeline/source"""
+"""The Spark data source `regroup`: events read from SQLite stores."""

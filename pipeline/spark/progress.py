@@ -1,4 +1,4 @@
-"""How many of a Spark job's tasks are done, told while it runs."""
+"""Progress of a Spark job: how many of its tasks are done, reported while it runs."""
 
 import threading
 from collections.abc import Callable
@@ -10,41 +10,38 @@ from pyspark.sql import SparkSession
 
 Result = TypeVar("Result")
 
-Progress: TypeAlias = Callable[[str, int, int | None], None]
-"""Told what is being done, how many tasks are done, and of how many, as soon as that is known."""
+JobProgress: TypeAlias = Callable[[str, int, int | None], None]
+"""Called with a description of the job, the number of tasks that are done, and of all tasks once it is known."""
 
-LOOK_EVERY_S: Final = 0.5
+POLL_INTERVAL_S: Final = 0.5
 
 
-def watched(spark: SparkSession, what: str, job: Callable[[], Result], progress: Progress | None) -> Result:
-    """Do the job; a thread of its own tells its progress meanwhile."""
+def run_with_progress(
+    spark: SparkSession, what: str, job: Callable[[], Result], progress: JobProgress | None
+) -> Result:
+    """Run the job, and meanwhile report its progress from another thread."""
     if progress is None:
         return job()
-    context, name = spark.sparkContext, str(uuid4())
-    context.setJobGroup(name, what)
-    done = threading.Event()
-    watcher = threading.Thread(target=look, args=(context.statusTracker(), name, what, progress, done), daemon=True)
-    watcher.start()
+    context, job_group = spark.sparkContext, str(uuid4())
+    context.setJobGroup(job_group, what)
+    tracker, done = context.statusTracker(), threading.Event()
+
+    def poll() -> None:
+        while not done.wait(POLL_INTERVAL_S):
+            completed, total = count_tasks(tracker, job_group)
+            progress(what, completed, total or None)
+
+    poller = threading.Thread(target=poll, daemon=True)
+    poller.start()
     try:
         return job()
     finally:
         done.set()
-        watcher.join()
+        poller.join()
 
 
-def look(tracker: StatusTracker, name: str, what: str, progress: Progress, done: threading.Event) -> None:
-    while not done.wait(LOOK_EVERY_S):
-        completed, total = tasks_of(tracker, name)
-        progress(what, completed, total or None)
-
-
-def tasks_of(tracker: StatusTracker, name: str) -> tuple[int, int]:
-    """Tasks that are done, and tasks in all, over the stages that are known by now."""
-    completed = total = 0
-    for job in tracker.getJobIdsForGroup(name):
-        info = tracker.getJobInfo(job)
-        for stage in info.stageIds if info else ():
-            state = tracker.getStageInfo(stage)
-            if state:
-                completed, total = completed + state.numCompletedTasks, total + state.numTasks
-    return completed, total
+def count_tasks(tracker: StatusTracker, job_group: str) -> tuple[int, int]:
+    """The completed tasks and all tasks of the stages that are known by now."""
+    jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(job_group)))
+    stages = [stage for job in jobs for stage in map(tracker.getStageInfo, job.stageIds) if stage]
+    return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)

@@ -1,9 +1,9 @@
-"""Two functions for each message and version, made at first use and kept.
+"""Encoding and decoding of one version of a message, by two functions that are compiled at first use.
 
 encode, decode = codec(HeartbeatRequest, 4)
-message, position = decode(buffer, 0)      # Malformed if the bytes lie
-message, position = decode(buffer, 0, 10)  # or if its arrays have more than ten entries, all in all
-encode(message, bytearray())               # Unencodable if the version has no place for a value
+message, position = decode(buffer, 0)      # Malformed if the bytes are not this message
+message, position = decode(buffer, 0, 10)  # … or if its arrays have more than ten entries together
+encode(message, bytearray())               # Unencodable if the version cannot carry a value
 """
 
 from collections.abc import Callable
@@ -15,19 +15,22 @@ from regroup.protocol.codec.encoder import compile_encoder
 from regroup.protocol.exceptions import Malformed
 from regroup.protocol.message import Message
 
-AMessage = TypeVar("AMessage", bound=Message)
+MessageT = TypeVar("MessageT", bound=Message)
 
 
-class Codec(NamedTuple, Generic[AMessage]):
-    """`encode` appends to a bytearray (what a failure leaves there is worthless); `decode` returns where it stopped."""
+class Codec(NamedTuple, Generic[MessageT]):
+    """The two functions of one version.
 
-    encode: Callable[[AMessage, bytearray], None]
-    decode: Callable[..., tuple[AMessage, int]]
+    `encode` appends to a bytearray, which is unusable after an error. `decode` returns the message and its end.
+    """
+
+    encode: Callable[[MessageT, bytearray], None]
+    decode: Callable[..., tuple[MessageT, int]]
 
 
-def codec(message: type[AMessage], version: int) -> Codec[AMessage]:
-    """The functions for one version. ValueError if the message does not have it."""
-    return cast("Codec[AMessage]", _codec(message, version))
+def codec(message: type[MessageT], version: int) -> Codec[MessageT]:
+    """The functions for one version. Raises ValueError if the message does not have this version."""
+    return cast("Codec[MessageT]", _codec(message, version))
 
 
 @cache
@@ -38,19 +41,20 @@ def _codec(message: type[Message], version: int) -> Codec[Message]:
 
 
 def encode(message: Message, version: int) -> bytes:
-    """The body alone, without header or length."""
+    """The bytes of a message, without header and length. Raises Unencodable."""
     out = bytearray()
     codec(type(message), version).encode(message, out)
     return bytes(out)
 
 
-def decode(message: type[AMessage], version: int, buffer: bytes) -> AMessage:
-    """A body that fills `buffer` to its last byte; anything else is Malformed."""
+def decode(message: type[MessageT], version: int, buffer: bytes) -> MessageT:
+    """The message that fills `buffer` to its last byte. Raises Malformed."""
     value, position = codec(message, version).decode(buffer, 0)
-    refuse_rest(buffer, position, f"{message.__name__} v{version}")
+    refuse_trailing_bytes(buffer, position, f"{message.__name__} v{version}")
     return value
 
 
-def refuse_rest(buffer: bytes, position: int, title: str) -> None:
+def refuse_trailing_bytes(buffer: bytes, position: int, title: str) -> None:
+    """Raise Malformed if `buffer` does not end at `position`; `title` names what was decoded."""
     if position != len(buffer):
         raise Malformed(f"{title} ends at offset {position}, but {len(buffer) - position} more bytes follow")

@@ -1,8 +1,8 @@
-"""From the fields of a message and one version to the function that reads it.
+"""Compiles a function that decodes one version of a message.
 
-What a made function looks like (HeartbeatRequest v4, shortened):
+What a generated function looks like (HeartbeatRequest v4, shortened):
 
-    def made(b, p, left=UNLIMITED):          # so many entries may the arrays still have, all in all
+    def made(b, p, left=UNLIMITED):          # left: how many more entries all arrays together may have
         end = len(b)
         try:
             n1 = b[p]
@@ -16,27 +16,27 @@ What a made function looks like (HeartbeatRequest v4, shortened):
         except FAULTS as error:
             raise malformed(error, p) from None
 
-Every length is compared with what is left before anything is made from it, because a slice past the end does not fail.
+Every length is compared with the number of bytes left before it is used, because a slice past the end does not fail.
 """
 
 import struct
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from regroup.protocol.codec.source import Source, failing_path
 from regroup.protocol.exceptions import Malformed
-from regroup.protocol.fields import Fixed, Sized
-from regroup.protocol.message import Field, ListOf, Message, Structure, WireType, fields_of
+from regroup.protocol.fields import FixedWidth, LengthPrefixed
+from regroup.protocol.message import ListOf, Message, MessageField, Structure, WireType, fields_of
 
 FAULTS = (IndexError, ValueError, struct.error)
 UNLIMITED = sys.maxsize
-MOST_TAGGED_FIELDS = 32
-"""Of one structure. Kafka's messages know a handful, and a hundred megabytes of unknown ones would take a minute."""
+MAX_TAGGED_FIELDS = 32
+"""Limit for one structure. Kafka's messages have a handful; a hundred megabytes of unknown ones would take a minute."""
 
 
 def long_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
-    """An unsigned varint of at most five bytes; the position returned is that of its last byte."""
+    """Read an unsigned varint of at most five bytes; returns the value and the position of its last byte."""
     value = shift = 0
     for at in range(position, position + 5):
         byte = buffer[at]
@@ -44,11 +44,11 @@ def long_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-    raise ValueError("a variable-length number goes on for more than five bytes")
+    raise ValueError("a variable-length number has more than five bytes")
 
 
 def skip_tagged_fields(buffer: bytes, position: int) -> int:
-    """Step over a whole section of tagged fields that this version does not know."""
+    """Skip the tagged fields of a structure that has none in this version; returns the position after them."""
     count, position = long_uvarint(buffer, position)
     refuse_many_tagged_fields(count)
     position += 1
@@ -62,20 +62,18 @@ def skip_tagged_fields(buffer: bytes, position: int) -> int:
 
 
 def refuse_many_tagged_fields(count: int) -> None:
-    if count > MOST_TAGGED_FIELDS:
-        raise ValueError(f"{count} tagged fields are too many; {MOST_TAGGED_FIELDS} are allowed in one structure")
-
-
-def refuse_many_entries() -> NoReturn:
-    raise ValueError("its arrays have too many entries")
+    """Raise ValueError if a structure has more tagged fields than MAX_TAGGED_FIELDS."""
+    if count > MAX_TAGGED_FIELDS:
+        raise ValueError(f"{count} tagged fields are too many; {MAX_TAGGED_FIELDS} are allowed in one structure")
 
 
 def compile_decoder(message: type[Message], version: int) -> Callable[..., tuple[Any, int]]:
-    writer = _DecoderWriter(version, version in message.flexible)
-    source = writer.source
+    """The function `decode(buffer, position, max_entries) -> (message, end)`. It raises Malformed."""
+    generator = _DecoderGenerator(version, version in message.flexible)
+    source = generator.source
     source.line("end = len(b)")
     with source.block("try:"):
-        value = writer.structure(message, "")
+        value = generator.structure(message, "")
         source.line(f"return {value}, p")
     with source.block("except FAULTS as error:"):
         source.line("raise malformed(error, p) from None")
@@ -92,80 +90,84 @@ def compile_decoder(message: type[Message], version: int) -> Callable[..., tuple
         "long_uvarint": long_uvarint,
         "skip_tagged_fields": skip_tagged_fields,
         "refuse_many_tagged_fields": refuse_many_tagged_fields,
-        "refuse_many_entries": refuse_many_entries,
         "UNLIMITED": UNLIMITED,
         "unpack_from": struct.unpack_from,
     }
     return source.compile(f"decode {title}", helpers)
 
 
-class _DecoderWriter:
-    """Writes the body. Neighbours of fixed width wait in `_waiting` and are unpacked in one call."""
+class _DecoderGenerator:
+    """Generates the body. Adjacent values of fixed width are collected in `_fixed` and unpacked in one call.
+
+    `target` is the variable that a value is assigned to, `path` the name of the field for error messages.
+    """
 
     def __init__(self, version: int, flexible: bool) -> None:
         self.source = Source("def made(b, p, left=UNLIMITED):")
         self._version = version
         self._flexible = flexible
-        self._waiting: list[tuple[str, str, str]] = []
+        self._fixed: list[tuple[str, str, str]] = []
+        """Format character, target and path of each value that is not unpacked yet."""
 
     def structure(self, structure: type[Structure], path: str) -> str:
-        """Read all fields of a structure; the result is the expression that makes it."""
+        """Read all fields of a structure; returns the expression that makes it."""
         carried = [field for field in fields_of(structure) if self._version in field.carried]
-        plain = [field for field in carried if field.tag is None]
-        tagged = [field for field in carried if field.tag is not None]
-        arguments = [f"{field.name}={self._field(field, path)}" for field in plain]
-        self._flush()
+        arguments = []
+        for field in carried:
+            if field.tag is None:
+                target = self.source.fresh("v")
+                self._value(field.type, target, self._version in field.nullable, f"{path}{field.name}")
+                arguments.append(f"{field.name}={target}")
+        self._unpack_fixed()
         if self._flexible:
-            arguments += self._tagged_section(tagged, path)
+            arguments += self._tagged_section([field for field in carried if field.tag is not None], path)
         return f"{self.source.constant(structure.__name__, structure)}({', '.join(arguments)})"
-
-    def _field(self, field: Field, path: str) -> str:
-        target = self.source.fresh("v")
-        self._value(field.type, target, self._version in field.nullable, f"{path}{field.name}")
-        return target
 
     def _value(self, wire_type: WireType, target: str, may_be_null: bool, path: str) -> None:
         match wire_type:
-            case Fixed(code):
-                self._waiting.append((code, target, path))
-            case Sized():
-                self._sized(wire_type, target, may_be_null, path)
+            case FixedWidth(code):
+                self._fixed.append((code, target, path))
+            case LengthPrefixed():
+                self._length_prefixed(wire_type, target, may_be_null, path)
             case ListOf(element):
                 self._list(element, target, may_be_null, path)
             case _:
                 self._nested(wire_type, target, may_be_null, path)
 
-    def _flush(self) -> None:
-        if self._waiting:
-            codes = "".join(code for code, _, _ in self._waiting)
-            targets = "".join(f"{target}, " for _, target, _ in self._waiting)
-            self.source.line(f"{targets}= {self.source.struct('unpack_from', codes)}(b, p)", self._waiting[0][2])
+    def _unpack_fixed(self) -> None:
+        if self._fixed:
+            codes = "".join(code for code, _, _ in self._fixed)
+            targets = "".join(f"{target}, " for _, target, _ in self._fixed)
+            self.source.line(f"{targets}= {self.source.struct('unpack_from', codes)}(b, p)", self._fixed[0][2])
             self.source.line(f"p += {_width(codes)}")
-            self._waiting.clear()
+            self._fixed.clear()
 
     def _length(self, length_code: str, path: str) -> str:
-        """Read a length. Compact: the number is one too large, and p stands on its last byte. Else p is behind it."""
+        """Read a length; returns its variable.
+
+        A compact length is one too large, and p is on its last byte afterwards; p is after a length of fixed width.
+        """
         count = self.source.fresh("n")
         if not self._flexible:
-            self._waiting.append((length_code, count, path))
-            self._flush()
+            self._fixed.append((length_code, count, path))
+            self._unpack_fixed()
             return count
-        self._flush()
+        self._unpack_fixed()
         self.source.line(f"{count} = b[p]", path)
         self.source.line(f"if {count} > 127: {count}, p = long_uvarint(b, p)")
         return count
 
-    def _sized(self, wire_type: Sized, target: str, may_be_null: bool, path: str) -> None:
+    def _length_prefixed(self, wire_type: LengthPrefixed, target: str, may_be_null: bool, path: str) -> None:
         line = self.source.line
         count, stop = self._length(wire_type.length_code, path), self.source.fresh("q")
-        null, start = ("0", "p + 1") if self._flexible else ("-1", "p")
-        reading = f"b[{start}:{stop}]" + (".decode()" if wire_type.is_text else "")
+        null, start, shown = ("0", "p + 1", f"{count} - 1") if self._flexible else ("-1", "p", count)
+        decoding = ".decode()" if wire_type.is_text else ""
 
         def read() -> None:
             line(f"{stop} = p + {count}")
-            refuse = f"raise ValueError(f'length {{{self._shown(count)}}} is impossible')"
+            refuse = f"raise ValueError(f'length {{{shown}}} is impossible')"
             line(f"if {stop} > end or {count} <= {null}: {refuse}")
-            line(f"{target} = {reading}")
+            line(f"{target} = b[{start}:{stop}]{decoding}")
             line(f"p = {stop}")
 
         if not may_be_null:
@@ -178,32 +180,29 @@ class _DecoderWriter:
         with self.source.block("else:"):
             read()
 
-    def _shown(self, count: str) -> str:
-        return f"{count} - 1" if self._flexible else count
-
     def _list(self, element: WireType, target: str, may_be_null: bool, path: str) -> None:
         line = self.source.line
         count = self._length("i", path)
         if self._flexible:
             line("p += 1")
             line(f"{count} -= 1")
-        # No element is shorter than its fixed part; one byte is the least, so a count above what is left is a lie.
-        least = _width(element.code) if isinstance(element, Fixed) else 1
+        # An element has at least the width of its fixed part, or one byte, so a larger count cannot be right.
+        width = _width(element.code) if isinstance(element, FixedWidth) else 1
         refuse = f"raise ValueError(f'{{{count}}} elements are impossible with {{end - p}} bytes left')"
-        line(f"if {count} * {least} > end - p or {count} < {-1 if may_be_null else 0}: {refuse}")
-        if may_be_null:
-            with self.source.block(f"if {count} < 0:"):
-                line(f"{target} = None")
-            with self.source.block("else:"):
-                self._elements(element, target, count, path)
-        else:
+        line(f"if {count} * {width} > end - p or {count} < {-1 if may_be_null else 0}: {refuse}")
+        if not may_be_null:
+            self._elements(element, target, count, path)
+            return
+        with self.source.block(f"if {count} < 0:"):
+            line(f"{target} = None")
+        with self.source.block("else:"):
             self._elements(element, target, count, path)
 
     def _elements(self, element: WireType, target: str, count: str, path: str) -> None:
         line = self.source.line
         line(f"left -= {count}")
-        line("if left < 0: refuse_many_entries()")
-        if isinstance(element, Fixed) and len(element.code) == 1:
+        line("if left < 0: raise ValueError('its arrays have too many entries')")
+        if isinstance(element, FixedWidth) and len(element.code) == 1:
             line(f"{target} = list(unpack_from(f'>{{{count}}}{element.code}', b, p))")
             line(f"p += {count} * {_width(element.code)}")
             return
@@ -216,25 +215,26 @@ class _DecoderWriter:
             else:
                 item = self.source.fresh("v")
                 self._value(element, item, False, path + "[]")
-                self._flush()
+                self._unpack_fixed()
                 line(f"{append}({item})")
 
     def _nested(self, structure: type[Structure], target: str, may_be_null: bool, path: str) -> None:
         line = self.source.line
         if not may_be_null:
-            self._flush()
+            self._unpack_fixed()
             line(f"{target} = {self.structure(structure, path + '.')}")
             return
         present = self.source.fresh("n")
-        self._waiting.append(("b", present, path))
-        self._flush()
+        self._fixed.append(("b", present, path))
+        self._unpack_fixed()
         with self.source.block(f"if {present} == -1:"):
             line(f"{target} = None")
         with self.source.block("else:"):
-            line(f"if {present} != 1: raise ValueError(f'{{{present}}} marks neither a structure nor its absence')")
+            line(f"if {present} != 1: raise ValueError(f'{{{present}}} marks neither a structure nor a null')")
             line(f"{target} = {self.structure(structure, path + '.')}")
 
-    def _tagged_section(self, fields: list[Field], path: str) -> list[str]:
+    def _tagged_section(self, fields: list[MessageField], path: str) -> list[str]:
+        """Read the tagged fields of a structure; returns the arguments for its constructor."""
         line = self.source.line
         if not fields:
             line("if b[p]: p = skip_tagged_fields(b, p)", path + "(tagged fields)")
@@ -242,7 +242,8 @@ class _DecoderWriter:
             return []
         targets = {field.name: self.source.fresh("v") for field in fields}
         for field in fields:
-            line(f"{targets[field.name]} = {self._default(field)}")
+            default = "[]" if field.default == [] else self.source.constant("default", field.default)
+            line(f"{targets[field.name]} = {default}")
         count, tag, size, stop = (self.source.fresh(stem) for stem in ("n", "tag", "size", "q"))
         line(f"{count}, p = long_uvarint(b, p)", path + "(tagged fields)")
         line(f"refuse_many_tagged_fields({count})")
@@ -256,13 +257,10 @@ class _DecoderWriter:
             for index, field in enumerate(fields):
                 with self.source.block(f"{'elif' if index else 'if'} {tag} == {field.tag}:"):
                     self._value(field.type, targets[field.name], self._version in field.nullable, path + field.name)
-                    self._flush()
+                    self._unpack_fixed()
             line(f"else: p = {stop}")
             line(f"if p != {stop}: raise ValueError(f'a tagged field is not {{{size}}} bytes long')")
         return [f"{name}={target}" for name, target in targets.items()]
-
-    def _default(self, field: Field) -> str:
-        return "[]" if field.default == [] else self.source.constant("default", field.default)
 
 
 def _width(codes: str) -> int:

@@ -1,6 +1,6 @@
-"""From the fields of a message and one version to the function that writes it.
+"""Compiles a function that encodes one version of a message.
 
-What a made function looks like (HeartbeatRequest v4, shortened):
+What a generated function looks like (HeartbeatRequest v4, shortened):
 
     def made(m, out):
         try:
@@ -14,8 +14,7 @@ What a made function looks like (HeartbeatRequest v4, shortened):
         except FAULTS as error:
             raise unencodable(error) from None
 
-A value that the version has no place for is refused unless its field is ignorable; a null where the version knows
-none is refused too.
+A value that the version cannot carry is refused unless its field is ignorable, and so is a null that it cannot carry.
 """
 
 import struct
@@ -24,14 +23,14 @@ from typing import Any
 
 from regroup.protocol.codec.source import Source, failing_path
 from regroup.protocol.exceptions import Unencodable
-from regroup.protocol.fields import Fixed, Sized
-from regroup.protocol.message import Field, ListOf, Message, Structure, WireType, fields_of
+from regroup.protocol.fields import FixedWidth, LengthPrefixed
+from regroup.protocol.message import ListOf, Message, MessageField, Structure, WireType, fields_of
 
 FAULTS = (AttributeError, TypeError, ValueError, struct.error)
 
 
 def put_uvarint(out: bytearray, value: int) -> None:
-    """Append an unsigned varint: seven bits to a byte, the lowest first."""
+    """Append an unsigned varint: seven bits in each byte, the lowest first."""
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
@@ -39,12 +38,13 @@ def put_uvarint(out: bytearray, value: int) -> None:
 
 
 def compile_encoder(message: type[Message], version: int) -> Callable[[Any, bytearray], None]:
-    writer = _EncoderWriter(version, version in message.flexible)
-    source = writer.source
+    """The function `encode(message, out)`. It raises Unencodable."""
+    generator = _EncoderGenerator(version, version in message.flexible)
+    source = generator.source
     with source.block("try:"):
         source.line("pass")
-        writer.structure(message, "m", "")
-        writer.flush()
+        generator.structure(message, "m", "")
+        generator.pack_fixed()
     with source.block("except FAULTS as error:"):
         source.line("raise unencodable(error) from None")
     title = f"{message.__name__} v{version}"
@@ -58,17 +58,22 @@ def compile_encoder(message: type[Message], version: int) -> Callable[[Any, byte
     return source.compile(f"encode {title}", helpers)
 
 
-class _EncoderWriter:
-    """Writes the body. Neighbours of fixed width wait in `_waiting` and are packed in one call."""
+class _EncoderGenerator:
+    """Generates the body. Adjacent values of fixed width are collected in `_fixed` and packed in one call.
+
+    `path` is the name of a field for error messages.
+    """
 
     def __init__(self, version: int, flexible: bool) -> None:
         self.source = Source("def made(m, out):")
         self._version = version
         self._flexible = flexible
-        self._waiting: list[tuple[str, str, str]] = []
+        self._fixed: list[tuple[str, str, str]] = []
+        """Format character, expression and path of each value that is not packed yet."""
         self._out = "out"
 
     def structure(self, structure: type[Structure], owner: str, path: str) -> None:
+        """Write all fields of the structure in the variable `owner`."""
         fields = fields_of(structure)
         for field in fields:
             if self._version not in field.carried and not field.ignorable:
@@ -76,32 +81,36 @@ class _EncoderWriter:
         carried = [field for field in fields if self._version in field.carried]
         for field in carried:
             if field.tag is None:
-                expression = f"{owner}.{field.name}"
-                self._value(field.type, expression, self._version in field.nullable, path + field.name)
+                may_be_null = self._version in field.nullable
+                self._value(field.type, f"{owner}.{field.name}", may_be_null, path + field.name)
         if self._flexible:
             self._tagged_section([field for field in carried if field.tag is not None], owner, path)
 
-    def flush(self) -> None:
-        if not self._waiting:
+    def pack_fixed(self) -> None:
+        """Write the values of fixed width that were collected."""
+        if not self._fixed:
             return
-        path = self._waiting[0][2]
-        codes = "".join(code for code, _, _ in self._waiting)
-        values = [value for _, value, _ in self._waiting]
+        path = self._fixed[0][2]
+        codes = "".join(code for code, _, _ in self._fixed)
+        values = [value for _, value, _ in self._fixed]
         if all(value.isdecimal() for value in values):
             self.source.line(f"{self._out} += {struct.pack('>' + codes, *map(int, values))!r}", path)
         else:
             self.source.line(f"{self._out} += {self.source.struct('pack', codes)}({', '.join(values)})", path)
-        self._waiting.clear()
+        self._fixed.clear()
 
-    def _refuse_value(self, field: Field, owner: str, path: str) -> None:
-        default = "[]" if field.default == [] else self.source.constant("default", field.default)
-        differs = f"{owner}.{field.name} is not None" if field.default is None else f"{owner}.{field.name} != {default}"
-        complaint = f"the field exists only in versions {field.carried}, so it must keep its default"
-        self.source.line(f"if {differs}: raise ValueError({complaint!r})", path + field.name)
+    def _default(self, field: MessageField) -> str:
+        return "[]" if field.default == [] else self.source.constant("default", field.default)
+
+    def _refuse_value(self, field: MessageField, owner: str, path: str) -> None:
+        default, value = self._default(field), f"{owner}.{field.name}"
+        differs = f"{value} is not None" if field.default is None else f"{value} != {default}"
+        reason = f"the field exists only in versions {field.carried}, so it must keep its default"
+        self.source.line(f"if {differs}: raise ValueError({reason!r})", path + field.name)
 
     def _value(self, wire_type: WireType, expression: str, may_be_null: bool, path: str) -> None:
-        if isinstance(wire_type, Fixed):
-            self._waiting.append((wire_type.code, expression, path))
+        if isinstance(wire_type, FixedWidth):
+            self._fixed.append((wire_type.code, expression, path))
             return
         if not expression.isidentifier():
             value = self.source.fresh("v")
@@ -110,54 +119,54 @@ class _EncoderWriter:
         if not may_be_null:
             self._present(wire_type, expression, path)
             return
-        self.flush()
+        self.pack_fixed()
         with self.source.block(f"if {expression} is None:", path):
             self.source.line(f"{self._out} += {self._null(wire_type)!r}")
         with self.source.block("else:"):
             if isinstance(wire_type, type):
-                self._waiting.append(("b", "1", path))
+                self._fixed.append(("b", "1", path))
             self._present(wire_type, expression, path)
-            self.flush()
+            self.pack_fixed()
 
     def _null(self, wire_type: WireType) -> bytes:
         if isinstance(wire_type, type):
             return b"\xff"
         if self._flexible:
             return b"\0"
-        return struct.pack(f">{wire_type.length_code if isinstance(wire_type, Sized) else 'i'}", -1)
+        return struct.pack(f">{wire_type.length_code if isinstance(wire_type, LengthPrefixed) else 'i'}", -1)
 
     def _present(self, wire_type: WireType, value: str, path: str) -> None:
+        """Write a value that is not null and has no fixed width."""
         match wire_type:
-            case Sized(length_code, is_text):
+            case LengthPrefixed(length_code, is_text):
                 if is_text:
                     self.source.line(f"{value} = {value}.encode()", path)
                 self._length(length_code, value, path)
-                self.flush()
+                self.pack_fixed()
                 self.source.line(f"{self._out} += {value}", path)
             case ListOf(element):
                 self._length("i", value, path)
-                self.flush()
+                self.pack_fixed()
                 self._elements(element, value, path)
-            case Fixed():
-                raise AssertionError("values of fixed width are packed, not written one by one")
+            case FixedWidth():
+                raise AssertionError("values of fixed width are packed together")
             case _:
                 self.structure(wire_type, value, path + ".")
 
     def _length(self, length_code: str, value: str, path: str) -> None:
         if not self._flexible:
-            self._waiting.append((length_code, f"len({value})", path))
+            self._fixed.append((length_code, f"len({value})", path))
             return
-        self.flush()
+        self.pack_fixed()
         count = self.source.fresh("n")
         self.source.line(f"{count} = len({value}) + 1", path)
         self.source.line(f"if {count} < 128: {self._out}.append({count})")
         self.source.line(f"else: put_uvarint({self._out}, {count})")
 
     def _elements(self, element: WireType, value: str, path: str) -> None:
-        line = self.source.line
-        if isinstance(element, Fixed) and len(element.code) == 1:
+        if isinstance(element, FixedWidth) and len(element.code) == 1:
             pack = self.source.constant("pack", struct.pack)
-            line(f"{self._out} += {pack}(f'>{{len({value})}}{element.code}', *{value})", path)
+            self.source.line(f"{self._out} += {pack}(f'>{{len({value})}}{element.code}', *{value})", path)
             return
         item = self.source.fresh("e")
         with self.source.block(f"for {item} in {value}:", path):
@@ -165,13 +174,13 @@ class _EncoderWriter:
                 self.structure(element, item, path + "[].")
             else:
                 self._value(element, item, False, path + "[]")
-            self.flush()
+            self.pack_fixed()
 
-    def _tagged_section(self, fields: list[Field], owner: str, path: str) -> None:
+    def _tagged_section(self, fields: list[MessageField], owner: str, path: str) -> None:
         if not fields:
-            self._waiting.append(("B", "0", path + "(tagged fields)"))
+            self._fixed.append(("B", "0", path + "(tagged fields)"))
             return
-        self.flush()
+        self.pack_fixed()
         line = self.source.line
         count, section = self.source.fresh("n"), self.source.fresh("tags")
         line(f"{count} = 0")
@@ -181,16 +190,16 @@ class _EncoderWriter:
         line(f"put_uvarint({self._out}, {count})")
         line(f"{self._out} += {section}")
 
-    def _tagged_field(self, field: Field, owner: str, count: str, section: str, path: str) -> None:
+    def _tagged_field(self, field: MessageField, owner: str, count: str, section: str, path: str) -> None:
         line = self.source.line
         value, body, outer = self.source.fresh("v"), self.source.fresh("body"), self._out
-        default = "[]" if field.default == [] else self.source.constant("default", field.default)
+        default = self._default(field)
         line(f"{value} = {owner}.{field.name}", path)
         with self.source.block(f"if {value} != {default}:"):
             line(f"{body} = bytearray()")
             self._out = body
             self._value(field.type, value, self._version in field.nullable, path)
-            self.flush()
+            self.pack_fixed()
             self._out = outer
             line(f"{count} += 1")
             line(f"put_uvarint({section}, {field.tag})")

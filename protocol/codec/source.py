@@ -1,4 +1,4 @@
-"""Straight-line Python written by a program: lines, indentation, fresh names, and which field each line serves."""
+"""Generated Python source: lines, indentation, fresh names, and the message field that each line belongs to."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,25 +7,27 @@ from typing import Any
 
 
 class Source:
-    """A function in the making.
+    """The source of one function, named `made`, while it is being generated.
 
-    The finished function has the line numbers of `lines`, so that a traceback tells which field was at work:
-    saying where something failed costs nothing until it fails.
+    `paths` has the message field for each line. The line number in a traceback thus shows which field failed, and a
+    successful call need not keep track of it.
     """
 
     def __init__(self, first_line: str) -> None:
         self.lines = [first_line]
         self.paths = [""]
-        self.constants: dict[str, Any] = {}
+        self._constants: dict[str, Any] = {}
         self._depth = 1
-        self._names = 0
+        self._name_count = 0
 
     def line(self, text: str, path: str = "") -> None:
+        """Append a line; without a path it belongs to the same field as the line before."""
         self.lines.append("    " * self._depth + text)
         self.paths.append(path or self.paths[-1])
 
     @contextmanager
     def block(self, opening: str, path: str = "") -> Iterator[None]:
+        """Append a line such as `if n:`, and indent the lines that are appended inside the context."""
         self.line(opening, path)
         self._depth += 1
         yield
@@ -33,29 +35,30 @@ class Source:
 
     def fresh(self, stem: str) -> str:
         """A variable name that was not used before."""
-        self._names += 1
-        return f"{stem}{self._names}"
+        self._name_count += 1
+        return f"{stem}{self._name_count}"
 
     def constant(self, stem: str, value: Any) -> str:
-        """A name by which the function can reach `value`."""
-        name = f"{stem}_{len(self.constants)}"
-        self.constants[name] = value
+        """A name for `value` in the function's globals."""
+        name = f"{stem}_{len(self._constants)}"
+        self._constants[name] = value
         return name
 
     def struct(self, action: str, codes: str) -> str:
-        """A name for `pack` or `unpack_from` of these big-endian values."""
+        """A name for `pack` or `unpack_from` of these big-endian format characters."""
         name = f"{action}_{codes.replace('?', 't')}"
-        self.constants.setdefault(name, getattr(Struct(">" + codes), action))
+        self._constants.setdefault(name, getattr(Struct(">" + codes), action))
         return name
 
-    def compile(self, title: str, names: dict[str, Any]) -> Callable[..., Any]:
-        scope = names | self.constants
-        exec(compile("\n".join(self.lines), f"<{title}>", "exec"), scope)  # the text is ours alone: no input is in it
+    def compile(self, title: str, helpers: dict[str, Any]) -> Callable[..., Any]:
+        """The finished function; `helpers` are added to its globals."""
+        scope = helpers | self._constants
+        exec(compile("\n".join(self.lines), f"<{title}>", "exec"), scope)  # no input is part of the source
         function: Callable[..., Any] = scope["made"]
         return function
 
 
 def failing_path(paths: list[str], error: BaseException) -> str:
-    """The field at which a made function stopped."""
+    """The message field at which a generated function raised `error`."""
     trace = error.__traceback__
     return paths[trace.tb_lineno - 1] if trace else ""

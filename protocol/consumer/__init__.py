@@ -1,1 +1,1 @@
-"""protocol/consumer"""
+"""The consumer protocol: Subscription, Assignment and user data, which members exchange through the coordinator."""

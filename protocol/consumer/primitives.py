@@ -1,4 +1,4 @@
-"""The old encoding that the consumer protocol is made of: lengths in front, nothing flexible, null is -1."""
+"""The encoding of the consumer protocol: fixed-width lengths, -1 for null, no flexible versions."""
 
 import struct
 from collections.abc import Callable, Iterable
@@ -6,11 +6,11 @@ from contextlib import suppress
 from itertools import repeat
 from typing import NamedTuple, TypeVar
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 
 class MalformedConsumerProtocol(ValueError):
-    """The bytes are no Subscription, Assignment or user data, or the value does not fit into them."""
+    """Bytes that are not a Subscription, an Assignment or user data, or a value that they cannot hold."""
 
 
 class TopicPartition(NamedTuple):
@@ -21,20 +21,20 @@ class TopicPartition(NamedTuple):
 
 
 def topic_partitions(topic: str, numbers: Iterable[int]) -> list[TopicPartition]:
-    """One `TopicPartition` for each number; groups have millions, and this is three times as quick as one by one."""
+    """A `TopicPartition` for each number. Groups have millions, and this is three times as fast as its constructor."""
     return list(map(tuple.__new__, repeat(TopicPartition), zip(repeat(topic), numbers, strict=False)))
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """The numbers of each topic; topics in the order of their first partition."""
-    groups: dict[str, list[int]] = {}
+    """The partition numbers of each topic; topics in the order of their first partition."""
+    numbers: dict[str, list[int]] = {}
     for topic, partition in partitions:
-        groups.setdefault(topic, []).append(partition)
-    return groups
+        numbers.setdefault(topic, []).append(partition)
+    return numbers
 
 
-class Writer:
-    """Appends to `buffer`; raises `MalformedConsumerProtocol` for a value that does not fit."""
+class ConsumerProtocolWriter:
+    """Appends values to `buffer`. Raises `MalformedConsumerProtocol` for a value that does not fit."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()
@@ -48,7 +48,7 @@ class Writer:
     def string(self, text: str) -> None:
         encoded = text.encode("utf-8", "replace")
         if len(encoded) > 0x7FFF:
-            raise MalformedConsumerProtocol(f"a name of {len(encoded)} bytes is too long, 32767 are possible")
+            raise MalformedConsumerProtocol(f"a string of {len(encoded)} bytes is too long, 32767 are possible")
         self.int16(len(encoded))
         self.buffer += encoded
 
@@ -59,14 +59,14 @@ class Writer:
         self.int32(-1 if data is None else len(data))
         self.buffer += data or b""
 
-    def array(self, items: list[Item], write: Callable[[Item], None]) -> None:
+    def array(self, items: list[_Item], write: Callable[[_Item], None]) -> None:
         self.int32(len(items))
         for item in items:
             write(item)
 
-    def partitions(self, groups: dict[str, list[int]]) -> None:
-        self.int32(len(groups))
-        for topic, numbers in groups.items():
+    def partitions(self, partitions: dict[str, list[int]]) -> None:
+        self.int32(len(partitions))
+        for topic, numbers in partitions.items():
             self.string(topic)
             self.int32(len(numbers))
             self._pack(f">{len(numbers)}i", *numbers)
@@ -79,11 +79,14 @@ class Writer:
 
 
 _INT16, _INT32, _TWO_INT32 = struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">ii")
-_new_tuple = tuple.__new__  # TopicPartition(…) itself takes three times as long
+_new_tuple = tuple.__new__  # three times as fast as TopicPartition(…)
 
 
-class Reader:
-    """Reads from the front; no length is believed that the bytes left over could not hold."""
+class ConsumerProtocolReader:
+    """Reads values from bytes; `what` names them in errors.
+
+    Every length is compared with the number of bytes left. Raises `MalformedConsumerProtocol`.
+    """
 
     def __init__(self, data: bytes, what: str) -> None:
         self.data = data
@@ -97,7 +100,7 @@ class Reader:
         return self._number(_INT32)
 
     def string(self) -> str:
-        # Java puts U+FFFD for bytes that are not UTF-8, so a group with such a member lives on there as well.
+        # Java decodes bytes that are not UTF-8 to U+FFFD, so one such member does not break its group.
         return self._take(self.int16()).decode("utf-8", "replace")
 
     def nullable_string(self) -> str | None:
@@ -108,21 +111,21 @@ class Reader:
         length = self.int32()
         return None if length < 0 else bytes(self._take(length))
 
-    def array(self, read: Callable[[], Item]) -> list[Item]:
+    def array(self, read: Callable[[], _Item]) -> list[_Item]:
         return [read() for _ in range(self._count())]
 
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """Topics, each with its numbers: quickly as far as that goes, and then step by step, to say what is wrong."""
+        """Read topics with their partition numbers: the fast way up to a fault, and then the way that reports it."""
         count = self._count()
         found: list[TopicPartition] = []
-        for _ in range(count - self._whole_topics(count, found)):
+        for _ in range(count - self._read_whole_topics(count, found)):
             topic = self.string()
             numbers = self._count()
             found += topic_partitions(topic, struct.unpack(f">{numbers}i", self._take(4 * numbers)))
         return tuple(found)
 
-    def _whole_topics(self, count: int, found: list[TopicPartition]) -> int:
-        """Fill `found`, and return how many topics there were before the first fault."""
+    def _read_whole_topics(self, count: int, found: list[TopicPartition]) -> int:
+        """Append partitions to `found`; returns how many topics were read before the first fault."""
         data, position, topics = self.data, self.position, 0
         with suppress(struct.error):
             for topics in range(count):
@@ -154,16 +157,16 @@ class Reader:
         try:
             number: int = layout.unpack_from(self.data, start)[0]
         except struct.error:
-            raise self._short(layout.size, start) from None
+            raise self._too_short(layout.size, start) from None
         return number
 
     def _take(self, length: int) -> bytes:
         start = self.position
         self.position = end = start + length
         if length < 0 or end > len(self.data):
-            raise self._short(length, start)
+            raise self._too_short(length, start)
         return self.data[start:end]
 
-    def _short(self, length: int, start: int) -> MalformedConsumerProtocol:
+    def _too_short(self, length: int, start: int) -> MalformedConsumerProtocol:
         left = len(self.data) - start
         return MalformedConsumerProtocol(f"{self.what}: {length} bytes expected at byte {start}, {left} are left")

@@ -1,22 +1,23 @@
-"""What members tell each other through the coordinator: Subscription and Assignment, versions 0 to 3.
+"""Subscription and Assignment of the consumer protocol, versions 0 to 3.
 
-The coordinator carries these bytes and (nearly) never looks inside. They are older than Kafka's flexible
-encodings: a 2-byte version, then strings with an int16 length, arrays and bytes with an int32 length, -1 for null.
+Members send them to each other through the coordinator, which hardly ever reads them. They are older than Kafka's
+flexible versions: an int16 version, then strings with an int16 length, arrays and bytes with an int32 length, -1 for
+null.
 
     Subscription   topics, user data | v1 owned partitions (KIP-429) | v2 generation (KIP-792) | v3 rack (KIP-881)
     Assignment     partitions, user data, the same in every version
 
-A version above 3 is read as 3, and bytes after the known fields are left alone, so that newer members can talk to
-older ones. Names are compared as Java compares strings, by UTF-16 code unit.
+A version above 3 is read as 3, and bytes after the known fields are ignored, so that newer members can share a group
+with older ones. Names are sorted as Java sorts strings, by UTF-16 code unit.
 """
 
 from dataclasses import dataclass
 
 from regroup.protocol.consumer.primitives import (
+    ConsumerProtocolReader,
+    ConsumerProtocolWriter,
     MalformedConsumerProtocol,
-    Reader,
     TopicPartition,
-    Writer,
     by_topic,
     topic_partitions,
 )
@@ -43,11 +44,11 @@ NO_GENERATION = -1
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member asks for in JoinGroup.
+    """The subscription of a member, as sent in JoinGroup. Fields that are newer than `version` are not written.
 
-    `user_data` belongs to the assignor. `owned_partitions` are those that the member still holds (v1, KIP-429),
-    `generation_id` is the generation in which it got them, -1 for none (v2, KIP-792), `rack_id` is its
-    `client.rack` (v3, KIP-881). Fields that are newer than `version` are not written.
+    `user_data` are bytes of the assignor. `owned_partitions` are those that the member still owns (v1, KIP-429),
+    `generation_id` is the generation in which it got them, -1 for none (v2, KIP-792), and `rack_id` its `client.rack`
+    (v3, KIP-881).
     """
 
     version: int
@@ -60,7 +61,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a member gets in SyncGroup; `version` follows that of its subscription."""
+    """The partitions of a member, as received from SyncGroup; `version` is that of its subscription."""
 
     version: int
     partitions: tuple[TopicPartition, ...]
@@ -68,9 +69,9 @@ class Assignment:
 
 
 def encode_subscription(subscription: Subscription) -> bytes:
-    """The bytes of a Subscription, topics sorted, owned partitions sorted by topic and number, as Java writes them."""
-    writer = Writer()
-    version = _known(subscription.version, "subscription")
+    """The bytes of a Subscription, topics and owned partitions sorted as in Java. Raises MalformedConsumerProtocol."""
+    writer = ConsumerProtocolWriter()
+    version = _readable_version(subscription.version, "subscription")
     writer.int16(version)
     writer.array(sorted(subscription.topics, key=utf16_order), writer.string)
     writer.nullable_bytes(subscription.user_data)
@@ -85,9 +86,9 @@ def encode_subscription(subscription: Subscription) -> bytes:
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """Read a Subscription; raises `MalformedConsumerProtocol`. An empty rack is no rack, a negative generation none."""
-    reader = Reader(data, "subscription")
-    version = _known(reader.int16(), "subscription")
+    """Read a Subscription. An empty rack becomes None, a negative generation -1. Raises `MalformedConsumerProtocol`."""
+    reader = ConsumerProtocolReader(data, "subscription")
+    version = _readable_version(reader.int16(), "subscription")
     topics = tuple(reader.array(reader.string))
     user_data = reader.nullable_bytes()
     owned = reader.partitions() if version >= 1 else ()
@@ -97,31 +98,31 @@ def decode_subscription(data: bytes) -> Subscription:
 
 
 def decode_subscribed_topics(data: bytes) -> tuple[str, ...]:
-    """The topics alone, as the classic coordinator reads them: whatever follows the v0 part may be broken."""
-    reader = Reader(data, "subscription")
-    _known(reader.int16(), "subscription")
+    """The topics alone, as the classic coordinator reads them: the bytes after the fields of v0 may be malformed."""
+    reader = ConsumerProtocolReader(data, "subscription")
+    _readable_version(reader.int16(), "subscription")
     topics = tuple(reader.array(reader.string))
     reader.nullable_bytes()
     return topics
 
 
 def encode_assignment(assignment: Assignment) -> bytes:
-    """The bytes of an Assignment; partitions are gathered by topic, topics in the order of their first partition."""
-    writer = Writer()
-    writer.int16(_known(assignment.version, "assignment"))
+    """The bytes of an Assignment; topics in the order of their first partition. Raises MalformedConsumerProtocol."""
+    writer = ConsumerProtocolWriter()
+    writer.int16(_readable_version(assignment.version, "assignment"))
     writer.partitions(by_topic(assignment.partitions))
     writer.nullable_bytes(assignment.user_data)
     return bytes(writer.buffer)
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """Read an Assignment; raises `MalformedConsumerProtocol`."""
-    reader = Reader(data, "assignment")
-    version = _known(reader.int16(), "assignment")
+    """Read an Assignment. Raises `MalformedConsumerProtocol`."""
+    reader = ConsumerProtocolReader(data, "assignment")
+    version = _readable_version(reader.int16(), "assignment")
     return Assignment(version, reader.partitions(), reader.nullable_bytes())
 
 
-def _known(version: int, what: str) -> int:
+def _readable_version(version: int, what: str) -> int:
     if version < 0:
         raise MalformedConsumerProtocol(f"{what}: version {version} does not exist, versions start at 0")
     return min(version, HIGHEST_VERSION)

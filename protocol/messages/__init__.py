@@ -1,5 +1,8 @@
-"""Every message this project speaks, one file a subject, one line a field.
+"""Every message of this project: one file for each subject, one attribute for each field.
 
-Field names are Kafka's own in snake_case. A field without a default must be given; the others may be left out. Times
-are milliseconds, offsets count records, a topic id is sixteen bytes.
+Field names are Kafka's own in snake_case. A field without a default must be given. Times are in milliseconds, and a
+topic id is sixteen bytes.
+
+Structures without a docstring hold what their name says: `…Topic` the partitions of one topic, `…Result` and
+`…Response` the error code of one partition, topic or group, and so on for each part of the request.
 """

@@ -1,4 +1,4 @@
-"""What a client asks first: which versions, which brokers, which topics, which coordinator."""
+"""Requests about the cluster itself: API versions, metadata, coordinators, brokers."""
 
 from typing import Annotated
 
@@ -6,7 +6,6 @@ from regroup.protocol.fields import (
     NO_UUID,
     UNKNOWN_OPERATIONS,
     Bool,
-    Bytes,
     Int8,
     Int16,
     Int32,
@@ -24,14 +23,14 @@ from regroup.protocol.message import Message, Structure
 
 
 class ApiVersionsRequest(Message, api_key=18, versions="0-4", flexible="3+"):
-    """Which APIs do you speak? v3 tells who asks (KIP-511)."""
+    """Asks which APIs and versions the broker supports. Since v3 it names the client software (KIP-511)."""
 
     client_software_name: Annotated[Text, since(3), ignorable] = ""
     client_software_version: Annotated[Text, since(3), ignorable] = ""
 
 
 class ApiVersion(Structure):
-    """One API and the range of its versions, both ends included."""
+    """One API and the range of its supported versions, both ends included."""
 
     api_key: Int16
     min_version: Int16
@@ -39,7 +38,7 @@ class ApiVersion(Structure):
 
 
 class SupportedFeatureKey(Structure):
-    """A feature of the cluster that this broker could run (KIP-584)."""
+    """A feature that this broker supports, with its range of levels (KIP-584)."""
 
     name: Text
     min_version: Int16
@@ -47,7 +46,7 @@ class SupportedFeatureKey(Structure):
 
 
 class FinalizedFeatureKey(Structure):
-    """A feature level that the whole cluster has agreed on (KIP-584)."""
+    """A feature level that the whole cluster has finalized (KIP-584)."""
 
     name: Text
     max_version_level: Int16
@@ -55,7 +54,7 @@ class FinalizedFeatureKey(Structure):
 
 
 class ApiVersionsResponse(Message, api_key=18, versions="0-4", flexible="3+"):
-    """Code 35 with the v0 body tells a client that asked in an unknown version what it may use instead."""
+    """The supported APIs. A request in an unsupported version gets code 35 and a body in version 0."""
 
     error_code: Int16 = 0
     api_keys: list[ApiVersion]
@@ -67,14 +66,14 @@ class ApiVersionsResponse(Message, api_key=18, versions="0-4", flexible="3+"):
 
 
 class MetadataRequestTopic(Structure):
-    """A topic by its name, or since v10 by its id (KIP-516)."""
+    """A topic by name, or since v10 by id (KIP-516)."""
 
     topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
     name: Annotated[Text | None, nullable(10)] = ""
 
 
 class MetadataRequest(Message, api_key=3, versions="0-13", flexible="9+"):
-    """Brokers and topics, please. Since v1 `topics=None` means all of them; in v0 the empty list does."""
+    """Asks for brokers and topics. `topics=None` means all topics since v1; in v0 the empty list does."""
 
     topics: Annotated[list[MetadataRequestTopic] | None, nullable(1)]
     allow_auto_topic_creation: Annotated[Bool, since(4)] = True
@@ -83,8 +82,6 @@ class MetadataRequest(Message, api_key=3, versions="0-13", flexible="9+"):
 
 
 class MetadataResponseBroker(Structure):
-    """Where a broker listens."""
-
     node_id: Int32
     host: Text
     port: Int32
@@ -92,7 +89,7 @@ class MetadataResponseBroker(Structure):
 
 
 class MetadataResponsePartition(Structure):
-    """Who leads a partition and who follows."""
+    """The leader and the replicas of one partition."""
 
     error_code: Int16 = 0
     partition_index: Int32
@@ -104,7 +101,7 @@ class MetadataResponsePartition(Structure):
 
 
 class MetadataResponseTopic(Structure):
-    """One topic; since v12 the name may be unknown when it was asked for by id."""
+    """One topic; since v12 `name` is null for an unknown topic id."""
 
     error_code: Int16 = 0
     name: Annotated[Text | None, nullable(12)]
@@ -115,7 +112,7 @@ class MetadataResponseTopic(Structure):
 
 
 class MetadataResponse(Message, api_key=3, versions="0-13", flexible="9+"):
-    """The cluster as this broker sees it."""
+    """The brokers and topics of the cluster, as this broker knows them."""
 
     throttle_time_ms: Annotated[Int32, since(3), ignorable] = 0
     brokers: list[MetadataResponseBroker]
@@ -127,7 +124,7 @@ class MetadataResponse(Message, api_key=3, versions="0-13", flexible="9+"):
 
 
 class FindCoordinatorRequest(Message, api_key=10, versions="0-6", flexible="3+"):
-    """Who coordinates this? Key type 0 is a group, 1 a transactional id, 2 a share group. v4 KIP-699."""
+    """Asks for the coordinator of a key. Key types: 0 group, 1 transactional id, 2 share group. v4 KIP-699."""
 
     key: Annotated[Text, until(3)] = ""
     key_type: Annotated[Int8, since(1)] = 0
@@ -135,7 +132,7 @@ class FindCoordinatorRequest(Message, api_key=10, versions="0-6", flexible="3+")
 
 
 class Coordinator(Structure):
-    """The answer for one key."""
+    """The coordinator of one key."""
 
     key: Text
     node_id: Int32
@@ -146,7 +143,7 @@ class Coordinator(Structure):
 
 
 class FindCoordinatorResponse(Message, api_key=10, versions="0-6", flexible="3+"):
-    """Up to v3 one coordinator stands in the message itself, since v4 one in `coordinators` for each key."""
+    """The coordinators. Up to v3 the fields of the message hold one, since v4 `coordinators` has one for each key."""
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     error_code: Annotated[Int16, until(3)] = 0
@@ -158,7 +155,7 @@ class FindCoordinatorResponse(Message, api_key=10, versions="0-6", flexible="3+"
 
 
 class DescribeClusterRequest(Message, api_key=60, versions="0-2", flexible="0+"):
-    """Endpoint type 1 asks for brokers, 2 for controllers (KIP-919); v2 may show fenced brokers too (KIP-1073)."""
+    """Asks for brokers (endpoint type 1) or controllers (2, KIP-919); v2 may include fenced brokers (KIP-1073)."""
 
     include_cluster_authorized_operations: Bool = False
     endpoint_type: Annotated[Int8, since(1)] = 1
@@ -166,8 +163,6 @@ class DescribeClusterRequest(Message, api_key=60, versions="0-2", flexible="0+")
 
 
 class DescribeClusterBroker(Structure):
-    """Where a broker listens."""
-
     broker_id: Int32
     host: Text
     port: Int32
@@ -176,7 +171,7 @@ class DescribeClusterBroker(Structure):
 
 
 class DescribeClusterResponse(Message, api_key=60, versions="0-2", flexible="0+"):
-    """The brokers, and which of them is the controller."""
+    """The brokers of the cluster, and which of them is the controller."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
@@ -186,31 +181,3 @@ class DescribeClusterResponse(Message, api_key=60, versions="0-2", flexible="0+"
     controller_id: Int32 = -1
     brokers: list[DescribeClusterBroker]
     cluster_authorized_operations: Int32 = UNKNOWN_OPERATIONS
-
-
-class SaslHandshakeRequest(Message, api_key=17, versions="0-1"):
-    """May I log in this way? After v0 raw tokens follow, after v1 SaslAuthenticate."""
-
-    mechanism: Text
-
-
-class SaslHandshakeResponse(Message, api_key=17, versions="0-1"):
-    """The mechanisms that the broker offers."""
-
-    error_code: Int16 = 0
-    mechanisms: list[Text]
-
-
-class SaslAuthenticateRequest(Message, api_key=36, versions="0-2", flexible="2+"):
-    """One token of the mechanism."""
-
-    auth_bytes: Bytes
-
-
-class SaslAuthenticateResponse(Message, api_key=36, versions="0-2", flexible="2+"):
-    """The broker's token; v1 tells how long the login holds (KIP-368)."""
-
-    error_code: Int16 = 0
-    error_message: Text | None = None
-    auth_bytes: Bytes = b""
-    session_lifetime_ms: Annotated[Int64, since(1), ignorable] = 0

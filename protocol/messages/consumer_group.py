@@ -1,4 +1,4 @@
-"""The newer group protocol (KIP-848): one heartbeat carries everything."""
+"""ConsumerGroupHeartbeat, the only request of a member in the consumer group protocol of KIP-848."""
 
 from typing import Annotated
 
@@ -7,17 +7,15 @@ from regroup.protocol.message import Message, Structure
 
 
 class ConsumerGroupTopicPartitions(Structure):
-    """Some partitions of one topic."""
-
     topic_id: Uuid
     partitions: list[Int32]
 
 
 class ConsumerGroupHeartbeatRequest(Message, api_key=68, versions="0-1", flexible="0+"):
-    """Join with epoch 0, leave with -1 (a static member for a while with -2), else beat.
+    """Joins with member epoch 0, leaves with -1 (-2: a static member that will return), else reports a live member.
 
-    A null, or a timeout of -1, means that nothing has changed since the last heartbeat. v1 brings the topic regex and
-    lets the member choose its own id.
+    A null field, or a timeout of -1, means: unchanged since the last heartbeat. v1 adds the topic regex and member ids
+    chosen by the client.
     """
 
     group_id: Text
@@ -33,13 +31,13 @@ class ConsumerGroupHeartbeatRequest(Message, api_key=68, versions="0-1", flexibl
 
 
 class ConsumerGroupAssignment(Structure):
-    """What the member may read from now on."""
+    """The partitions that the member may consume from now on."""
 
     topic_partitions: list[ConsumerGroupTopicPartitions] = []
 
 
 class ConsumerGroupHeartbeatResponse(Message, api_key=68, versions="0-1", flexible="0+"):
-    """`assignment=None` means that the member keeps what it has."""
+    """The member's epoch and assignment; `assignment=None` leaves the assignment unchanged."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0

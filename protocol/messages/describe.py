@@ -1,4 +1,4 @@
-"""Looking at groups from outside: list, describe, delete."""
+"""Administration of groups: list, describe and delete."""
 
 from typing import Annotated
 
@@ -7,14 +7,14 @@ from regroup.protocol.message import Message, Structure
 
 
 class DescribeGroupsRequest(Message, api_key=15, versions="0-6", flexible="5+"):
-    """Tell me all about these classic groups."""
+    """Asks for the state and the members of classic groups."""
 
     groups: list[Text]
     include_authorized_operations: Annotated[Bool, since(3)] = False
 
 
 class DescribedGroupMember(Structure):
-    """A member with its subscription and its share, both in the assignor's own form."""
+    """A member, with its subscription and its assignment as bytes of the group's protocol."""
 
     member_id: Text
     group_instance_id: Annotated[Text | None, since(4), ignorable] = None
@@ -25,7 +25,7 @@ class DescribedGroupMember(Structure):
 
 
 class DescribedGroup(Structure):
-    """One group; `group_state` is Kafka's word (`Stable`), `protocol_data` the assignor chosen. v6 KIP-1043."""
+    """One group; `group_state` is Kafka's name (`Stable`), `protocol_data` the chosen assignor. v6 KIP-1043."""
 
     error_code: Int16 = 0
     error_message: Annotated[Text | None, since(6)] = None
@@ -38,22 +38,20 @@ class DescribedGroup(Structure):
 
 
 class DescribeGroupsResponse(Message, api_key=15, versions="0-6", flexible="5+"):
-    """In the order in which they were asked for."""
+    """The groups, in the order of the request."""
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     groups: list[DescribedGroup]
 
 
 class ListGroupsRequest(Message, api_key=16, versions="0-5", flexible="3+"):
-    """Which groups do you coordinate? v4 filters by state (KIP-518), v5 by type (KIP-848); empty means any."""
+    """Asks for the groups of this coordinator. Filters: v4 states (KIP-518), v5 types (KIP-848); empty means any."""
 
     states_filter: Annotated[list[Text], since(4)] = []
     types_filter: Annotated[list[Text], since(5)] = []
 
 
 class ListedGroup(Structure):
-    """One group in a list."""
-
     group_id: Text
     protocol_type: Text
     group_state: Annotated[Text, since(4), ignorable] = ""
@@ -61,7 +59,7 @@ class ListedGroup(Structure):
 
 
 class ListGroupsResponse(Message, api_key=16, versions="0-5", flexible="3+"):
-    """Every group of this broker that passes the filters."""
+    """The groups of this broker that match the filters."""
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     error_code: Int16 = 0
@@ -69,48 +67,42 @@ class ListGroupsResponse(Message, api_key=16, versions="0-5", flexible="3+"):
 
 
 class DeleteGroupsRequest(Message, api_key=42, versions="0-2", flexible="2+"):
-    """Forget these groups; only empty ones may go (KIP-229)."""
+    """Deletes empty groups with their offsets (KIP-229)."""
 
     groups_names: list[Text]
 
 
 class DeletableGroupResult(Structure):
-    """What became of one group."""
-
     group_id: Text
     error_code: Int16 = 0
 
 
 class DeleteGroupsResponse(Message, api_key=42, versions="0-2", flexible="2+"):
-    """Each group has its own code."""
-
     throttle_time_ms: Int32 = 0
     results: list[DeletableGroupResult]
 
 
 class ConsumerGroupDescribeRequest(Message, api_key=69, versions="0-1", flexible="0+"):
-    """Tell me all about these groups of the newer protocol (KIP-848)."""
+    """Asks for the state and the members of groups of the consumer protocol (KIP-848)."""
 
     group_ids: list[Text]
     include_authorized_operations: Bool = False
 
 
 class DescribedTopicPartitions(Structure):
-    """Some partitions of one topic."""
-
     topic_id: Uuid
     topic_name: Text
     partitions: list[Int32]
 
 
 class DescribedAssignment(Structure):
-    """A share of a consumer group's member."""
+    """The assignment of one member of a consumer group."""
 
     topic_partitions: list[DescribedTopicPartitions] = []
 
 
 class DescribedConsumer(Structure):
-    """A member: what it has (`assignment`) and what it shall have. `member_type`: 0 classic, 1 consumer, -1 unknown."""
+    """A member with its current and target assignment. `member_type`: 0 classic, 1 consumer, -1 unknown."""
 
     member_id: Text
     instance_id: Text | None = None
@@ -126,7 +118,7 @@ class DescribedConsumer(Structure):
 
 
 class DescribedConsumerGroup(Structure):
-    """One group of the newer protocol."""
+    """One group of the consumer protocol."""
 
     error_code: Int16 = 0
     error_message: Text | None = None
@@ -140,7 +132,7 @@ class DescribedConsumerGroup(Structure):
 
 
 class ConsumerGroupDescribeResponse(Message, api_key=69, versions="0-1", flexible="0+"):
-    """In the order in which they were asked for. v1 tells each member's type."""
+    """The groups, in the order of the request. v1 adds the type of each member."""
 
     throttle_time_ms: Int32 = 0
     groups: list[DescribedConsumerGroup]

@@ -1,4 +1,4 @@
-"""The classic group protocol: join, synchronise, beat, leave."""
+"""The classic group protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
 
 from typing import Annotated
 
@@ -7,17 +7,17 @@ from regroup.protocol.message import Message, Structure
 
 
 class JoinGroupRequestProtocol(Structure):
-    """One assignor that the member could work with, and its subscription in that assignor's form."""
+    """One supported protocol: an assignor's name, and the subscription as bytes."""
 
     name: Text
     metadata: Bytes
 
 
 class JoinGroupRequest(Message, api_key=11, versions="0-9", flexible="6+"):
-    """A member asks to be in the next generation.
+    """Asks to be a member of the next generation.
 
-    v4 answers with an id first (KIP-394), v5 static members (KIP-345), v8 says why (KIP-800), v9 may be told to skip
-    the assignment (KIP-814).
+    v4 returns a member id first (KIP-394), v5 adds static members (KIP-345), v8 a reason (KIP-800), and with v9 the
+    leader may be asked to skip the assignment (KIP-814).
     """
 
     group_id: Text
@@ -31,7 +31,7 @@ class JoinGroupRequest(Message, api_key=11, versions="0-9", flexible="6+"):
 
 
 class JoinGroupResponseMember(Structure):
-    """What the leader learns about each member."""
+    """A member and its subscription, as sent to the leader."""
 
     member_id: Text
     group_instance_id: Annotated[Text | None, since(5), ignorable] = None
@@ -39,7 +39,7 @@ class JoinGroupResponseMember(Structure):
 
 
 class JoinGroupResponse(Message, api_key=11, versions="0-9", flexible="6+"):
-    """A generation begins. Only the leader is told the members. Before v7 `protocol_name` may not be null (KIP-559)."""
+    """The new generation; only the leader gets `members`. Until v6 `protocol_name` cannot be null (KIP-559)."""
 
     throttle_time_ms: Annotated[Int32, since(2), ignorable] = 0
     error_code: Int16 = 0
@@ -53,14 +53,14 @@ class JoinGroupResponse(Message, api_key=11, versions="0-9", flexible="6+"):
 
 
 class SyncGroupRequestAssignment(Structure):
-    """What the leader gives to one member."""
+    """The assignment of one member."""
 
     member_id: Text
     assignment: Bytes
 
 
 class SyncGroupRequest(Message, api_key=14, versions="0-5", flexible="4+"):
-    """A member asks for its share; the leader's request carries everyone's. v3 KIP-345, v5 KIP-559."""
+    """Asks for the member's assignment; the leader's request carries all assignments. v3 KIP-345, v5 KIP-559."""
 
     group_id: Text
     generation_id: Int32
@@ -72,7 +72,7 @@ class SyncGroupRequest(Message, api_key=14, versions="0-5", flexible="4+"):
 
 
 class SyncGroupResponse(Message, api_key=14, versions="0-5", flexible="4+"):
-    """The member's share."""
+    """The assignment of the member."""
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     error_code: Int16 = 0
@@ -82,7 +82,7 @@ class SyncGroupResponse(Message, api_key=14, versions="0-5", flexible="4+"):
 
 
 class HeartbeatRequest(Message, api_key=12, versions="0-4", flexible="4+"):
-    """I am alive, and I believe this generation is the current one. v3 KIP-345."""
+    """Renews the member's session, and asks whether its generation is still the current one. v3 KIP-345."""
 
     group_id: Text
     generation_id: Int32
@@ -91,14 +91,14 @@ class HeartbeatRequest(Message, api_key=12, versions="0-4", flexible="4+"):
 
 
 class HeartbeatResponse(Message, api_key=12, versions="0-4", flexible="4+"):
-    """Code 0: nothing new. 27: join again."""
+    """Code 0: the generation is current. Code 27: a rebalance is in progress, join again."""
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     error_code: Int16 = 0
 
 
 class MemberIdentity(Structure):
-    """One member that leaves; a static member may be named by its instance id alone."""
+    """One member to remove; a static member may be named by its instance id alone."""
 
     member_id: Text
     group_instance_id: Annotated[Text | None, since(3)] = None
@@ -106,7 +106,7 @@ class MemberIdentity(Structure):
 
 
 class LeaveGroupRequest(Message, api_key=13, versions="0-5", flexible="4+"):
-    """Up to v2 one member leaves; since v3 several may be removed at once (KIP-345). v5 says why (KIP-800)."""
+    """Removes one member up to v2, several since v3 (KIP-345). v5 adds a reason (KIP-800)."""
 
     group_id: Text
     member_id: Annotated[Text, until(2)] = ""
@@ -114,15 +114,13 @@ class LeaveGroupRequest(Message, api_key=13, versions="0-5", flexible="4+"):
 
 
 class MemberResponse(Structure):
-    """What became of one leaving member."""
-
     member_id: Text
     group_instance_id: Text | None = None
     error_code: Int16 = 0
 
 
 class LeaveGroupResponse(Message, api_key=13, versions="0-5", flexible="4+"):
-    """The top code speaks of the request; since v3 each member has its own as well."""
+    """An error code for the request, and since v3 one for each member."""
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     error_code: Int16 = 0

@@ -1,4 +1,4 @@
-"""Where a group stands: offsets committed, fetched, forgotten."""
+"""Offsets of a group: commit, fetch and delete."""
 
 from typing import Annotated
 
@@ -21,7 +21,7 @@ from regroup.protocol.message import Message, Structure
 
 
 class OffsetCommitRequestPartition(Structure):
-    """`committed_offset` is that of the next record to read."""
+    """The offset to commit for one partition: that of the next record to consume."""
 
     partition_index: Int32
     committed_offset: Int64
@@ -31,7 +31,7 @@ class OffsetCommitRequestPartition(Structure):
 
 
 class OffsetCommitRequestTopic(Structure):
-    """A topic by its name, since v10 by its id (KIP-848)."""
+    """A topic by name, since v10 by id (KIP-848)."""
 
     name: Annotated[Text, until(9), ignorable] = ""
     topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
@@ -39,7 +39,7 @@ class OffsetCommitRequestTopic(Structure):
 
 
 class OffsetCommitRequest(Message, api_key=8, versions="0-10", flexible="8+"):
-    """Remember where we are. v5 drops the retention time (KIP-211), v7 KIP-345, v9 may carry an epoch (KIP-848)."""
+    """Commits offsets. v5 drops the retention time (KIP-211), v7 KIP-345, v9 also takes a member epoch (KIP-848)."""
 
     group_id: Text
     generation_id_or_member_epoch: Annotated[Int32, since(1), ignorable] = -1
@@ -50,36 +50,30 @@ class OffsetCommitRequest(Message, api_key=8, versions="0-10", flexible="8+"):
 
 
 class OffsetCommitResponsePartition(Structure):
-    """What became of one commit."""
-
     partition_index: Int32
     error_code: Int16 = 0
 
 
 class OffsetCommitResponseTopic(Structure):
-    """The partitions of one topic."""
-
     name: Annotated[Text, until(9), ignorable] = ""
     topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
     partitions: list[OffsetCommitResponsePartition]
 
 
 class OffsetCommitResponse(Message, api_key=8, versions="0-10", flexible="8+"):
-    """Each partition has its own code."""
-
     throttle_time_ms: Annotated[Int32, since(3), ignorable] = 0
     topics: list[OffsetCommitResponseTopic]
 
 
 class OffsetFetchRequestTopic(Structure):
-    """Partitions of one topic, in requests up to v7."""
+    """Partitions of one topic, up to v7."""
 
     name: Text
     partition_indexes: list[Int32]
 
 
 class OffsetFetchRequestTopics(Structure):
-    """Partitions of one topic in one group, since v8; by id since v10."""
+    """Partitions of one topic in one group, since v8; by topic id since v10."""
 
     name: Annotated[Text, between(8, 9), ignorable] = ""
     topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
@@ -87,7 +81,7 @@ class OffsetFetchRequestTopics(Structure):
 
 
 class OffsetFetchRequestGroup(Structure):
-    """One group of a request since v8; `topics=None` asks for everything that was committed."""
+    """One group of a request since v8; `topics=None` asks for all committed offsets."""
 
     group_id: Text
     member_id: Annotated[Text | None, since(9), ignorable] = None
@@ -96,9 +90,10 @@ class OffsetFetchRequestGroup(Structure):
 
 
 class OffsetFetchRequest(Message, api_key=9, versions="0-10", flexible="6+"):
-    """Where are we? Since v2 `topics=None` asks for all; v7 may wait for open transactions (KIP-447); v8 many groups.
+    """Asks for committed offsets of one group up to v7 (`group_id`, `topics`), of several since v8 (`groups`, KIP-709).
 
-    Up to v7 `group_id` and `topics` are used, from v8 on `groups` (KIP-709).
+    Since v2 `topics=None` asks for all. Since v7 `require_stable` fails while a transaction may still change an
+    offset (KIP-447).
     """
 
     group_id: Annotated[Text, until(7)] = ""
@@ -108,7 +103,7 @@ class OffsetFetchRequest(Message, api_key=9, versions="0-10", flexible="6+"):
 
 
 class OffsetFetchResponsePartition(Structure):
-    """One partition, up to v7; offset -1 means that nothing was committed."""
+    """The committed offset of one partition up to v7; -1 if there is none."""
 
     partition_index: Int32
     committed_offset: Int64
@@ -118,14 +113,14 @@ class OffsetFetchResponsePartition(Structure):
 
 
 class OffsetFetchResponseTopic(Structure):
-    """The partitions of one topic, up to v7."""
+    """Partitions of one topic, up to v7."""
 
     name: Text
     partitions: list[OffsetFetchResponsePartition]
 
 
 class OffsetFetchResponsePartitions(Structure):
-    """One partition, since v8; offset -1 means that nothing was committed."""
+    """The committed offset of one partition since v8; -1 if there is none."""
 
     partition_index: Int32
     committed_offset: Int64
@@ -135,7 +130,7 @@ class OffsetFetchResponsePartitions(Structure):
 
 
 class OffsetFetchResponseTopics(Structure):
-    """The partitions of one topic, since v8; by id since v10."""
+    """Partitions of one topic, since v8; by topic id since v10."""
 
     name: Annotated[Text, between(8, 9), ignorable] = ""
     topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
@@ -143,7 +138,7 @@ class OffsetFetchResponseTopics(Structure):
 
 
 class OffsetFetchResponseGroup(Structure):
-    """The answer for one group, since v8."""
+    """The offsets of one group, since v8."""
 
     group_id: Text
     topics: list[OffsetFetchResponseTopics] = []
@@ -151,7 +146,7 @@ class OffsetFetchResponseGroup(Structure):
 
 
 class OffsetFetchResponse(Message, api_key=9, versions="0-10", flexible="6+"):
-    """Up to v7 `topics` and `error_code` (the code since v2), from v8 on `groups`."""
+    """The committed offsets: `topics` and `error_code` (since v2) up to v7, `groups` since v8."""
 
     throttle_time_ms: Annotated[Int32, since(3), ignorable] = 0
     topics: Annotated[list[OffsetFetchResponseTopic], until(7)] = []
@@ -160,41 +155,35 @@ class OffsetFetchResponse(Message, api_key=9, versions="0-10", flexible="6+"):
 
 
 class OffsetDeleteRequestPartition(Structure):
-    """A partition to forget."""
+    """A partition whose offset is to be deleted."""
 
     partition_index: Int32
 
 
 class OffsetDeleteRequestTopic(Structure):
-    """The partitions of one topic."""
-
     name: Text
     partitions: list[OffsetDeleteRequestPartition]
 
 
 class OffsetDeleteRequest(Message, api_key=47, versions="0"):
-    """Forget these offsets (KIP-496)."""
+    """Deletes committed offsets (KIP-496)."""
 
     group_id: Text
     topics: list[OffsetDeleteRequestTopic]
 
 
 class OffsetDeleteResponsePartition(Structure):
-    """What became of one partition."""
-
     partition_index: Int32
     error_code: Int16 = 0
 
 
 class OffsetDeleteResponseTopic(Structure):
-    """The partitions of one topic."""
-
     name: Text
     partitions: list[OffsetDeleteResponsePartition]
 
 
 class OffsetDeleteResponse(Message, api_key=47, versions="0"):
-    """The one response in which the code comes before the throttle time."""
+    """An error code for the request and for each partition. Here the code precedes the throttle time."""
 
     error_code: Int16 = 0
     throttle_time_ms: Annotated[Int32, ignorable] = 0

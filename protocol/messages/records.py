@@ -1,4 +1,4 @@
-"""Records on their way in and out: produce, fetch, and the offsets that a log has."""
+"""Records and offsets of partitions: produce, fetch, list offsets, end of a leader epoch."""
 
 from typing import Annotated
 
@@ -21,14 +21,14 @@ from regroup.protocol.message import Message, Structure
 
 
 class PartitionProduceData(Structure):
-    """Record batches for one partition; up to v2 an old message set."""
+    """Record batches for one partition; up to v2 a message set."""
 
     index: Int32
     records: Records | None
 
 
 class TopicProduceData(Structure):
-    """A topic by its name, since v13 by its id (KIP-516)."""
+    """A topic by name, since v13 by id (KIP-516)."""
 
     name: Annotated[Text, until(12), ignorable] = ""
     topic_id: Annotated[Uuid, since(13), ignorable] = NO_UUID
@@ -36,7 +36,7 @@ class TopicProduceData(Structure):
 
 
 class ProduceRequest(Message, api_key=0, versions="0-13", flexible="9+"):
-    """Write these. `acks` 0 wants no response at all, 1 the leader's word, -1 that of all copies in sync."""
+    """Appends records. `acks`: 0 no response, 1 after the leader's append, -1 after all in-sync replicas'."""
 
     transactional_id: Annotated[Text | None, since(3)] = None
     acks: Int16
@@ -45,14 +45,14 @@ class ProduceRequest(Message, api_key=0, versions="0-13", flexible="9+"):
 
 
 class LeaderIdAndEpoch(Structure):
-    """Who leads by now; -1 if that is not known."""
+    """The current leader; -1 if it is unknown."""
 
     leader_id: Int32 = -1
     leader_epoch: Int32 = -1
 
 
 class NodeEndpoint(Structure):
-    """Where a leader listens (KIP-951)."""
+    """The address of a leader (KIP-951)."""
 
     node_id: Int32
     host: Text
@@ -61,14 +61,14 @@ class NodeEndpoint(Structure):
 
 
 class BatchIndexAndErrorMessage(Structure):
-    """The record that was refused, and why (KIP-467)."""
+    """A record that was rejected, and why (KIP-467)."""
 
     batch_index: Int32
     batch_index_error_message: Text | None = None
 
 
 class PartitionProduceResponse(Structure):
-    """`base_offset` is what the first record got."""
+    """The result for one partition; `base_offset` is the offset of the first record."""
 
     index: Int32
     error_code: Int16 = 0
@@ -81,30 +81,26 @@ class PartitionProduceResponse(Structure):
 
 
 class TopicProduceResponse(Structure):
-    """The partitions of one topic."""
-
     name: Annotated[Text, until(12), ignorable] = ""
     topic_id: Annotated[Uuid, since(13), ignorable] = NO_UUID
     partition_responses: list[PartitionProduceResponse]
 
 
 class ProduceResponse(Message, api_key=0, versions="0-13", flexible="9+"):
-    """Each partition has its own code."""
-
     responses: list[TopicProduceResponse]
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     node_endpoints: Annotated[list[NodeEndpoint], since(10), tagged(0)] = []
 
 
 class ReplicaState(Structure):
-    """The broker that copies; -1 for a consumer (KIP-903)."""
+    """The replica that fetches; -1 for a consumer (KIP-903)."""
 
     replica_id: Int32 = -1
     replica_epoch: Int64 = -1
 
 
 class FetchPartition(Structure):
-    """From where, and at most how much."""
+    """The offset to fetch from in one partition, and the byte limit."""
 
     partition: Int32
     current_leader_epoch: Annotated[Int32, since(9), ignorable] = -1
@@ -117,7 +113,7 @@ class FetchPartition(Structure):
 
 
 class FetchTopic(Structure):
-    """A topic by its name, since v13 by its id (KIP-516)."""
+    """A topic by name, since v13 by id (KIP-516)."""
 
     topic: Annotated[Text, until(12), ignorable] = ""
     topic_id: Annotated[Uuid, since(13), ignorable] = NO_UUID
@@ -125,7 +121,7 @@ class FetchTopic(Structure):
 
 
 class ForgottenTopic(Structure):
-    """Partitions to take out of the fetch session."""
+    """Partitions to remove from the fetch session."""
 
     topic: Annotated[Text, until(12), ignorable] = ""
     topic_id: Annotated[Uuid, since(13), ignorable] = NO_UUID
@@ -133,7 +129,7 @@ class ForgottenTopic(Structure):
 
 
 class FetchRequest(Message, api_key=1, versions="0-18", flexible="12+"):
-    """What comes next? Wait up to `max_wait_ms` for `min_bytes`. v7 sessions (KIP-227), v11 racks (KIP-392)."""
+    """Fetches records; waits up to `max_wait_ms` for `min_bytes`. v7 sessions (KIP-227), v11 racks (KIP-392)."""
 
     cluster_id: Annotated[Text | None, since(12), tagged(0), ignorable] = None
     replica_id: Annotated[Int32, until(14)] = -1
@@ -150,28 +146,28 @@ class FetchRequest(Message, api_key=1, versions="0-18", flexible="12+"):
 
 
 class EpochEndOffset(Structure):
-    """Where the log of the follower parted from the leader's (KIP-595)."""
+    """The offset at which the follower's log diverges from the leader's (KIP-595)."""
 
     epoch: Int32 = -1
     end_offset: Int64 = -1
 
 
 class SnapshotId(Structure):
-    """A snapshot to read in place of records that are gone (KIP-630)."""
+    """A snapshot to fetch instead of deleted records (KIP-630)."""
 
     end_offset: Int64 = -1
     epoch: Int32 = -1
 
 
 class AbortedTransaction(Structure):
-    """A transaction whose records the reader must skip."""
+    """An aborted transaction; a read-committed consumer skips its records."""
 
     producer_id: Int64
     first_offset: Int64
 
 
 class PartitionData(Structure):
-    """What one partition has to give."""
+    """The records and offsets of one partition."""
 
     partition_index: Int32
     error_code: Int16 = 0
@@ -187,15 +183,13 @@ class PartitionData(Structure):
 
 
 class FetchableTopicResponse(Structure):
-    """The partitions of one topic."""
-
     topic: Annotated[Text, until(12), ignorable] = ""
     topic_id: Annotated[Uuid, since(13), ignorable] = NO_UUID
     partitions: list[PartitionData]
 
 
 class FetchResponse(Message, api_key=1, versions="0-18", flexible="12+"):
-    """Records as they lie in the log; the last batch may be cut off."""
+    """Record batches as they are in the log; the last one may be truncated."""
 
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     error_code: Annotated[Int16, since(7), ignorable] = 0
@@ -205,7 +199,7 @@ class FetchResponse(Message, api_key=1, versions="0-18", flexible="12+"):
 
 
 class ListOffsetsPartition(Structure):
-    """The first offset at or after a time; -1 the end, -2 the beginning, -3 the newest time, -4 local, -5 tiered."""
+    """A timestamp to look up: -1 end, -2 start, -3 largest timestamp, -4 local log start, -5 tiered storage."""
 
     partition_index: Int32
     current_leader_epoch: Annotated[Int32, since(4), ignorable] = -1
@@ -214,14 +208,12 @@ class ListOffsetsPartition(Structure):
 
 
 class ListOffsetsTopic(Structure):
-    """The partitions of one topic."""
-
     name: Text
     partitions: list[ListOffsetsPartition]
 
 
 class ListOffsetsRequest(Message, api_key=2, versions="0-11", flexible="6+"):
-    """Where do these logs begin and end?"""
+    """Asks for the first offset at or after a timestamp."""
 
     replica_id: Int32 = -1
     isolation_level: Annotated[Int8, since(2)] = 0
@@ -230,7 +222,7 @@ class ListOffsetsRequest(Message, api_key=2, versions="0-11", flexible="6+"):
 
 
 class ListOffsetsPartitionResponse(Structure):
-    """v0 lists several offsets, later versions give one with its time."""
+    """The offset that was found: a list of offsets in v0, one offset with its timestamp since v1."""
 
     partition_index: Int32
     error_code: Int16 = 0
@@ -241,21 +233,17 @@ class ListOffsetsPartitionResponse(Structure):
 
 
 class ListOffsetsTopicResponse(Structure):
-    """The partitions of one topic."""
-
     name: Text
     partitions: list[ListOffsetsPartitionResponse]
 
 
 class ListOffsetsResponse(Message, api_key=2, versions="0-11", flexible="6+"):
-    """Each partition has its own code."""
-
     throttle_time_ms: Annotated[Int32, since(2), ignorable] = 0
     topics: list[ListOffsetsTopicResponse]
 
 
 class OffsetForLeaderPartition(Structure):
-    """The epoch whose end is asked for."""
+    """A leader epoch of one partition."""
 
     partition: Int32
     current_leader_epoch: Annotated[Int32, since(2), ignorable] = -1
@@ -263,21 +251,19 @@ class OffsetForLeaderPartition(Structure):
 
 
 class OffsetForLeaderTopic(Structure):
-    """The partitions of one topic."""
-
     topic: Text
     partitions: list[OffsetForLeaderPartition]
 
 
 class OffsetForLeaderEpochRequest(Message, api_key=23, versions="0-4", flexible="4+"):
-    """Where did this leader's records end (KIP-101, KIP-320)? `replica_id` -1 is a consumer, -2 a debugging one."""
+    """Asks where leader epochs end (KIP-101, KIP-320). `replica_id`: -1 a consumer, -2 a debugging one."""
 
     replica_id: Annotated[Int32, since(3), ignorable] = -2
     topics: list[OffsetForLeaderTopic]
 
 
 class OffsetForLeaderPartitionResult(Structure):
-    """The end of the epoch; Kafka calls this EpochEndOffset too."""
+    """The end offset of a leader epoch; Kafka names this structure EpochEndOffset, too."""
 
     error_code: Int16 = 0
     partition: Int32
@@ -286,14 +272,10 @@ class OffsetForLeaderPartitionResult(Structure):
 
 
 class OffsetForLeaderTopicResult(Structure):
-    """The partitions of one topic."""
-
     topic: Text
     partitions: list[OffsetForLeaderPartitionResult]
 
 
 class OffsetForLeaderEpochResponse(Message, api_key=23, versions="0-4", flexible="4+"):
-    """Each partition has its own code."""
-
     throttle_time_ms: Annotated[Int32, since(2), ignorable] = 0
     topics: list[OffsetForLeaderTopicResult]

@@ -1,10 +1,9 @@
-"""Making, changing and describing topics, and the settings of topics, brokers and groups."""
+"""Administration of topics, and configuration of topics, brokers and groups."""
 
 from typing import Annotated
 
 from regroup.protocol.fields import (
     NO_UUID,
-    UNKNOWN_OPERATIONS,
     Bool,
     Int8,
     Int16,
@@ -23,21 +22,21 @@ from regroup.protocol.message import Message, Structure
 
 
 class CreatableReplicaAssignment(Structure):
-    """Which brokers hold one partition."""
+    """The brokers that hold the replicas of one partition."""
 
     partition_index: Int32
     broker_ids: list[Int32]
 
 
 class CreatableTopicConfig(Structure):
-    """One setting; a null value means the broker's default."""
+    """One topic configuration; null means the broker's default."""
 
     name: Text
     value: Text | None
 
 
 class CreatableTopic(Structure):
-    """A topic to make; since v4 -1 leaves a number to the broker (KIP-464)."""
+    """A topic to create; since v4 -1 leaves a number to the broker's default (KIP-464)."""
 
     name: Text
     num_partitions: Int32
@@ -47,7 +46,7 @@ class CreatableTopic(Structure):
 
 
 class CreateTopicsRequest(Message, api_key=19, versions="0-7", flexible="5+"):
-    """Make these topics, or only say whether they could be made (v1)."""
+    """Creates topics; since v1 `validate_only` checks the request without creating them."""
 
     topics: list[CreatableTopic]
     timeout_ms: Int32 = 60_000
@@ -55,8 +54,6 @@ class CreateTopicsRequest(Message, api_key=19, versions="0-7", flexible="5+"):
 
 
 class CreatableTopicConfigs(Structure):
-    """One setting that the new topic has."""
-
     name: Text
     value: Text | None
     read_only: Bool
@@ -65,7 +62,7 @@ class CreatableTopicConfigs(Structure):
 
 
 class CreatableTopicResult(Structure):
-    """What became of one topic; v5 shows what it was made with (KIP-525), v7 its id (KIP-516)."""
+    """The result for one topic; v5 adds its configuration (KIP-525), v7 its id (KIP-516)."""
 
     name: Text
     topic_id: Annotated[Uuid, since(7), ignorable] = NO_UUID
@@ -78,8 +75,6 @@ class CreatableTopicResult(Structure):
 
 
 class CreateTopicsResponse(Message, api_key=19, versions="0-7", flexible="5+"):
-    """Each topic has its own code."""
-
     throttle_time_ms: Annotated[Int32, since(2), ignorable] = 0
     topics: list[CreatableTopicResult]
 
@@ -92,7 +87,7 @@ class DeleteTopicState(Structure):
 
 
 class DeleteTopicsRequest(Message, api_key=20, versions="0-6", flexible="4+"):
-    """Up to v5 names only, since v6 names or ids (KIP-516)."""
+    """Deletes topics: by name up to v5, by name or id since v6 (KIP-516)."""
 
     topics: Annotated[list[DeleteTopicState], since(6)] = []
     topic_names: Annotated[list[Text], until(5), ignorable] = []
@@ -100,8 +95,6 @@ class DeleteTopicsRequest(Message, api_key=20, versions="0-6", flexible="4+"):
 
 
 class DeletableTopicResult(Structure):
-    """What became of one topic."""
-
     name: Annotated[Text | None, nullable(6)]
     topic_id: Annotated[Uuid, since(6), ignorable] = NO_UUID
     error_code: Int16 = 0
@@ -109,20 +102,18 @@ class DeletableTopicResult(Structure):
 
 
 class DeleteTopicsResponse(Message, api_key=20, versions="0-6", flexible="4+"):
-    """Each topic has its own code."""
-
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     responses: list[DeletableTopicResult]
 
 
 class CreatePartitionsAssignment(Structure):
-    """Which brokers hold one new partition."""
+    """The brokers that hold the replicas of one new partition."""
 
     broker_ids: list[Int32]
 
 
 class CreatePartitionsTopic(Structure):
-    """`count` is how many partitions the topic shall have in all."""
+    """A topic, and the total number of partitions it is to have."""
 
     name: Text
     count: Int32
@@ -130,7 +121,7 @@ class CreatePartitionsTopic(Structure):
 
 
 class CreatePartitionsRequest(Message, api_key=37, versions="0-3", flexible="2+"):
-    """Let these topics grow."""
+    """Adds partitions to topics."""
 
     topics: list[CreatePartitionsTopic]
     timeout_ms: Int32
@@ -138,43 +129,37 @@ class CreatePartitionsRequest(Message, api_key=37, versions="0-3", flexible="2+"
 
 
 class CreatePartitionsTopicResult(Structure):
-    """What became of one topic."""
-
     name: Text
     error_code: Int16 = 0
     error_message: Text | None = None
 
 
 class CreatePartitionsResponse(Message, api_key=37, versions="0-3", flexible="2+"):
-    """Each topic has its own code."""
-
     throttle_time_ms: Int32 = 0
     results: list[CreatePartitionsTopicResult]
 
 
 class DeleteRecordsPartition(Structure):
-    """Everything before `offset` goes; -1 means up to the high watermark."""
+    """The new log start offset of a partition; -1 means the high watermark."""
 
     partition_index: Int32
     offset: Int64
 
 
 class DeleteRecordsTopic(Structure):
-    """The partitions of one topic."""
-
     name: Text
     partitions: list[DeleteRecordsPartition]
 
 
 class DeleteRecordsRequest(Message, api_key=21, versions="0-2", flexible="2+"):
-    """Forget the oldest records (KIP-107)."""
+    """Deletes the oldest records of partitions (KIP-107)."""
 
     topics: list[DeleteRecordsTopic]
     timeout_ms: Int32
 
 
 class DeleteRecordsPartitionResult(Structure):
-    """Where the partition begins now."""
+    """The log start offset of one partition after the deletion."""
 
     partition_index: Int32
     low_watermark: Int64
@@ -182,75 +167,17 @@ class DeleteRecordsPartitionResult(Structure):
 
 
 class DeleteRecordsTopicResult(Structure):
-    """The partitions of one topic."""
-
     name: Text
     partitions: list[DeleteRecordsPartitionResult]
 
 
 class DeleteRecordsResponse(Message, api_key=21, versions="0-2", flexible="2+"):
-    """Each partition has its own code."""
-
     throttle_time_ms: Int32 = 0
     topics: list[DeleteRecordsTopicResult]
 
 
-class DescribeTopicPartitionsRequestTopic(Structure):
-    """A topic by its name."""
-
-    name: Text
-
-
-class TopicPartitionsCursor(Structure):
-    """Where to go on."""
-
-    topic_name: Text
-    partition_index: Int32
-
-
-class DescribeTopicPartitionsRequest(Message, api_key=75, versions="0", flexible="0+"):
-    """Metadata of topics in pages (KIP-966)."""
-
-    topics: list[DescribeTopicPartitionsRequestTopic]
-    response_partition_limit: Int32 = 2000
-    cursor: TopicPartitionsCursor | None = None
-
-
-class DescribeTopicPartitionsResponsePartition(Structure):
-    """Who leads a partition, who follows, and who could lead (KIP-966)."""
-
-    error_code: Int16 = 0
-    partition_index: Int32
-    leader_id: Int32
-    leader_epoch: Annotated[Int32, ignorable] = -1
-    replica_nodes: list[Int32]
-    isr_nodes: list[Int32]
-    eligible_leader_replicas: list[Int32] | None = None
-    last_known_elr: list[Int32] | None = None
-    offline_replicas: Annotated[list[Int32], ignorable] = []
-
-
-class DescribeTopicPartitionsResponseTopic(Structure):
-    """One topic of the page."""
-
-    error_code: Int16 = 0
-    name: Text | None
-    topic_id: Annotated[Uuid, ignorable] = NO_UUID
-    is_internal: Annotated[Bool, ignorable] = False
-    partitions: list[DescribeTopicPartitionsResponsePartition] = []
-    topic_authorized_operations: Int32 = UNKNOWN_OPERATIONS
-
-
-class DescribeTopicPartitionsResponse(Message, api_key=75, versions="0", flexible="0+"):
-    """One page; `next_cursor` asks for the next."""
-
-    throttle_time_ms: Annotated[Int32, ignorable] = 0
-    topics: list[DescribeTopicPartitionsResponseTopic]
-    next_cursor: TopicPartitionsCursor | None = None
-
-
 class DescribeConfigsResource(Structure):
-    """What is asked about. Types: 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group. No keys: all."""
+    """A resource: type 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group. Null keys: all of them."""
 
     resource_type: Int8
     resource_name: Text
@@ -258,7 +185,7 @@ class DescribeConfigsResource(Structure):
 
 
 class DescribeConfigsRequest(Message, api_key=32, versions="0-4", flexible="4+"):
-    """Which settings hold?"""
+    """Asks for configurations."""
 
     resources: list[DescribeConfigsResource]
     include_synonyms: Annotated[Bool, since(1)] = False
@@ -266,7 +193,7 @@ class DescribeConfigsRequest(Message, api_key=32, versions="0-4", flexible="4+")
 
 
 class DescribeConfigsSynonym(Structure):
-    """Another place where the value could come from, in the order in which they are asked."""
+    """Another source of a configuration's value; synonyms are listed by precedence."""
 
     name: Text
     value: Text | None
@@ -274,7 +201,7 @@ class DescribeConfigsSynonym(Structure):
 
 
 class DescribeConfigsResourceResult(Structure):
-    """One setting. Sources: 1 topic, 2 dynamic broker, 3 dynamic default broker, 4 static, 5 default, 8 group."""
+    """One configuration. Sources: 1 topic, 2 dynamic broker, 3 dynamic default broker, 4 static, 5 default, 8 group."""
 
     name: Text
     value: Text | None
@@ -288,7 +215,7 @@ class DescribeConfigsResourceResult(Structure):
 
 
 class DescribeConfigsResult(Structure):
-    """The settings of one resource."""
+    """The configurations of one resource."""
 
     error_code: Int16 = 0
     error_message: Text | None = ""
@@ -298,21 +225,21 @@ class DescribeConfigsResult(Structure):
 
 
 class DescribeConfigsResponse(Message, api_key=32, versions="0-4", flexible="4+"):
-    """In the order in which they were asked for."""
+    """The resources, in the order of the request."""
 
     throttle_time_ms: Int32 = 0
     results: list[DescribeConfigsResult]
 
 
 class AlterConfigsEntry(Structure):
-    """The new value of one setting."""
+    """The new value of one configuration."""
 
     name: Text
     value: Text | None
 
 
 class AlterConfigsResource(Structure):
-    """All settings of one resource: those that are not named fall back to their defaults."""
+    """All configurations of one resource; those left out are reset to their defaults."""
 
     resource_type: Int8
     resource_name: Text
@@ -320,15 +247,13 @@ class AlterConfigsResource(Structure):
 
 
 class AlterConfigsRequest(Message, api_key=33, versions="0-2", flexible="2+"):
-    """The older way, which replaces everything."""
+    """Replaces all configurations of resources (superseded by IncrementalAlterConfigs)."""
 
     resources: list[AlterConfigsResource]
     validate_only: Bool = False
 
 
 class AlterConfigsResourceResponse(Structure):
-    """What became of one resource."""
-
     error_code: Int16 = 0
     error_message: Text | None = ""
     resource_type: Int8
@@ -336,14 +261,12 @@ class AlterConfigsResourceResponse(Structure):
 
 
 class AlterConfigsResponse(Message, api_key=33, versions="0-2", flexible="2+"):
-    """Each resource has its own code."""
-
     throttle_time_ms: Int32 = 0
     responses: list[AlterConfigsResourceResponse]
 
 
 class IncrementalAlterConfigsEntry(Structure):
-    """One change. Operations: 0 set, 1 delete, 2 append to a list, 3 take out of a list."""
+    """One change. Operations: 0 set, 1 delete, 2 append to a list, 3 subtract from a list."""
 
     name: Text
     config_operation: Int8
@@ -351,7 +274,7 @@ class IncrementalAlterConfigsEntry(Structure):
 
 
 class IncrementalAlterConfigsResource(Structure):
-    """The changes of one resource."""
+    """The changes to one resource."""
 
     resource_type: Int8
     resource_name: Text
@@ -359,14 +282,12 @@ class IncrementalAlterConfigsResource(Structure):
 
 
 class IncrementalAlterConfigsRequest(Message, api_key=44, versions="0-1", flexible="1+"):
-    """The newer way, which leaves alone what is not named (KIP-339)."""
+    """Changes single configurations; those left out keep their values (KIP-339)."""
 
     resources: list[IncrementalAlterConfigsResource]
     validate_only: Bool = False
 
 
 class IncrementalAlterConfigsResponse(Message, api_key=44, versions="0-1", flexible="1+"):
-    """Each resource has its own code."""
-
     throttle_time_ms: Int32 = 0
     responses: list[AlterConfigsResourceResponse]

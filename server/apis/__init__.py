@@ -1,1 +1,1 @@
-"""The broker's handlers, one file a subject. Groups have their own."""
+"""The handlers of requests, one module for each subject."""

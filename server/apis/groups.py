@@ -1,21 +1,20 @@
-"""The door to the coordinator: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and looking at groups from outside.
+"""JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and the requests of administrators about groups.
 
-Here version numbers end: what a version can carry becomes what its sender is able to do.
+API versions end here: a command says what its client supports, and a response is adapted to the version of the request.
 """
 
 import asyncio
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import Group, Protocol
-from regroup.coordinator.responses import sync_refused
-from regroup.coordinator.runtime.group_coordinator import Because
+from regroup.coordinator.group import MemberProfile, SupportedProtocol
+from regroup.coordinator.responses import sync_error
+from regroup.coordinator.serialization import Cause
 from regroup.protocol.errors import ErrorCode
-from regroup.protocol.message import Structure
 from regroup.protocol.messages.describe import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -36,26 +35,26 @@ from regroup.protocol.messages.group import (
     LeaveGroupResponse,
     SyncGroupRequest,
 )
-from regroup.server.cluster.group_router import Groups
-from regroup.server.cluster.state import Cluster
-from regroup.server.net.exchange import Exchange, Handler
+from regroup.server.cluster.group_router import BrokerGroups
+from regroup.server.cluster.state import ClusterState
+from regroup.server.net.exchange import Exchange, RequestHandler
 
-CLASSIC: Final = "classic"
+_CLASSIC: Final = "classic"
 """The type of every group here, as ListGroups v5 names it."""
-PORTION: Final = 1_000
-"""So many groups of one request are dealt with before others have their turn."""
-GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""Read, delete, describe, and both for configs: nothing is forbidden here. The numbers are Kafka's."""
+MAX_COMMANDS_PER_TURN: Final = 1_000
+"""Groups of one request that are handled before the event loop gets a turn."""
+_GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+"""Kafka's numbers of what a client may do with a group: read, delete, describe, describe and alter configs."""
 
 
 class GroupApis:
-    """Turns requests into commands, and hands the coordinator's answers back."""
+    """Turns requests into commands, and the coordinator's results into responses."""
 
-    def __init__(self, cluster: Cluster, coordinator: Groups) -> None:
-        self._cluster = cluster
-        self._coordinator = coordinator
+    def __init__(self, state: ClusterState, groups: BrokerGroups) -> None:
+        self._state = state
+        self._groups = groups
 
-    def handlers(self) -> dict[int, Handler]:
+    def handlers(self) -> dict[int, RequestHandler]:
         return {
             JoinGroupRequest.api_key: self.join_group,
             SyncGroupRequest.api_key: self.sync_group,
@@ -66,180 +65,168 @@ class GroupApis:
             DeleteGroupsRequest.api_key: self.delete_groups,
         }
 
-    def join_group(self, exchange: Exchange) -> None:
-        """The new member's id is drawn here, of the client's name or the instance's, as Kafka forms it."""
-        request = cast("JoinGroupRequest", exchange.request)
+    def join_group(self, request: JoinGroupRequest, exchange: Exchange) -> None:
+        """A new member's id is the client id or the instance id, and a random UUID, as in Kafka."""
         client_id = exchange.header.client_id or ""
+        has_rebalance_timeout = exchange.version >= 1
         command = c.JoinGroup(
             group_id=request.group_id,
-            at_ms=self._cluster.now_ms(),
+            at_ms=self._state.now_ms(),
             member_id=request.member_id,
-            new_member_id=f"{request.group_instance_id or client_id}-{self._cluster.new_uuid()}",
-            group_instance_id=request.group_instance_id,
-            client_id=client_id,
-            client_host=exchange.client_host,
-            session_timeout_ms=request.session_timeout_ms,
-            rebalance_timeout_ms=request.rebalance_timeout_ms if exchange.version >= 1 else request.session_timeout_ms,
+            new_member_id=f"{request.group_instance_id or client_id}-{self._state.new_uuid()}",
             protocol_type=request.protocol_type,
-            protocols=tuple(Protocol(each.name, each.metadata) for each in request.protocols),
+            profile=MemberProfile(
+                instance_id=request.group_instance_id,
+                client_id=client_id,
+                client_host=exchange.client_host,
+                session_timeout_ms=request.session_timeout_ms,
+                rebalance_timeout_ms=(
+                    request.rebalance_timeout_ms if has_rebalance_timeout else request.session_timeout_ms
+                ),
+                supported_protocols=tuple(SupportedProtocol(each.name, each.metadata) for each in request.protocols),
+            ),
             reason=request.reason or "",
-            can_be_asked_to_return=exchange.version >= 4,
-            can_skip_assignment=exchange.version >= 9,
+            supports_member_id_required=exchange.version >= 4,
+            supports_skip_assignment=exchange.version >= 9,
         )
 
-        def reply(answer: Structure) -> None:
-            response = cast("JoinGroupResponse", answer)
+        def on_response(response: JoinGroupResponse) -> None:
             if response.protocol_name is None and exchange.version < 7:
                 response = replace(response, protocol_name="")
-            exchange.reply(response)
+            exchange.respond(response)
 
-        self._coordinator.submit(command, reply, exchange.cause)
+        self._groups.submit(command, on_response, exchange.cause)
 
-    def sync_group(self, exchange: Exchange) -> None:
-        request = cast("SyncGroupRequest", exchange.request)
+    def sync_group(self, request: SyncGroupRequest, exchange: Exchange) -> None:
         if exchange.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
-            exchange.reply(sync_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+            exchange.respond(sync_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
             return
         command = c.SyncGroup(
             group_id=request.group_id,
-            at_ms=self._cluster.now_ms(),
+            at_ms=self._state.now_ms(),
             generation_id=request.generation_id,
             member_id=request.member_id,
             group_instance_id=request.group_instance_id,
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
-            assignment={each.member_id: each.assignment for each in request.assignments},
+            assignments={each.member_id: each.assignment for each in request.assignments},
         )
-        self._submit(exchange, command)
+        self._groups.submit(command, exchange.respond, exchange.cause)
 
-    def heartbeat(self, exchange: Exchange) -> None:
-        request = cast("HeartbeatRequest", exchange.request)
+    def heartbeat(self, request: HeartbeatRequest, exchange: Exchange) -> None:
         command = c.Heartbeat(
             group_id=request.group_id,
-            at_ms=self._cluster.now_ms(),
+            at_ms=self._state.now_ms(),
             generation_id=request.generation_id,
             member_id=request.member_id,
             group_instance_id=request.group_instance_id,
         )
-        again = self._coordinator.repeats(command)
+        still_valid = self._groups.heartbeat_revalidator(command)
 
-        def reply(answer: Structure) -> None:
-            response = cast("HeartbeatResponse", answer)
-            exchange.again = None if response.error_code else again
-            exchange.reply(response)
+        def on_response(response: HeartbeatResponse) -> None:
+            exchange.still_valid = None if response.error_code else still_valid
+            exchange.respond(response)
 
-        self._coordinator.submit(command, reply, exchange.cause)
+        self._groups.submit(command, on_response, exchange.cause)
 
-    def leave_group(self, exchange: Exchange) -> None:
-        """Up to v2 one member leaves, and its own code stands at the top."""
-        request = cast("LeaveGroupRequest", exchange.request)
-        leaving = tuple(
-            c.Leaving(each.member_id, each.group_instance_id, each.reason or "") for each in request.members
+    def leave_group(self, request: LeaveGroupRequest, exchange: Exchange) -> None:
+        """Up to v2 one member leaves, and its error code is that of the response."""
+        has_members = exchange.version >= 3
+        members = tuple(
+            c.LeavingMember(each.member_id, each.group_instance_id, each.reason or "") for each in request.members
         )
-        if exchange.version < 3:
-            leaving = (c.Leaving(request.member_id),)
-        command = c.LeaveGroup(group_id=request.group_id, at_ms=self._cluster.now_ms(), members=leaving)
+        if not has_members:
+            members = (c.LeavingMember(request.member_id),)
+        command = c.LeaveGroup(group_id=request.group_id, at_ms=self._state.now_ms(), members=members)
 
-        def reply(answer: Structure) -> None:
-            response = cast("LeaveGroupResponse", answer)
-            if exchange.version < 3:
-                own = response.members[0].error_code if response.members else ErrorCode.NONE
-                response = LeaveGroupResponse(error_code=response.error_code or own)
-            exchange.reply(response)
+        def on_response(response: LeaveGroupResponse) -> None:
+            if not has_members:
+                member_code = response.members[0].error_code if response.members else ErrorCode.NONE
+                response = LeaveGroupResponse(error_code=response.error_code or member_code)
+            exchange.respond(response)
 
-        self._coordinator.submit(command, reply, exchange.cause)
+        self._groups.submit(command, on_response, exchange.cause)
 
-    def describe_groups(self, exchange: Exchange) -> None:
-        request = cast("DescribeGroupsRequest", exchange.request)
-
-        def finish(groups: list[Structure]) -> None:
-            described = cast("list[DescribedGroup]", groups)
+    def describe_groups(self, request: DescribeGroupsRequest, exchange: Exchange) -> None:
+        def on_responses(groups: list[DescribedGroup]) -> None:
             if request.include_authorized_operations:
-                described = [with_operations(group) for group in described]
+                groups = [_with_operations(group) for group in groups]
             if exchange.version >= 6:
-                described = [as_missing(group) for group in described]
-            exchange.reply(DescribeGroupsResponse(groups=described))
+                groups = [_missing_as_error(group) for group in groups]
+            exchange.respond(DescribeGroupsResponse(groups=groups))
 
-        commands = (c.DescribeGroup(group_id=name, at_ms=self._cluster.now_ms()) for name in request.groups)
-        submit_all(self._coordinator, commands, len(request.groups), finish, exchange.cause)
+        commands = (c.DescribeGroup(group_id=group_id, at_ms=self._state.now_ms()) for group_id in request.groups)
+        submit_all(self._groups, commands, len(request.groups), on_responses, exchange.cause)
 
-    def list_groups(self, exchange: Exchange) -> None:
-        """Filters take names in any case; one that means nothing selects nothing (behaviour `list.state-filter`)."""
-        request = cast("ListGroupsRequest", exchange.request)
-        if refusal := self._coordinator.refusal:
-            exchange.reply(ListGroupsResponse(error_code=refusal))
+    def list_groups(self, request: ListGroupsRequest, exchange: Exchange) -> None:
+        """Filters ignore case; an unknown state or type selects no group (behaviour `list.state-filter`)."""
+        if code := self._groups.refusal:
+            exchange.respond(ListGroupsResponse(error_code=code))
             return
         states = {each.strip().lower() for each in request.states_filter}
         types = {each.strip().lower() for each in request.types_filter}
         groups = [
-            listed(group)
-            for group in self._coordinator.groups()
-            if (not states or group.state.value.lower() in states) and (not types or CLASSIC in types)
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type,
+                group_state=group.state.value,
+                group_type=_CLASSIC,
+            )
+            for group in self._groups.groups()
+            if (not states or group.state.value.lower() in states) and (not types or _CLASSIC in types)
         ]
-        exchange.reply(ListGroupsResponse(groups=groups))
+        exchange.respond(ListGroupsResponse(groups=groups))
 
-    def delete_groups(self, exchange: Exchange) -> None:
-        request = cast("DeleteGroupsRequest", exchange.request)
+    def delete_groups(self, request: DeleteGroupsRequest, exchange: Exchange) -> None:
+        def on_responses(results: list[DeletableGroupResult]) -> None:
+            exchange.respond(DeleteGroupsResponse(results=results))
 
-        def finish(results: list[Structure]) -> None:
-            exchange.reply(DeleteGroupsResponse(results=cast("list[DeletableGroupResult]", results)))
-
-        commands = (c.DeleteGroup(group_id=name, at_ms=self._cluster.now_ms()) for name in request.groups_names)
-        submit_all(self._coordinator, commands, len(request.groups_names), finish, exchange.cause)
-
-    def _submit(self, exchange: Exchange, command: c.Command) -> None:
-        self._coordinator.submit(command, cast("Callable[[Structure], None]", exchange.reply), exchange.cause)
+        commands = (c.DeleteGroup(group_id=group_id, at_ms=self._state.now_ms()) for group_id in request.groups_names)
+        submit_all(self._groups, commands, len(request.groups_names), on_responses, exchange.cause)
 
 
 def submit_all(
-    coordinator: Groups,
+    groups: BrokerGroups,
     commands: Iterator[c.Command],
     count: int,
-    finish: Callable[[list[Structure]], None],
-    cause: Because,
+    on_responses: Callable[[list[Any]], None],
+    cause: Cause,
 ) -> None:
-    """Submit a command for each of the `count` groups that a request names; `finish` gets the answers in that order.
+    """Submit one command for each of the `count` groups of a request; `on_responses` gets all responses in that order.
 
-    A request may name a million of them: the commands are made and dealt with in portions, and other connections have
-    their turn in between.
+    A request may name a million groups: the commands are made and submitted in portions, and the event loop gets a turn
+    after each.
     """
-    answers: list[Any] = [None] * count
+    responses: list[Any] = [None] * count
     missing = count
     numbered = enumerate(commands)
 
-    def answering(place: int) -> Callable[[Structure], None]:
-        def answer(message: Structure) -> None:
+    def on_response_to(index: int) -> Callable[[Any], None]:
+        def on_response(response: Any) -> None:
             nonlocal missing
-            answers[place] = message
+            responses[index] = response
             missing -= 1
             if missing == 0:
-                finish(answers)
+                on_responses(responses)
 
-        return answer
+        return on_response
 
-    def submit_a_portion(submitted: int) -> None:
-        for place, command in islice(numbered, PORTION):
-            coordinator.submit(command, answering(place), cause)
-        if submitted + PORTION < count:
-            asyncio.get_running_loop().call_soon(submit_a_portion, submitted + PORTION)
+    def submit_portion(submitted: int) -> None:
+        for index, command in islice(numbered, MAX_COMMANDS_PER_TURN):
+            groups.submit(command, on_response_to(index), cause)
+        if submitted + MAX_COMMANDS_PER_TURN < count:
+            asyncio.get_running_loop().call_soon(submit_portion, submitted + MAX_COMMANDS_PER_TURN)
 
     if not count:
-        finish([])
-    submit_a_portion(0)
+        on_responses([])
+    submit_portion(0)
 
 
-def listed(group: Group) -> ListedGroup:
-    return ListedGroup(
-        group_id=group.name, protocol_type=group.protocol_type, group_state=group.state.value, group_type=CLASSIC
-    )
+def _with_operations(group: DescribedGroup) -> DescribedGroup:
+    return group if group.error_code else replace(group, authorized_operations=_GROUP_OPERATIONS)
 
 
-def with_operations(group: DescribedGroup) -> DescribedGroup:
-    """Everybody may do everything here."""
-    return group if group.error_code else replace(group, authorized_operations=GROUP_OPERATIONS)
-
-
-def as_missing(group: DescribedGroup) -> DescribedGroup:
+def _missing_as_error(group: DescribedGroup) -> DescribedGroup:
     """Since v6 a group that does not exist is an error (KIP-1043)."""
     if group.error_code or group.group_state != "Dead":
         return group

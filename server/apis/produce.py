@@ -1,6 +1,4 @@
-"""Produce: how records come in."""
-
-from typing import cast
+"""Produce: clients append records to partitions."""
 
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.records import (
@@ -12,107 +10,93 @@ from regroup.protocol.messages.records import (
     TopicProduceResponse,
 )
 from regroup.protocol.record_batch import BatchHeader
-from regroup.server.apis.durable import reply_when_durable
 from regroup.server.apis.partitions import PartitionFinder
-from regroup.server.cluster.state import Cluster
-from regroup.server.cluster.topic_configs import topic_config
-from regroup.server.cluster.topics import Topic
-from regroup.server.cluster.transaction_coordinator import Producer, TransactionCoordinator
-from regroup.server.log.record_validation import Refusal, check_records
-from regroup.server.net.exchange import Exchange, Handler
+from regroup.server.cluster.state import ClusterState
+from regroup.server.cluster.topic_configs import effective_topic_config
+from regroup.server.cluster.transaction_coordinator import ProducerIdentity, TransactionCoordinator
+from regroup.server.errors import RequestError
+from regroup.server.log.record_validation import validate_records
+from regroup.server.net.exchange import Exchange, RequestHandler
 
 _ABORTABLE_SINCE = 11
-_ADDS_SINCE = 12
-"""Since Produce v12 a transactional write adds its partition to the transaction by itself (KIP-890)."""
+_ADDS_PARTITIONS_SINCE = 12
+"""Since Produce v12 a transactional write adds its partition to the transaction (KIP-890)."""
 
 
 class ProduceApis:
-    """Records of one request go to each partition whole or not at all."""
+    """Handles Produce. The records for one partition are appended as a whole or not at all."""
 
-    def __init__(self, cluster: Cluster, finder: PartitionFinder, transactions: TransactionCoordinator) -> None:
-        self._cluster = cluster
+    def __init__(self, state: ClusterState, finder: PartitionFinder, transactions: TransactionCoordinator) -> None:
+        self._state = state
         self._finder = finder
         self._transactions = transactions
 
-    def handlers(self) -> dict[int, Handler]:
+    def handlers(self) -> dict[int, RequestHandler]:
         return {ProduceRequest.api_key: self.produce}
 
-    def produce(self, exchange: Exchange) -> None:
-        request = cast("ProduceRequest", exchange.request)
-        if request.acks not in (-1, 0, 1):
-            responses = [self._refuse_topic(data, _BAD_ACKS) for data in request.topic_data]
-        else:
-            responses = [self._write_topic(data, exchange) for data in request.topic_data]
-        if request.acks == 0:
-            self._answer_nothing(exchange, responses)
+    def produce(self, request: ProduceRequest, exchange: Exchange) -> None:
+        responses = [
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[self._write(request, topic, each, exchange) for each in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
+        if request.acks != 0:
+            exchange.respond_when_durable(ProduceResponse(responses=responses), self._state.when_durable)
             return
-        response = ProduceResponse(responses=responses)
-        reply_when_durable(exchange, response, self._cluster)
-
-    @staticmethod
-    def _answer_nothing(exchange: Exchange, responses: list[TopicProduceResponse]) -> None:
-        """Who wants no answer learns of a failure by losing the connection: then it asks for metadata again."""
         codes = [each.error_code for topic in responses for each in topic.partition_responses if each.error_code]
         if codes:
-            exchange.hang_up(f"a produce request without acknowledgement failed: {ErrorCode.named(codes[0])}")
+            # A client that expects no response learns of an error by the lost connection, and fetches metadata again.
+            name = ErrorCode.name_of(codes[0])
+            exchange.close_connection(f"a produce request without acknowledgement failed: {name}")
         else:
-            exchange.leave_unanswered()
-
-    def _write_topic(self, data: TopicProduceData, exchange: Exchange) -> TopicProduceResponse:
-        topic = self._finder.topic(data.name, data.topic_id)
-        if isinstance(topic, Topic) and topic.is_internal:
-            return self._refuse_topic(data, _INTERNAL)
-        written = [self._write(topic, each, exchange) for each in data.partition_data]
-        return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=written)
+            exchange.finish_without_response()
 
     def _write(
-        self, topic: Topic | ErrorCode, data: PartitionProduceData, exchange: Exchange
+        self, request: ProduceRequest, topic: TopicProduceData, data: PartitionProduceData, exchange: Exchange
     ) -> PartitionProduceResponse:
-        log = self._finder.log(topic, data.index)
-        if isinstance(log, ErrorCode) or isinstance(topic, ErrorCode):
-            code = log if isinstance(log, ErrorCode) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return _refused(data.index, Refusal(code, code.meaning))
-        largest = int(topic_config(topic.configs, "max.message.bytes", self._cluster.settings))
-        batches = check_records(data.records, produce_version=exchange.version, max_bytes=largest)
-        if isinstance(batches, Refusal):
-            return _refused(data.index, batches)
+        try:
+            return self._append(request, topic, data, exchange)
+        except RequestError as error:
+            return PartitionProduceResponse(
+                index=data.index, error_code=error.code, base_offset=-1, error_message=error.text
+            )
+
+    def _append(
+        self, request: ProduceRequest, topic_data: TopicProduceData, data: PartitionProduceData, exchange: Exchange
+    ) -> PartitionProduceResponse:
+        if request.acks not in (-1, 0, 1):
+            raise RequestError(ErrorCode.INVALID_REQUIRED_ACKS)
+        topic = self._finder.find_topic(topic_data.name, topic_data.topic_id)
+        if topic.is_internal:
+            raise RequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, "Clients may not write to an internal topic")
+        log = self._finder.find_log(topic, data.index)
+        max_bytes = int(effective_topic_config(topic.configs, "max.message.bytes", self._state.settings))
+        batches = validate_records(data.records, produce_version=exchange.version, max_bytes=max_bytes)
         header = batches[0].header
         if header is not None and header.is_transactional:
-            code = self._refuse_transaction(exchange, header, topic.name, data.index)
-            if code:
-                return _refused(data.index, Refusal(code, code.meaning))
-        appended = self._cluster.append(topic, data.index, batches)
-        if isinstance(appended, Refusal):
-            return _refused(data.index, appended)
+            self._check_transaction(request.transactional_id or "", header, topic.name, data.index, exchange)
+        base_offset = self._state.append_batches(topic, data.index, batches)
         return PartitionProduceResponse(
-            index=data.index, base_offset=appended.base_offset, log_start_offset=log.log_start_offset
+            index=data.index, base_offset=base_offset, log_start_offset=log.log_start_offset
         )
 
-    def _refuse_transaction(self, exchange: Exchange, header: BatchHeader, topic: str, index: int) -> ErrorCode:
-        """A transaction writes only where it has said so before; the codes are those that a producer understands."""
-        transactional_id = cast("ProduceRequest", exchange.request).transactional_id
-        producer = Producer(transactional_id or "", header.producer_id, header.producer_epoch)
-        if exchange.version >= _ADDS_SINCE:
-            code = self._transactions.add(producer, {topic: [index]}, exchange.cause())
+    def _check_transaction(
+        self, transactional_id: str, header: BatchHeader, topic: str, index: int, exchange: Exchange
+    ) -> None:
+        """Refuse a write outside the transaction, with a code that a producer of this version knows."""
+        producer = ProducerIdentity(transactional_id, header.producer_id, header.producer_epoch)
+        if exchange.version >= _ADDS_PARTITIONS_SINCE:
+            code = self._transactions.add_partitions(producer, {topic: [index]}, exchange.cause)
         else:
-            code = self._transactions.refuse_write(producer, topic, index) or ErrorCode.NONE
+            code = self._transactions.check_write(producer, topic, index) or ErrorCode.NONE
         if code is ErrorCode.PRODUCER_FENCED:
-            return ErrorCode.INVALID_PRODUCER_EPOCH
-        if code is ErrorCode.INVALID_TXN_STATE and exchange.version >= _ABORTABLE_SINCE:
-            return ErrorCode.TRANSACTION_ABORTABLE
-        if code is ErrorCode.CONCURRENT_TRANSACTIONS and exchange.version < _ADDS_SINCE:
-            return ErrorCode.NOT_ENOUGH_REPLICAS
-        return code
-
-    @staticmethod
-    def _refuse_topic(data: TopicProduceData, refusal: Refusal) -> TopicProduceResponse:
-        refused = [_refused(each.index, refusal) for each in data.partition_data]
-        return TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=refused)
-
-
-_BAD_ACKS = Refusal(ErrorCode.INVALID_REQUIRED_ACKS, ErrorCode.INVALID_REQUIRED_ACKS.meaning)
-_INTERNAL = Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, "Clients may not write to an internal topic")
-
-
-def _refused(index: int, refusal: Refusal) -> PartitionProduceResponse:
-    return PartitionProduceResponse(index=index, error_code=refusal.code, base_offset=-1, error_message=refusal.text)
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        elif code is ErrorCode.INVALID_TXN_STATE and exchange.version >= _ABORTABLE_SINCE:
+            code = ErrorCode.TRANSACTION_ABORTABLE
+        elif code is ErrorCode.CONCURRENT_TRANSACTIONS and exchange.version < _ADDS_PARTITIONS_SINCE:
+            code = ErrorCode.NOT_ENOUGH_REPLICAS
+        if code:
+            raise RequestError(code)

@@ -1,10 +1,8 @@
 """Transactional producers: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn."""
 
 from collections.abc import Callable
-from typing import cast
 
 from regroup.protocol.errors import ErrorCode
-from regroup.protocol.message import Message
 from regroup.protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -19,29 +17,27 @@ from regroup.protocol.messages.transactions import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from regroup.server.apis.durable import reply_when_durable
-from regroup.server.cluster.state import Cluster
-from regroup.server.cluster.topics import OFFSETS_TOPIC
-from regroup.server.cluster.transaction_coordinator import Producer, TransactionCoordinator
-from regroup.server.net.exchange import Exchange, Handler
+from regroup.server.cluster.image import OFFSETS_TOPIC
+from regroup.server.cluster.state import ClusterState
+from regroup.server.cluster.transaction_coordinator import ProducerIdentity, TransactionCoordinator
+from regroup.server.net.exchange import Exchange, RequestHandler
 
-_BROKERS_ASK_SINCE = 4
-"""AddPartitionsToTxn up to v3 comes from producers; from v4 on one request may name several transactions."""
-_BUMPS_SINCE = 5
-"""Since EndTxn v5 each transaction has an epoch of its own (KIP-890)."""
+_BROKERS_ADD_SINCE = 4
+"""AddPartitionsToTxn up to v3 comes from producers; since v4 a request may name several transactions."""
+_BUMPS_EPOCH_SINCE = 5
+"""Since EndTxn v5 each transaction has its own epoch (KIP-890)."""
 _ABORTABLE_SINCE = 5
-_PARTITION_CODES = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED)
 
 
 class TransactionApis:
-    """Every answer waits until what it tells of is on disk."""
+    """Handles the requests of transactional producers. A response is sent once its events are durable."""
 
-    def __init__(self, cluster: Cluster, node_id: int, transactions: TransactionCoordinator) -> None:
-        self._cluster = cluster
+    def __init__(self, state: ClusterState, node_id: int, transactions: TransactionCoordinator) -> None:
+        self._state = state
         self._node_id = node_id
         self._transactions = transactions
 
-    def handlers(self) -> dict[int, Handler]:
+    def handlers(self) -> dict[int, RequestHandler]:
         return {
             InitProducerIdRequest.api_key: self.init_producer_id,
             AddPartitionsToTxnRequest.api_key: self.add_partitions,
@@ -49,123 +45,117 @@ class TransactionApis:
             EndTxnRequest.api_key: self.end,
         }
 
-    def _reply(self, exchange: Exchange, response: Message) -> None:
-        reply_when_durable(exchange, response, self._cluster)
-
-    def _refuse_id(self, transactional_id: str) -> ErrorCode | None:
-        """A transactional id lives where the partition of `__transaction_state` is led that its hash names."""
+    def _check_id(self, transactional_id: str) -> ErrorCode | None:
+        """The error of a transactional id that is empty, or that another broker coordinates."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
-        is_here = self._cluster.node_of_transaction(transactional_id) == self._node_id
+        is_here = self._state.transaction_coordinator_id(transactional_id) == self._node_id
         return None if is_here else ErrorCode.NOT_COORDINATOR
 
-    def init_producer_id(self, exchange: Exchange) -> None:
-        """An id for an idempotent producer, or for a transactional one, whose earlier self is thereby fenced."""
-        request = cast("InitProducerIdRequest", exchange.request)
-        given = self._begin(request, exchange)
-        if isinstance(given, ErrorCode):
-            code = for_version(given, exchange.version, knows_fencing=4)
-            self._reply(exchange, InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1))
+    def init_producer_id(self, request: InitProducerIdRequest, exchange: Exchange) -> None:
+        """Give an id to an idempotent producer, or an id and a new epoch to a transactional one."""
+        producer = self._init_producer(request, exchange)
+        if isinstance(producer, ErrorCode):
+            code = _code_for_version(producer, exchange.version, fenced_since=4)
+            response = InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
         else:
-            response = InitProducerIdResponse(producer_id=given.producer_id, producer_epoch=given.epoch)
-            self._reply(exchange, response)
+            response = InitProducerIdResponse(producer_id=producer.producer_id, producer_epoch=producer.epoch)
+        exchange.respond_when_durable(response, self._state.when_durable)
 
-    def _begin(self, request: InitProducerIdRequest, exchange: Exchange) -> Producer | ErrorCode:
+    def _init_producer(self, request: InitProducerIdRequest, exchange: Exchange) -> ProducerIdentity | ErrorCode:
         if request.transactional_id is None:
-            return Producer("", self._cluster.new_producer_id(exchange.cause()), 0)
-        if refused := self._refuse_id(request.transactional_id):
-            return refused
-        if not 0 < request.transaction_timeout_ms <= self._cluster.settings.transaction_max_timeout_ms:
+            return ProducerIdentity("", self._state.new_producer_id(exchange.cause), 0)
+        if error := self._check_id(request.transactional_id):
+            return error
+        if not 0 < request.transaction_timeout_ms <= self._state.settings.transaction_max_timeout_ms:
             return ErrorCode.INVALID_TRANSACTION_TIMEOUT
-        claim = Producer(request.transactional_id, request.producer_id, request.producer_epoch)
-        return self._transactions.begin(claim, request.transaction_timeout_ms, exchange.cause())
+        claim = ProducerIdentity(request.transactional_id, request.producer_id, request.producer_epoch)
+        return self._transactions.init_producer(claim, request.transaction_timeout_ms, exchange.cause)
 
-    def add_partitions(self, exchange: Exchange) -> None:
-        request = cast("AddPartitionsToTxnRequest", exchange.request)
-        if exchange.version < _BROKERS_ASK_SINCE:
-            producer = Producer(
+    def add_partitions(self, request: AddPartitionsToTxnRequest, exchange: Exchange) -> None:
+        if exchange.version < _BROKERS_ADD_SINCE:
+            producer = ProducerIdentity(
                 request.v3_and_below_transactional_id,
                 request.v3_and_below_producer_id,
                 request.v3_and_below_producer_epoch,
             )
             results = self._add(producer, request.v3_and_below_topics, exchange)
-            self._reply(exchange, AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results))
-            return
-        by_transaction = []
-        for each in request.transactions:
-            producer = Producer(each.transactional_id, each.producer_id, each.producer_epoch)
-            results = (self._look if each.verify_only else self._add)(producer, each.topics, exchange)
-            by_transaction.append(
-                AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=results)
-            )
-        self._reply(exchange, AddPartitionsToTxnResponse(results_by_transaction=by_transaction))
+            response = AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
+        else:
+            by_transaction = []
+            for each in request.transactions:
+                producer = ProducerIdentity(each.transactional_id, each.producer_id, each.producer_epoch)
+                results = (self._verify if each.verify_only else self._add)(producer, each.topics, exchange)
+                by_transaction.append(
+                    AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=results)
+                )
+            response = AddPartitionsToTxnResponse(results_by_transaction=by_transaction)
+        exchange.respond_when_durable(response, self._state.when_durable)
 
     def _add(
-        self, producer: Producer, topics: list[AddPartitionsToTxnTopic], exchange: Exchange
+        self, producer: ProducerIdentity, topics: list[AddPartitionsToTxnTopic], exchange: Exchange
     ) -> list[AddPartitionsToTxnTopicResult]:
-        """All of the partitions or none: if one does not exist, the others are not attempted."""
-        missing, not_attempted = _PARTITION_CODES
-        if refused := self._refuse_id(producer.transactional_id):
-            return results_of(topics, lambda topic, index: refused)
+        """Add all of the partitions or, if one does not exist, none."""
+        missing, not_attempted = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
+        if error := self._check_id(producer.transactional_id):
+            return _results(topics, lambda topic, index: error)
         if not all(self._exists(each.name, index) for each in topics for index in each.partitions):
-            return results_of(topics, lambda topic, index: not_attempted if self._exists(topic, index) else missing)
+            return _results(topics, lambda topic, index: not_attempted if self._exists(topic, index) else missing)
         partitions = {each.name: each.partitions for each in topics}
-        code = for_version(
-            self._transactions.add(producer, partitions, exchange.cause()), exchange.version, knows_fencing=2
-        )
-        return results_of(topics, lambda topic, index: code)
+        code = self._transactions.add_partitions(producer, partitions, exchange.cause)
+        code = _code_for_version(code, exchange.version, fenced_since=2)
+        return _results(topics, lambda topic, index: code)
 
-    def _look(
-        self, producer: Producer, topics: list[AddPartitionsToTxnTopic], exchange: Exchange
+    def _verify(
+        self, producer: ProducerIdentity, topics: list[AddPartitionsToTxnTopic], exchange: Exchange
     ) -> list[AddPartitionsToTxnTopicResult]:
-        """Does the transaction hold these partitions?"""
+        """Check that the partitions are part of the transaction, without adding them."""
 
         def code(topic: str, index: int) -> ErrorCode:
-            refused = self._refuse_id(producer.transactional_id)
-            refused = refused or self._transactions.refuse_write(producer, topic, index) or ErrorCode.NONE
-            if refused is ErrorCode.INVALID_TXN_STATE and exchange.version >= _ABORTABLE_SINCE:
+            error = self._check_id(producer.transactional_id)
+            error = error or self._transactions.check_write(producer, topic, index) or ErrorCode.NONE
+            if error is ErrorCode.INVALID_TXN_STATE and exchange.version >= _ABORTABLE_SINCE:
                 return ErrorCode.TRANSACTION_ABORTABLE
-            return refused
+            return error
 
-        return results_of(topics, code)
+        return _results(topics, code)
 
     def _exists(self, name: str, index: int) -> bool:
-        topic = self._cluster.topics.by_name.get(name)
+        topic = self._state.topics.get(name)
         return topic is not None and 0 <= index < topic.partitions
 
-    def add_offsets(self, exchange: Exchange) -> None:
-        """The group's offsets are a partition like any other: the one of `__consumer_offsets` in which it lives."""
-        request = cast("AddOffsetsToTxnRequest", exchange.request)
-        producer = Producer(request.transactional_id, request.producer_id, request.producer_epoch)
-        partitions = {OFFSETS_TOPIC: [self._cluster.partition_of_group(request.group_id)]}
-        code = self._refuse_id(request.transactional_id)
+    def add_offsets(self, request: AddOffsetsToTxnRequest, exchange: Exchange) -> None:
+        """Add the group's partition of `__consumer_offsets` to the transaction."""
+        producer = ProducerIdentity(request.transactional_id, request.producer_id, request.producer_epoch)
+        partitions = {OFFSETS_TOPIC: [self._state.partition_of_group(request.group_id)]}
+        code = self._check_id(request.transactional_id)
         if code is None:
-            code = self._transactions.add(producer, partitions, exchange.cause())
-        code = for_version(code, exchange.version, knows_fencing=2)
-        self._reply(exchange, AddOffsetsToTxnResponse(error_code=code))
+            code = self._transactions.add_partitions(producer, partitions, exchange.cause)
+        code = _code_for_version(code, exchange.version, fenced_since=2)
+        exchange.respond_when_durable(AddOffsetsToTxnResponse(error_code=code), self._state.when_durable)
 
-    def end(self, exchange: Exchange) -> None:
-        request = cast("EndTxnRequest", exchange.request)
-        producer = Producer(request.transactional_id, request.producer_id, request.producer_epoch)
-        bumps = exchange.version >= _BUMPS_SINCE
-        ended = self._refuse_id(request.transactional_id) or self._transactions.end(
-            producer, committed=request.committed, bumps=bumps, cause=exchange.cause()
+    def end(self, request: EndTxnRequest, exchange: Exchange) -> None:
+        producer = ProducerIdentity(request.transactional_id, request.producer_id, request.producer_epoch)
+        bumps_epoch = exchange.version >= _BUMPS_EPOCH_SINCE
+        result = self._check_id(request.transactional_id) or self._transactions.end_transaction(
+            producer, committed=request.committed, bumps_epoch=bumps_epoch, cause=exchange.cause
         )
-        if isinstance(ended, ErrorCode):
-            self._reply(exchange, EndTxnResponse(error_code=for_version(ended, exchange.version, knows_fencing=2)))
-        elif bumps:
-            self._reply(exchange, EndTxnResponse(producer_id=ended.producer_id, producer_epoch=ended.epoch))
+        if isinstance(result, ErrorCode):
+            response = EndTxnResponse(error_code=_code_for_version(result, exchange.version, fenced_since=2))
+        elif bumps_epoch:
+            response = EndTxnResponse(producer_id=result.producer_id, producer_epoch=result.epoch)
         else:
-            self._reply(exchange, EndTxnResponse())
+            response = EndTxnResponse()
+        exchange.respond_when_durable(response, self._state.when_durable)
 
 
-def for_version(code: ErrorCode, version: int, *, knows_fencing: int) -> ErrorCode:
-    """Older clients know one code for every epoch that is over (KIP-588)."""
-    is_new = code is ErrorCode.PRODUCER_FENCED and version < knows_fencing
-    return ErrorCode.INVALID_PRODUCER_EPOCH if is_new else code
+def _code_for_version(code: ErrorCode, version: int, *, fenced_since: int) -> ErrorCode:
+    """Versions before `fenced_since` have one code for all old epochs (KIP-588)."""
+    is_unknown = code is ErrorCode.PRODUCER_FENCED and version < fenced_since
+    return ErrorCode.INVALID_PRODUCER_EPOCH if is_unknown else code
 
 
-def results_of(
+def _results(
     topics: list[AddPartitionsToTxnTopic], code: Callable[[str, int], ErrorCode]
 ) -> list[AddPartitionsToTxnTopicResult]:
     """A code for each partition, in the order of the request."""

@@ -1,24 +1,28 @@
-"""What can happen to topics and to producers, and how it is written down."""
+"""Events of the cluster: topics, reserved offsets and producer ids, transactions; and their form in the store."""
 
-from typing import ClassVar
+from typing import Final
 
 import msgspec
 
+from regroup.coordinator.serialization import Cause, encode_cause
 from regroup.storage.errors import StoreError
 from regroup.storage.records import NewRecord
 
+# Causes of events that no client has requested.
+BROKER_START: Final = Cause(internal="the start of the broker")
+BROKER_STOP: Final = Cause(internal="the end of the broker")
+RECORDS_PRODUCED: Final = Cause(internal="records that came in")
+TRANSACTION_END: Final = Cause(internal="the end of a transaction")
+TRANSACTION_TIMEOUT: Final = Cause(deadline="transaction")
+
 
 class ClusterEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened to the whole cluster. `written_as` and `version` name its form in the store."""
-
-    written_as: ClassVar[str]
-    version: ClassVar[int] = 1
+    """A stored fact about the whole cluster."""
 
 
 class TopicCreated(ClusterEvent, frozen=True, kw_only=True):
-    """A topic came to be. Its id is Kafka's text form: 22 letters that stand for 16 bytes (KIP-516)."""
+    """A topic was created. Its id is in Kafka's text form: 22 characters for 16 bytes (KIP-516)."""
 
-    written_as: ClassVar[str] = "topic-created"
     name: str
     topic_id: str
     partitions: int
@@ -26,126 +30,128 @@ class TopicCreated(ClusterEvent, frozen=True, kw_only=True):
 
 
 class PartitionsAdded(ClusterEvent, frozen=True, kw_only=True):
-    """The topic has `partitions` of them now, more than before."""
+    """The topic has more partitions than before: `partitions` of them."""
 
-    written_as: ClassVar[str] = "partitions-added"
     name: str
     partitions: int
 
 
 class TopicConfigured(ClusterEvent, frozen=True, kw_only=True):
-    """The settings that differ from the broker's are these, all of them."""
+    """The topic's own settings were replaced; all others are the broker's."""
 
-    written_as: ClassVar[str] = "topic-configured"
     name: str
     configs: dict[str, str]
 
 
 class TopicDeleted(ClusterEvent, frozen=True, kw_only=True):
-    """The topic is gone with all its records; a later one of the same name has another id."""
+    """The topic was deleted with all its records. A later topic with this name has another id."""
 
-    written_as: ClassVar[str] = "topic-deleted"
     name: str
     topic_id: str
 
 
 class OffsetsReserved(ClusterEvent, frozen=True, kw_only=True):
-    """Offsets before `before` may be in use; after a restart the partition goes on from there.
+    """Offsets below `before` may be in use; after a restart the partition continues there.
 
-    Records are not stored. So that no offset is given twice, and none that a group committed lies past the end, a
-    partition reserves offsets in blocks before it uses them. A clean stop gives back what was not used.
+    Records are not stored. A partition reserves offsets in blocks before it uses them, so that after a crash no offset
+    is used twice and no committed offset is past the end. A clean stop gives unused offsets back.
     """
 
-    written_as: ClassVar[str] = "offsets-reserved"
     name: str
     partition: int
     before: int
 
 
 class ProducerIdsReserved(ClusterEvent, frozen=True, kw_only=True):
-    """Producer ids before `before` may be in use; after a restart new ones begin there."""
+    """Producer ids below `before` may be in use; after a restart new ids begin there."""
 
-    written_as: ClassVar[str] = "producer-ids-reserved"
     before: int
 
 
-class ProducerBegan(ClusterEvent, frozen=True, kw_only=True):
-    """A transactional producer began, or began again: whoever has the same id with an older epoch is fenced."""
+class ProducerInitialized(ClusterEvent, frozen=True, kw_only=True):
+    """A transactional producer got its id and epoch; a producer with an older epoch is fenced."""
 
-    written_as: ClassVar[str] = "producer-began"
     transactional_id: str
     producer_id: int
     epoch: int
     timeout_ms: int
-    """How long one of its transactions may last."""
-    replaces: tuple[int, int] = (-1, -1)
-    """Id and epoch that the producer itself said it had until now (KIP-360)."""
+    """How long each of its transactions may last."""
+    previous_producer: tuple[int, int] = (-1, -1)
+    """Producer id and epoch that the request named as its own (KIP-360); -1 for none."""
 
 
-class TransactionGrew(ClusterEvent, frozen=True, kw_only=True):
+class PartitionsAddedToTransaction(ClusterEvent, frozen=True, kw_only=True):
     """A producer is about to write to these partitions. The first ones begin its transaction."""
 
-    written_as: ClassVar[str] = "transaction-grew"
     transactional_id: str
     partitions: dict[str, tuple[int, ...]]
-    """By topic; offsets of a group count as a partition of `__consumer_offsets`."""
+    """Partition indexes by topic; offsets of a group count as a partition of `__consumer_offsets`."""
     at_ms: int
 
 
 class TransactionPrepared(ClusterEvent, frozen=True, kw_only=True):
-    """It is settled whether the transaction counts. What has to be told of it is told from now on, restart or not."""
+    """The outcome of the transaction is final. From now on its markers are written, also after a restart."""
 
-    written_as: ClassVar[str] = "transaction-prepared"
     transactional_id: str
     committed: bool
     epoch: int
-    """Of the markers, and of the producer from now on."""
-    fences: bool = False
-    """The epoch was raised against the producer's will, and is not told to it."""
+    """The epoch of the markers, and of the producer from now on."""
+    fences_producer: bool = False
+    """The epoch was raised without a request of the producer, which does not learn it."""
     next_producer_id: int = -1
-    """The id that the producer has afterwards, with epoch 0, because its epochs are used up."""
+    """The producer's id afterwards, with epoch 0, because its epochs are exhausted; -1 if it keeps its id."""
     reason: str = ""
 
 
 class TransactionCompleted(ClusterEvent, frozen=True, kw_only=True):
-    """Every partition and every group of the transaction has been told."""
+    """Every partition and every group of the transaction has its marker."""
 
-    written_as: ClassVar[str] = "transaction-completed"
     transactional_id: str
 
 
-_KINDS: dict[tuple[str, int], type[ClusterEvent]] = {
-    (kind.written_as, kind.version): kind
-    for kind in (
-        TopicCreated,
-        PartitionsAdded,
-        TopicConfigured,
-        TopicDeleted,
-        OffsetsReserved,
-        ProducerIdsReserved,
-        ProducerBegan,
-        TransactionGrew,
-        TransactionPrepared,
-        TransactionCompleted,
-    )
+CLUSTER_EVENT_TYPES: Final[dict[str, type[ClusterEvent]]] = {
+    "topic-created": TopicCreated,
+    "partitions-added": PartitionsAdded,
+    "topic-configured": TopicConfigured,
+    "topic-deleted": TopicDeleted,
+    "offsets-reserved": OffsetsReserved,
+    "producer-ids-reserved": ProducerIdsReserved,
+    "producer-initialized": ProducerInitialized,
+    "partitions-added-to-transaction": PartitionsAddedToTransaction,
+    "transaction-prepared": TransactionPrepared,
+    "transaction-completed": TransactionCompleted,
 }
+CLUSTER_EVENT_VERSION: Final = 1
+"""Version of every event payload."""
+_TYPE_NAMES: Final = {event_type: name for name, event_type in CLUSTER_EVENT_TYPES.items()}
 
 
 class UnknownClusterEvent(StoreError):
-    """The store holds a cluster record that this version cannot read: use the newer version that wrote it."""
+    """The store holds a cluster event of a type or version that this regroup does not know."""
 
 
-def write_event(event: ClusterEvent, *, number: int, reign: int, at_ms: int, cause: bytes | None) -> NewRecord:
-    """The record that keeps this event. Topics belong to the whole cluster, so the record names no group."""
-    payload = msgspec.json.encode(event)
-    return NewRecord(None, number, reign, at_ms, event.written_as, event.version, payload, cause)
+def encode_cluster_event(
+    event: ClusterEvent, *, event_number: int, coordinator_epoch: int, at_ms: int, cause: Cause
+) -> NewRecord:
+    """The record of an event, the `event_number`-th of the cluster. Cluster events belong to no group."""
+    return NewRecord(
+        None,
+        event_number,
+        coordinator_epoch,
+        at_ms,
+        _TYPE_NAMES[type(event)],
+        CLUSTER_EVENT_VERSION,
+        msgspec.json.encode(event),
+        encode_cause(cause),
+    )
 
 
-def read_event(record: NewRecord) -> ClusterEvent:
-    """The event that a record keeps. UnknownClusterEvent."""
-    kind = _KINDS.get((record.type, record.version))
-    if kind is None:
+def decode_cluster_event(record: NewRecord) -> ClusterEvent:
+    """The event that a record holds. Raises UnknownClusterEvent."""
+    event_type = CLUSTER_EVENT_TYPES.get(record.type)
+    if event_type is None or record.version != CLUSTER_EVENT_VERSION:
         raise UnknownClusterEvent(
-            f"{record.type}/{record.version} is not known here; a newer version may have written it"
+            f"unknown cluster event: {record.type}/{record.version}; read this store with the version of regroup that "
+            "wrote it, or a newer one"
         )
-    return msgspec.json.decode(record.payload, type=kind)
+    return msgspec.json.decode(record.payload, type=event_type)

@@ -1,163 +1,166 @@
-"""Who coordinates which groups, where there are several brokers.
+"""The coordinators of all groups, and which broker each of them belongs to.
 
-A group lives on the broker that leads its partition of `__consumer_offsets`. Partitions that always have the same
-leader make a share, and each share has a coordinator of its own, which goes where their lead goes: it answers whoever
-waits, stops, and starts again in a new reign with what is on disk.
+A group belongs to the broker that leads its partition of `__consumer_offsets`. Each shard (the partitions that always
+have the same leader) has a coordinator. When the leader changes, the coordinator answers its held requests and stops,
+and loads its groups again in a new coordinator epoch.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import Group
-from regroup.coordinator.runtime.group_coordinator import Answering, Because, GroupCoordinator
-from regroup.coordinator.serialization import Cause, written_cause
-from regroup.coordinator.unavailable import unavailable
+from regroup.coordinator.responses import unavailable_response
+from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
+from regroup.coordinator.serialization import Cause
 from regroup.protocol.errors import ErrorCode
-from regroup.server.cluster.causes import TRANSACTION_ENDS
-from regroup.server.cluster.events import ClusterEvent, TopicDeleted
-from regroup.server.cluster.state import Cluster
+from regroup.server.cluster.events import TRANSACTION_END, ClusterEvent, TopicDeleted
+from regroup.server.cluster.state import ClusterState
 from regroup.storage.records import Snapshot
 
-DELETION = Cause(api="DeleteTopics")
-NAMELESS = (c.CommitOffsets, c.FetchOffsets)
-"""The empty group id is one like any other here; for other commands it is a fault that every broker sees at once."""
+_TOPIC_DELETION = Cause(api="DeleteTopics")
+_ALLOW_EMPTY_GROUP_ID = (c.OffsetCommit, c.OffsetFetch)
+"""Commands for which the empty group id is valid; for all others it is an error that every broker detects."""
 
 
-class Groups(Protocol):
+OnResponse: TypeAlias = Callable[[Any], None]
+"""Takes the response to a command; its type is that of the command's API."""
+
+
+class BrokerGroups(Protocol):
     """The groups that one broker coordinates."""
 
-    def submit(self, command: c.Command, answering: Answering | None = None, cause: Because | None = None) -> None:
-        """Deal with a command now; `answering` is called once, now or later."""
+    def submit(self, command: c.Command, on_response: OnResponse | None = None, cause: Cause | None = None) -> None:
+        """Handle a command now; `on_response` is called once, now or later."""
 
-    def repeats(self, heartbeat: c.Heartbeat) -> Callable[[], bool]:
-        """To be asked when an accepted heartbeat comes once more: True if it has been accepted again."""
+    def heartbeat_revalidator(self, heartbeat: c.Heartbeat) -> Callable[[], bool]:
+        """A function that accepts an accepted heartbeat once more: it returns False if the heartbeat needs `submit`."""
 
     def groups(self) -> Iterator[Group]:
         """Every group that exists."""
 
     @property
     def refusal(self) -> ErrorCode | None:
-        """What a question about all groups gets at present, if it cannot be answered."""
+        """The error of a request about all groups at present; None if it can be answered."""
 
 
-class GroupShares:
-    """The coordinators of all groups, one a share. `make` is given the rule by which a coordinator knows its groups."""
+class GroupRouter:
+    """The coordinators, one for each shard. `new_coordinator` makes one, given the predicate for its group ids."""
 
-    def __init__(self, cluster: Cluster, make: Callable[[Callable[[str], bool]], GroupCoordinator]) -> None:
-        self._cluster = cluster
-        self.coordinators = [make(partial(self._lies_in, share)) for share in range(len(cluster.node_ids))]
-        self._leaders = list(cluster.node_ids)
-        cluster.watchers.append(self._follow)
+    def __init__(
+        self, state: ClusterState, new_coordinator: Callable[[Callable[[str], bool]], GroupCoordinator]
+    ) -> None:
+        self._state = state
+        self.coordinators = [new_coordinator(partial(self._is_in_shard, shard)) for shard in range(len(state.node_ids))]
+        self._leaders = list(state.node_ids)
+        state.event_listeners.append(self._on_event)
 
-    def _lies_in(self, share: int, group_id: str) -> bool:
-        return self.share_of(group_id) == share
+    def _is_in_shard(self, shard: int, group_id: str) -> bool:
+        return self.shard_of(group_id) == shard
 
-    def share_of(self, group_id: str) -> int:
-        return self._cluster.place_of(self._cluster.partition_of_group(group_id))
+    def shard_of(self, group_id: str) -> int:
+        return self._state.shard_of_partition(self._state.partition_of_group(group_id))
 
-    def leads(self, node_id: int, share: int) -> bool:
-        return self._cluster.leader_of(share) == node_id
+    def coordinator_of(self, group_id: str) -> GroupCoordinator:
+        return self.coordinators[self.shard_of(group_id)]
 
-    def at(self, node_id: int) -> Groups:
-        """The groups as this broker has them. Of a broker that is alone these are all."""
-        return self.coordinators[0] if len(self.coordinators) == 1 else GroupsOfBroker(self, node_id)
+    def leads(self, node_id: int, shard: int) -> bool:
+        return self._state.leader_of(shard) == node_id
+
+    def groups_of_broker(self, node_id: int) -> BrokerGroups:
+        """The groups that this broker coordinates: all of them, if it is the only one."""
+        return self.coordinators[0] if len(self.coordinators) == 1 else RoutedGroups(self, node_id)
 
     async def start(self) -> None:
-        """Load everything, before the brokers listen. Also the way back after a failure of the store."""
-        await self.take_over(range(len(self.coordinators)))
+        """Load all groups: before the brokers listen, and after the store was reopened."""
+        await self.start_shards(range(len(self.coordinators)))
 
-    def let_go(self) -> list[int]:
-        """Stop the coordinators whose share has another leader than before; returns the shares."""
-        moved = [share for share, leader in enumerate(self._leaders) if self._cluster.leader_of(share) != leader]
-        for share in moved:
-            self.coordinators[share].stop()
-            self._leaders[share] = self._cluster.leader_of(share)
+    def stop_moved_shards(self) -> list[int]:
+        """Stop the coordinators of shards with a new leader; returns the shards."""
+        moved = [shard for shard, leader in enumerate(self._leaders) if self._state.leader_of(shard) != leader]
+        for shard in moved:
+            self.coordinators[shard].stop()
+            self._leaders[shard] = self._state.leader_of(shard)
         return moved
 
-    async def take_over(self, moved: Iterable[int]) -> None:
-        """Start the coordinators of these shares again, where they have a leader."""
-        for share in moved:
-            if self._leaders[share] >= 0:
-                await self.coordinators[share].start()
+    async def start_shards(self, shards: Iterable[int]) -> None:
+        """Start the coordinators of those of these shards that have a leader."""
+        for shard in shards:
+            if self._leaders[shard] >= 0:
+                await self.coordinators[shard].start()
 
     def stop(self) -> None:
-        """Answer whoever still waits, and take nothing more."""
+        """Answer all held requests and refuse new ones."""
         for coordinator in self.coordinators:
             coordinator.stop()
 
     def take_snapshots(self) -> list[Snapshot]:
-        """The groups that changed since their snapshots were saved."""
+        """Snapshots of the groups that changed since their last saved one."""
         return [snapshot for coordinator in self.coordinators for snapshot in coordinator.take_snapshots()]
 
-    def snapshots_are_saved(self, snapshots: Sequence[Snapshot]) -> None:
-        """These need not be taken again."""
+    def mark_saved(self, snapshots: Sequence[Snapshot]) -> None:
+        """The snapshots are in the store."""
         for coordinator in self.coordinators:
-            coordinator.snapshots_are_saved(snapshots)
+            coordinator.mark_saved(snapshots)
 
-    def _follow(self, event: ClusterEvent) -> None:
-        """With a topic goes what groups have committed of it, whichever broker coordinates them."""
+    def _on_event(self, event: ClusterEvent) -> None:
+        """Delete the offsets that groups have committed in a deleted topic, whichever broker coordinates them."""
         if not isinstance(event, TopicDeleted):
             return
-        at_ms = self._cluster.now_ms()
+        at_ms = self._state.now_ms()
         for coordinator in self.coordinators:
             for group in [each for each in coordinator.groups() if each.partitions_with_offsets(event.name)]:
-                coordinator.submit(
-                    c.ForgetTopic(group_id=group.name, at_ms=at_ms, topic=event.name),
-                    None,
-                    partial(written_cause, DELETION),
-                )
+                command = c.DeleteTopicOffsets(group_id=group.group_id, at_ms=at_ms, topic=event.name)
+                coordinator.submit(command, cause=_TOPIC_DELETION)
 
-    # What a transaction's end asks for
+    def are_loaded(self, partitions: Iterable[int]) -> bool:
+        """Whether the groups of these partitions of `__consumer_offsets` are loaded."""
+        return all(self.coordinators[self._state.shard_of_partition(index)].is_ready for index in partitions)
 
-    def can_settle(self, partitions: Iterable[int]) -> bool:
-        return all(self.coordinators[self._cluster.place_of(index)].is_ready for index in partitions)
-
-    def settle(self, partitions: Iterable[int], producer_id: int, *, committed: bool) -> None:
-        """Every group of these partitions in which the producer has written offsets, announced or not."""
-        at_ms, wanted = self._cluster.now_ms(), set(partitions)
-        for share in sorted({self._cluster.place_of(index) for index in wanted}):
-            coordinator = self.coordinators[share]
+    def end_transaction(self, partitions: Iterable[int], producer_id: int, *, committed: bool) -> None:
+        """End the transaction in every group of these partitions with offsets of the producer, announced or not."""
+        at_ms, indexes = self._state.now_ms(), set(partitions)
+        for shard in sorted({self._state.shard_of_partition(index) for index in indexes}):
+            coordinator = self.coordinators[shard]
             for group in list(coordinator.groups()):
-                if producer_id in group.pending_offsets and self._cluster.partition_of_group(group.name) in wanted:
-                    coordinator.submit(
-                        c.EndTransaction(
-                            group_id=group.name, at_ms=at_ms, producer_id=producer_id, committed=committed
-                        ),
-                        cause=lambda: TRANSACTION_ENDS,
+                has_offsets = producer_id in group.pending_transactional_offsets
+                if has_offsets and self._state.partition_of_group(group.group_id) in indexes:
+                    command = c.EndTransaction(
+                        group_id=group.group_id, at_ms=at_ms, producer_id=producer_id, committed=committed
                     )
+                    coordinator.submit(command, cause=TRANSACTION_END)
 
 
-class GroupsOfBroker:
-    """The shares that one broker leads; for other groups it is not the coordinator."""
+class RoutedGroups:
+    """The groups of the shards that one broker leads; it refuses commands for other groups with NOT_COORDINATOR."""
 
-    def __init__(self, shares: GroupShares, node_id: int) -> None:
-        self._shares = shares
+    def __init__(self, router: GroupRouter, node_id: int) -> None:
+        self._router = router
         self._node_id = node_id
 
-    def submit(self, command: c.Command, answering: Answering | None = None, cause: Because | None = None) -> None:
-        share = self._shares.share_of(command.group_id)
-        is_fault = not command.group_id and not isinstance(command, NAMELESS)
-        if is_fault or self._shares.leads(self._node_id, share):
-            self._shares.coordinators[share].submit(command, answering, cause)
-        elif answering:
-            answering(unavailable(command, ErrorCode.NOT_COORDINATOR))
+    def submit(self, command: c.Command, on_response: OnResponse | None = None, cause: Cause | None = None) -> None:
+        shard = self._router.shard_of(command.group_id)
+        is_invalid = not command.group_id and not isinstance(command, _ALLOW_EMPTY_GROUP_ID)
+        if is_invalid or self._router.leads(self._node_id, shard):
+            self._router.coordinators[shard].submit(command, on_response, cause)
+        elif on_response:
+            on_response(unavailable_response(command, ErrorCode.NOT_COORDINATOR))
 
-    def repeats(self, heartbeat: c.Heartbeat) -> Callable[[], bool]:
-        return self._shares.coordinators[self._shares.share_of(heartbeat.group_id)].repeats(heartbeat)
+    def heartbeat_revalidator(self, heartbeat: c.Heartbeat) -> Callable[[], bool]:
+        return self._router.coordinator_of(heartbeat.group_id).heartbeat_revalidator(heartbeat)
 
     def groups(self) -> Iterator[Group]:
-        for coordinator in self._own():
+        for coordinator in self._own_coordinators():
             yield from coordinator.groups()
 
     @property
     def refusal(self) -> ErrorCode | None:
-        return next((refusal for coordinator in self._own() if (refusal := coordinator.refusal)), None)
+        return next((code for coordinator in self._own_coordinators() if (code := coordinator.refusal)), None)
 
-    def _own(self) -> list[GroupCoordinator]:
+    def _own_coordinators(self) -> list[GroupCoordinator]:
         return [
             coordinator
-            for share, coordinator in enumerate(self._shares.coordinators)
-            if self._shares.leads(self._node_id, share)
+            for shard, coordinator in enumerate(self._router.coordinators)
+            if self._router.leads(self._node_id, shard)
         ]

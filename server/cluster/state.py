@@ -1,101 +1,102 @@
-"""The cluster as its brokers share it: who is there, which topics there are, and the partitions' logs.
+"""The cluster that all brokers share: its nodes, its topics, and the partitions' logs and leaders.
 
-A topic's change is an event, folded at once and queued for the disk; whoever answers for it waits with `when_durable`.
+A change is an event, folded at once and queued for the store; a response that rests on it waits with `when_durable`.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from regroup.coordinator.serialization import ILLEGIBLE, damaged
-from regroup.server.cluster.causes import RECORDS, STOP
+from regroup.coordinator.serialization import UNREADABLE_ERRORS, Cause, damaged
 from regroup.server.cluster.events import (
+    BROKER_STOP,
+    RECORDS_PRODUCED,
     ClusterEvent,
     OffsetsReserved,
     ProducerIdsReserved,
     TopicConfigured,
     TopicCreated,
     TopicDeleted,
-    read_event,
-    write_event,
+    decode_cluster_event,
+    encode_cluster_event,
 )
-from regroup.server.cluster.topic_configs import topic_config
-from regroup.server.cluster.topics import (
+from regroup.server.cluster.image import (
     OFFSETS_TOPIC,
     SNAPSHOT_VERSION,
+    ClusterImage,
     Topic,
-    Topics,
-    evolve,
-    from_snapshot,
+    decode_cluster_snapshot,
+    encode_cluster_snapshot,
+    evolve_cluster,
     partition_of_key,
-    snapshot_of,
     uuid_text,
 )
-from regroup.server.log.partition_log import Appended, PartitionLog
-from regroup.server.log.record_validation import Incoming, Refusal
+from regroup.server.cluster.topic_configs import effective_topic_config
+from regroup.server.log.partition_log import PartitionLog
+from regroup.server.log.record_validation import ValidatedBatch
 from regroup.server.settings import BrokerSettings
 from regroup.storage.journal import Journal
 from regroup.storage.records import Head, Snapshot
 from regroup.storage.store import EventStore
 
-OFFSETS_IN_A_BLOCK = 1_000
-"""How many offsets a partition reserves at once. The next block is reserved when half of one is left."""
-PRODUCER_IDS_IN_A_BLOCK = 1_000
-TRANSACTIONS_TOPIC_PARTITIONS = 50
-"""Kafka's default. Nobody can see this topic here; it only says which broker coordinates a transactional id."""
+OFFSET_BLOCK_SIZE = 1_000
+"""Offsets that a partition reserves at once. It reserves the next block when half of one is left."""
+PRODUCER_ID_BLOCK_SIZE = 1_000
+TRANSACTION_STATE_PARTITIONS = 50
+"""Kafka's default. The topic does not exist here; its partitions only assign transactional ids to brokers."""
 _CLUSTER_ID = "cluster-id"
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """A broker as its clients are told of it."""
+class BrokerNode:
+    """A broker that listens, at the address that clients get."""
 
     node_id: int
     host: str
     port: int
 
 
-@dataclass(slots=True)
-class Stored:
-    """What a store knows of the cluster: the fold, where its history ends, and the cluster's id."""
+@dataclass(frozen=True, slots=True)
+class StoredClusterState:
+    """The cluster as a store has it: the folded image, the last event, the cluster id."""
 
-    topics: Topics
+    image: ClusterImage
     head: Head
     cluster_id: str
 
 
-async def load(store: EventStore, new_uuid: Callable[[], UUID]) -> Stored:
-    """Fold the cluster's history. A new store is given its cluster id here."""
-    kept = await store.kept(_CLUSTER_ID)
-    cluster_id = kept.decode() if kept is not None else uuid_text(new_uuid())
-    if kept is None:
-        await store.keep(_CLUSTER_ID, cluster_id.encode())
+async def load_cluster_state(store: EventStore, new_uuid: Callable[[], UUID]) -> StoredClusterState:
+    """Fold the cluster's history. A new store gets its cluster id here. Raises StoreError."""
+    stored_id = await store.get_value(_CLUSTER_ID)
+    cluster_id = stored_id.decode() if stored_id is not None else uuid_text(new_uuid())
+    if stored_id is None:
+        await store.put_value(_CLUSTER_ID, cluster_id.encode())
     cut, snapshots = await store.load_snapshots()
     snapshot = next((each for each in snapshots if each.group is None), None)
     try:
-        topics = from_snapshot(snapshot.payload) if snapshot else Topics()
+        image = decode_cluster_snapshot(snapshot.payload) if snapshot else ClusterImage()
         async for record in store.read(group=None, after=cut if snapshot else store.trimmed_through):
-            topics = evolve(topics, read_event(record))
-    except ILLEGIBLE as error:
+            image = evolve_cluster(image, decode_cluster_event(record))
+    except UNREADABLE_ERRORS as error:
         raise damaged("The history of the topics", error) from error
     heads = await store.heads()
-    return Stored(topics, heads.get(None, Head(number=0, reign=0, position=0)), cluster_id)
+    return StoredClusterState(image, heads.get(None, Head(event_number=0, coordinator_epoch=0, position=0)), cluster_id)
 
 
-class Cluster:
-    """Topics and partitions of all brokers in this process.
+class ClusterState:
+    """The topics and partitions of all brokers in this process.
 
-    `node_ids` names the brokers, `nodes` those that listen at present. Each of them holds every partition, so any can
-    lead any; partitions with the same place in the row of brokers always have the same leader.
-    `watchers` are called with each event after it was folded and queued.
+    `node_ids` are all brokers, `nodes` those that listen at present. Every broker has a replica of every partition, so
+    any can lead any. Partitions with the same index modulo the number of brokers always have the same leader; they
+    form a shard. `event_listeners` are called with each event after it was folded and queued.
     """
 
     def __init__(
         self,
-        stored: Stored,
+        stored: StoredClusterState,
         journal: Journal,
         *,
-        reign: int,
+        coordinator_epoch: int,
         settings: BrokerSettings,
         now_ms: Callable[[], int],
         new_uuid: Callable[[], UUID],
@@ -104,184 +105,204 @@ class Cluster:
     ) -> None:
         self.settings = settings
         self.cluster_id = stored.cluster_id
-        self.nodes: dict[int, Node] = {}
+        self.nodes: dict[int, BrokerNode] = {}
         self.now_ms = now_ms
         self.new_uuid = new_uuid
-        offsets_topic = stored.topics.by_name.get(OFFSETS_TOPIC)
+        offsets_topic = stored.image.topics.get(OFFSETS_TOPIC)
         self.offsets_topic_partitions = offsets_topic.partitions if offsets_topic else offsets_topic_partitions
         self.node_ids = tuple(node_ids)
-        self.watchers: list[Callable[[ClusterEvent], None]] = []
+        self.event_listeners: list[Callable[[ClusterEvent], None]] = []
         self._journal = journal
         self._partitions: dict[tuple[str, int], PartitionLog] = {}
-        self._take_over(stored, reign)
+        self._begin(stored, coordinator_epoch)
 
-    def _take_over(self, stored: Stored, reign: int) -> None:
-        self.topics, self._reign = stored.topics, reign
-        self._last_number, self.last_position = stored.head.number, stored.head.position
-        self._names_by_id = {topic.id_bytes: topic.name for topic in self.topics.by_name.values()}
-        self._next_producer_id = self.topics.producer_ids_before
-        self._leader_epochs = [reign - 1] * len(self.node_ids)
+    def _begin(self, stored: StoredClusterState, coordinator_epoch: int) -> None:
+        self.image, self._coordinator_epoch = stored.image, coordinator_epoch
+        self._event_number, self.last_position = stored.head.event_number, stored.head.position
+        self._names_by_id = {topic.id_bytes: topic.name for topic in self.topics.values()}
+        self._next_producer_id = self.image.producer_ids_before
+        self._leader_epochs = [coordinator_epoch - 1] * len(self.node_ids)
 
-    def reload(self, stored: Stored, reign: int) -> None:
-        """Begin again behind what is on disk, after the store has failed or another reign has ruled.
-
-        Topics and records whose events never reached the disk have not happened; no answer ever spoke of them.
-        """
-        self._take_over(stored, reign)
-        kept: dict[tuple[str, int], PartitionLog] = {}
-        reserved = {topic.topic_id: topic.reserved for topic in stored.topics.by_name.values()}
+    def reload(self, stored: StoredClusterState, coordinator_epoch: int) -> None:
+        """Begin again from a reopened store. Topics and records whose events did not become durable are dropped; no
+        response has mentioned them."""
+        self._begin(stored, coordinator_epoch)
+        remaining: dict[tuple[str, int], PartitionLog] = {}
+        reserved_before = {topic.topic_id: topic.reserved_before for topic in self.topics.values()}
         for (topic_id, index), log in self._partitions.items():
-            if index < len(reserved.get(topic_id, ())):
-                log.begin_epoch(self.leader_epoch(index), reserved[topic_id][index])
-                kept[topic_id, index] = log
+            if index < len(reserved_before.get(topic_id, ())):
+                log.start_leader_epoch(self.leader_epoch(index), reserved_before[topic_id][index])
+                remaining[topic_id, index] = log
             else:
-                log.wake()
-        self._partitions = kept
+                log.notify_listeners()
+        self._partitions = remaining
 
     def close(self) -> None:
-        """Give back the offsets that were reserved and not used. The journal's owner still has to flush it."""
-        for topic in list(self.topics.by_name.values()):
-            for index, before in enumerate(topic.reserved):
+        """Give back reserved offsets that were not used. The caller makes the events durable."""
+        for topic in list(self.topics.values()):
+            for index, before in enumerate(topic.reserved_before):
                 log = self._partitions.get((topic.topic_id, index))
                 if log is not None and log.log_end_offset < before:
-                    self.happen(OffsetsReserved(name=topic.name, partition=index, before=log.log_end_offset), STOP)
+                    event = OffsetsReserved(name=topic.name, partition=index, before=log.log_end_offset)
+                    self.record_event(event, BROKER_STOP)
 
-    def happen(self, event: ClusterEvent, cause: bytes) -> int:
-        """Fold the event and queue it; returns its position. StoreError if the journal takes nothing any more."""
-        number = self._last_number + 1
-        record = write_event(event, number=number, reign=self._reign, at_ms=self.now_ms(), cause=cause)
+    # Events
+
+    def record_event(self, event: ClusterEvent, cause: Cause) -> None:
+        """Fold the event and queue it for the store. Raises StoreError if the journal has failed."""
+        record = encode_cluster_event(
+            event,
+            event_number=self._event_number + 1,
+            coordinator_epoch=self._coordinator_epoch,
+            at_ms=self.now_ms(),
+            cause=cause,
+        )
         self.last_position = self._journal.append([record])
-        self._last_number = number
-        self.topics = evolve(self.topics, event)
-        self._follow(event)
-        for watcher in self.watchers:
-            watcher(event)
-        return self.last_position
+        self._event_number += 1
+        self.image = evolve_cluster(self.image, event)
+        self._apply(event)
+        for listener in self.event_listeners:
+            listener(event)
 
-    def _follow(self, event: ClusterEvent) -> None:
-        """Bring what is derived from the topics up to date."""
+    def _apply(self, event: ClusterEvent) -> None:
+        """Update what is derived from the topics."""
         if isinstance(event, TopicCreated):
-            self._names_by_id[self.topics.by_name[event.name].id_bytes] = event.name
+            self._names_by_id[self.topics[event.name].id_bytes] = event.name
         elif isinstance(event, TopicDeleted):
-            self._names_by_id = {each.id_bytes: each.name for each in self.topics.by_name.values()}
+            self._names_by_id = {each.id_bytes: each.name for each in self.topics.values()}
             for key in [key for key in self._partitions if key[0] == event.topic_id]:
-                self._partitions.pop(key).wake()
+                self._partitions.pop(key).notify_listeners()
         elif isinstance(event, TopicConfigured):
-            topic = self.topics.by_name[event.name]
+            topic = self.topics[event.name]
             for (topic_id, _), log in self._partitions.items():
                 if topic_id == topic.topic_id:
                     log.retention_bytes = self._retention_bytes(topic)
 
-    def _retention_bytes(self, topic: Topic) -> int:
-        return int(topic_config(topic.configs, "retention.bytes", self.settings))
+    def when_durable(self, on_durable: Callable[[], None], on_lost: Callable[[], None]) -> None:
+        """Call `on_durable` once all events of the cluster so far are durable, or `on_lost` if the store fails."""
+        self._journal.when_durable(self.last_position, on_durable, on_lost)
 
     def take_snapshot(self) -> Snapshot | None:
-        """The topics as of `last_position`, for the store; None if nothing has ever happened to them."""
+        """The image as of the last event, for the store; None before the first event."""
         if not self.last_position:
             return None
-        payload = snapshot_of(self.topics)
-        return Snapshot(None, self._last_number, self.last_position, self._reign, SNAPSHOT_VERSION, payload)
+        return Snapshot(
+            None,
+            self._event_number,
+            self.last_position,
+            self._coordinator_epoch,
+            SNAPSHOT_VERSION,
+            encode_cluster_snapshot(self.image),
+        )
 
-    def when_durable(self, done: Callable[[], None], lost: Callable[[], None]) -> None:
-        """Call `done` once everything that has happened to the topics is on disk, or `lost` if it never will be."""
-        self._journal.when_durable(self.last_position, done, lost)
+    # Topics and partitions
 
-    def create_topic(self, name: str, partitions: int, configs: dict[str, str] | None = None, *, cause: bytes) -> Topic:
-        """Make a topic. Whether it may be made is for the caller to know."""
+    @property
+    def topics(self) -> dict[str, Topic]:
+        """Topics by name, in the order of their creation."""
+        return self.image.topics
+
+    def create_topic(self, name: str, partitions: int, configs: dict[str, str] | None = None, *, cause: Cause) -> Topic:
+        """Create a topic. The caller has checked the name and the number of partitions."""
         topic_id = uuid_text(self.new_uuid())
-        self.happen(TopicCreated(name=name, topic_id=topic_id, partitions=partitions, configs=configs or {}), cause)
-        return self.topics.by_name[name]
+        event = TopicCreated(name=name, topic_id=topic_id, partitions=partitions, configs=configs or {})
+        self.record_event(event, cause)
+        return self.topics[name]
 
-    def topic(self, name: str, topic_id: bytes) -> Topic | None:
-        """A topic by its id, if one is given, and otherwise by its name."""
+    def find_topic(self, name: str, topic_id: bytes) -> Topic | None:
+        """The topic with this id or, if the id is all zeros, with this name."""
         if any(topic_id):
             name = self._names_by_id.get(topic_id, "")
-        return self.topics.by_name.get(name)
+        return self.topics.get(name)
 
-    def partition(self, topic: Topic, index: int) -> PartitionLog:
-        """The log of a partition that exists; it begins where a restart left it."""
+    def partition_log(self, topic: Topic, index: int) -> PartitionLog:
+        """The log of an existing partition. After a restart it continues at the offsets that were reserved."""
         log = self._partitions.get((topic.topic_id, index))
         if log is None:
             log = self._partitions[topic.topic_id, index] = PartitionLog(
                 leader_epoch=self.leader_epoch(index),
                 retention_bytes=self._retention_bytes(topic),
-                log_end_offset=topic.reserved[index],
+                log_end_offset=topic.reserved_before[index],
             )
         return log
 
-    def append(self, topic: Topic, index: int, batches: list[Incoming]) -> Appended | Refusal:
-        """Write to a partition, and reserve offsets ahead of it. Readers see what lies within durable blocks."""
-        log = self.partition(topic, index)
-        appended = log.append(batches)
+    def _retention_bytes(self, topic: Topic) -> int:
+        return int(effective_topic_config(topic.configs, "retention.bytes", self.settings))
+
+    def append_batches(self, topic: Topic, index: int, batches: list[ValidatedBatch]) -> int:
+        """Append to a partition, reserve offsets ahead of it, and return the offset of the first record.
+
+        Records are readable once their offsets are durably reserved. Raises RequestError as `PartitionLog.append` does.
+        """
+        log = self.partition_log(topic, index)
+        base_offset = log.append(batches)
         self._reserve_ahead(topic, index, log)
-        return appended
+        return base_offset
 
     def append_marker(self, topic: Topic, index: int, producer_id: int, epoch: int, *, committed: bool) -> None:
-        """End the producer's transaction in this partition."""
-        log = self.partition(topic, index)
+        """Append the marker that ends the producer's transaction in this partition."""
+        log = self.partition_log(topic, index)
         log.append_marker(producer_id, epoch, committed=committed, at_ms=self.now_ms())
         self._reserve_ahead(topic, index, log)
 
     def _reserve_ahead(self, topic: Topic, index: int, log: PartitionLog) -> None:
-        reserved = self.topics.by_name[topic.name].reserved[index]
-        if log.log_end_offset + OFFSETS_IN_A_BLOCK // 2 > reserved:
-            before = log.log_end_offset + OFFSETS_IN_A_BLOCK
-            self.happen(OffsetsReserved(name=topic.name, partition=index, before=before), RECORDS)
-            self.when_durable(lambda: log.reserve(before), _nothing)
+        if log.log_end_offset + OFFSET_BLOCK_SIZE // 2 > self.topics[topic.name].reserved_before[index]:
+            before = log.log_end_offset + OFFSET_BLOCK_SIZE
+            self.record_event(OffsetsReserved(name=topic.name, partition=index, before=before), RECORDS_PRODUCED)
+            # If the store fails instead, `reload` truncates the log.
+            self.when_durable(lambda: log.reserve(before), lambda: None)
 
-    def new_producer_id(self, cause: bytes) -> int:
-        """An id that no producer has had, nor will have after a restart once `when_durable` has called back."""
-        if self._next_producer_id >= self.topics.producer_ids_before:
-            before = self._next_producer_id + PRODUCER_IDS_IN_A_BLOCK
-            self.happen(ProducerIdsReserved(before=before), cause)
+    def new_producer_id(self, cause: Cause) -> int:
+        """A producer id that was never used, and after `when_durable` never will be again, not even after a crash."""
+        if self._next_producer_id >= self.image.producer_ids_before:
+            before = self._next_producer_id + PRODUCER_ID_BLOCK_SIZE
+            self.record_event(ProducerIdsReserved(before=before), cause)
         self._next_producer_id += 1
         return self._next_producer_id - 1
 
-    def place_of(self, index: int) -> int:
-        """Where in the row of brokers the partitions with this index have their leader, if all brokers are there."""
+    # Leaders
+
+    def shard_of_partition(self, index: int) -> int:
+        """The shard of the partitions with this index; its number is that of its preferred leader in `node_ids`."""
         return index % len(self.node_ids)
 
     def replicas_of(self, index: int) -> tuple[int, ...]:
-        """Who leads these partitions, and who would if those before were gone."""
-        place = self.place_of(index)
-        return self.node_ids[place:] + self.node_ids[:place]
+        """The brokers in the order in which they would lead these partitions."""
+        shard = self.shard_of_partition(index)
+        return self.node_ids[shard:] + self.node_ids[:shard]
 
     def leader_of(self, index: int) -> int:
-        """The node that leads the partitions with this index; -1 while nobody is there."""
-        place = self.place_of(index)
-        if self.node_ids[place] in self.nodes:
-            return self.node_ids[place]
+        """The node that leads the partitions with this index; -1 while no broker listens."""
+        preferred = self.node_ids[self.shard_of_partition(index)]
+        if preferred in self.nodes:
+            return preferred
         return next((node_id for node_id in self.replicas_of(index) if node_id in self.nodes), -1)
 
     def leader_epoch(self, index: int) -> int:
-        """Of the partitions with this index. It grows whenever another reign or another leader begins, so that clients
-        notice what a restart has lost."""
-        return self._leader_epochs[self.place_of(index)]
+        """The leader epoch of the partitions with this index. It grows with every new leader and every load, so that
+        clients notice records that a restart has lost."""
+        return self._leader_epochs[self.shard_of_partition(index)]
 
     @property
     def leadership(self) -> object:
-        """Equal as long as the same nodes are there and lead in the same epochs."""
+        """A value that changes whenever a node, a leader or a leader epoch does."""
         return tuple(self.nodes), tuple(self._leader_epochs)
 
-    def lead_anew(self, place: int, leader_epoch: int) -> None:
-        """The partitions of this place have another leader now."""
-        self._leader_epochs[place] = leader_epoch
+    def bump_leader_epoch(self, shard: int, leader_epoch: int) -> None:
+        """Set the epoch of a shard's new leader."""
+        self._leader_epochs[shard] = leader_epoch
         for (_, index), log in self._partitions.items():
-            if self.place_of(index) == place:
-                log.lead_anew(leader_epoch)
+            if self.shard_of_partition(index) == shard:
+                log.bump_leader_epoch(leader_epoch)
 
     def partition_of_group(self, group_id: str) -> int:
-        """The partition of `__consumer_offsets` in which a group lives; its leader coordinates the group."""
+        """The partition of `__consumer_offsets` with the group; its leader coordinates the group."""
         return partition_of_key(group_id, self.offsets_topic_partitions)
 
-    def node_of_transaction(self, transactional_id: str) -> int:
-        """The node that coordinates this transactional id."""
-        return self.leader_of(partition_of_key(transactional_id, TRANSACTIONS_TOPIC_PARTITIONS))
+    def transaction_coordinator_id(self, transactional_id: str) -> int:
+        """The node that coordinates this transactional id; -1 while no broker listens."""
+        return self.leader_of(partition_of_key(transactional_id, TRANSACTION_STATE_PARTITIONS))
 
     @property
     def controller_id(self) -> int:
         return min(self.nodes, default=-1)
-
-
-def _nothing() -> None:
-    """The store has failed; `Cluster.reload` will take the records back."""

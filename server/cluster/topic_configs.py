@@ -1,4 +1,4 @@
-"""The settings that a topic may have of its own. Two of them count here; all are kept and shown."""
+"""The settings of a topic. All are stored and shown; `max.message.bytes` and `retention.bytes` have an effect here."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -9,30 +9,30 @@ from regroup.coordinator.settings import (
     InvalidSetting,
     UnknownSetting,
     check_limits,
-    parse_truth,
-    parse_whole_number,
-    unknown_setting,
+    parse_boolean,
+    parse_integer,
+    unknown_setting_message,
 )
-from regroup.server.settings import BOOL, INT, LONG, BrokerSettings, ShownSetting, setting_text
+from regroup.server.settings import BOOL, INT, LONG, BrokerSettings, DescribedSetting, format_setting
 
 STRING, DOUBLE, LIST = 2, 6, 7
 
 
 class TopicConfig(NamedTuple):
-    """One row: Kafka's number of the type, the default, and what is allowed."""
+    """A setting: Kafka's number of its type, its default, and its valid values."""
 
-    kind: int
+    type_id: int
     default: str
-    least: int = 0
-    words: tuple[str, ...] = ()
+    minimum: int = 0
+    allowed_values: tuple[str, ...] = ()
     broker_setting: str | None = None
-    """The setting of the broker that stands in where the topic has none."""
+    """The field of BrokerSettings with the default of all topics."""
 
 
 TOPIC_CONFIGS: dict[str, TopicConfig] = {
-    "cleanup.policy": TopicConfig(LIST, "delete", words=("delete", "compact")),
+    "cleanup.policy": TopicConfig(LIST, "delete", allowed_values=("delete", "compact")),
     "compression.type": TopicConfig(
-        STRING, "producer", words=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
+        STRING, "producer", allowed_values=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
     ),
     "delete.retention.ms": TopicConfig(LONG, "86400000"),
     "file.delete.delay.ms": TopicConfig(LONG, "60000"),
@@ -43,7 +43,7 @@ TOPIC_CONFIGS: dict[str, TopicConfig] = {
     "max.message.bytes": TopicConfig(INT, "1048588", broker_setting="message_max_bytes"),  # a larger batch is refused
     "message.timestamp.after.max.ms": TopicConfig(LONG, "3600000"),
     "message.timestamp.before.max.ms": TopicConfig(LONG, str(MAX_LONG)),
-    "message.timestamp.type": TopicConfig(STRING, "CreateTime", words=("CreateTime", "LogAppendTime")),
+    "message.timestamp.type": TopicConfig(STRING, "CreateTime", allowed_values=("CreateTime", "LogAppendTime")),
     "min.cleanable.dirty.ratio": TopicConfig(DOUBLE, "0.5"),
     "min.compaction.lag.ms": TopicConfig(LONG, "0"),
     "min.insync.replicas": TopicConfig(INT, "1", 1),
@@ -59,39 +59,36 @@ TOPIC_CONFIGS: dict[str, TopicConfig] = {
 
 
 def check_topic_config(name: str, text: str) -> None:
-    """Raises UnknownSetting or InvalidSetting, naming the setting."""
+    """Check one setting of a topic. Raises UnknownSetting or InvalidSetting, naming it."""
     row = TOPIC_CONFIGS.get(name)
     if row is None:
-        raise UnknownSetting(unknown_setting(name, TOPIC_CONFIGS))
-    if row.kind in (INT, LONG):
-        check_limits(name, parse_whole_number(name, text), row.least, MAX_INT if row.kind == INT else MAX_LONG)
-    elif row.kind == BOOL:
-        parse_truth(name, text)
-    elif row.kind == DOUBLE:
-        _check_ratio(name, text)
-    elif not set(text.split(",") if row.kind == LIST else [text]) <= set(row.words):
-        raise InvalidSetting(f"{name} can be {', '.join(row.words)}, not {text!r}")
+        raise UnknownSetting(unknown_setting_message(name, TOPIC_CONFIGS))
+    if row.type_id in (INT, LONG):
+        check_limits(name, parse_integer(name, text), row.minimum, MAX_INT if row.type_id == INT else MAX_LONG)
+    elif row.type_id == BOOL:
+        parse_boolean(name, text)
+    elif row.type_id == DOUBLE:
+        if not _is_ratio(text):
+            raise InvalidSetting(f"{name} must be a number between 0 and 1, not {text!r}")
+    elif not set(text.split(",") if row.type_id == LIST else [text]) <= set(row.allowed_values):
+        raise InvalidSetting(f"{name} must be one of {', '.join(row.allowed_values)}, not {text!r}")
 
 
-def _check_ratio(name: str, text: str) -> None:
+def _is_ratio(text: str) -> bool:
     try:
-        inside = 0 <= float(text) <= 1
+        return 0 <= float(text) <= 1
     except ValueError:
-        inside = False
-    if not inside:
-        raise InvalidSetting(f"{name} must be a number between 0 and 1, not {text!r}")
+        return False
 
 
-def topic_config(configs: Mapping[str, str], name: str, settings: BrokerSettings) -> str:
-    """What holds for a topic: its own word, or the broker's."""
-    return configs.get(name) or _broker_word(TOPIC_CONFIGS[name], settings)
+def effective_topic_config(configs: Mapping[str, str], name: str, settings: BrokerSettings) -> str:
+    """The value that applies to a topic: its own, the broker's, or the default."""
+    row = TOPIC_CONFIGS[name]
+    default = format_setting(getattr(settings, row.broker_setting)) if row.broker_setting else row.default
+    return configs.get(name) or default
 
 
-def _broker_word(row: TopicConfig, settings: BrokerSettings) -> str:
-    return setting_text(getattr(settings, row.broker_setting)) if row.broker_setting else row.default
-
-
-def shown_topic_configs(configs: Mapping[str, str], settings: BrokerSettings) -> Iterator[ShownSetting]:
-    """All settings of a topic with these of its own."""
+def describe_topic_configs(configs: Mapping[str, str], settings: BrokerSettings) -> Iterator[DescribedSetting]:
+    """All settings of a topic whose own settings are `configs`."""
     for name, row in TOPIC_CONFIGS.items():
-        yield ShownSetting(name, topic_config(configs, name, settings), row.default, row.kind)
+        yield DescribedSetting(name, effective_topic_config(configs, name, settings), row.default, row.type_id)

@@ -1,13 +1,14 @@
-"""Transactions as values: what is known of each transactional id, and what a request of its producer leads to.
+"""Transactions as values: the state of each transactional id, and the checks that Kafka makes of a producer's request.
 
     Empty → Ongoing → PrepareCommit → CompleteCommit → Ongoing …
                     → PrepareAbort  → CompleteAbort  → Ongoing …
 
-Nothing here looks at a clock, writes, or waits: a request gets an error code, or an event.
+These functions read no clock, store nothing and never wait: a check returns an error code, or None.
 """
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -15,18 +16,18 @@ from msgspec.structs import replace
 from regroup.protocol.errors import ErrorCode
 from regroup.server.cluster.events import (
     ClusterEvent,
-    ProducerBegan,
+    PartitionsAddedToTransaction,
+    ProducerInitialized,
     TransactionCompleted,
-    TransactionGrew,
     TransactionPrepared,
 )
 
-LAST_EPOCH = 32_767
-"""No producer ever has it, so that whoever has the one before can still be fenced."""
+MAX_PRODUCER_EPOCH = 32_767
+"""Kafka gives this epoch to no producer, so that a producer with the epoch before it can still be fenced."""
 
 
 class TransactionState(StrEnum):
-    """Kafka's names."""
+    """The states of a transactional id, by Kafka's names."""
 
     EMPTY = "Empty"
     ONGOING = "Ongoing"
@@ -37,7 +38,7 @@ class TransactionState(StrEnum):
 
 
 class Transaction(msgspec.Struct, frozen=True, kw_only=True):
-    """One transactional id: its producer, and the transaction that is open or was the last."""
+    """A transactional id: its producer, and its open or last transaction."""
 
     transactional_id: str
     producer_id: int
@@ -45,9 +46,9 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
     timeout_ms: int
     state: TransactionState = TransactionState.EMPTY
     partitions: dict[str, tuple[int, ...]] = {}  # msgspec gives each value its own copy
-    began_at_ms: int = -1
-    replaces: tuple[int, int] = (-1, -1)
-    """Id and epoch that the producer gave up when it asked for these, or before its transaction was settled."""
+    started_at_ms: int = -1
+    previous_producer: tuple[int, int] = (-1, -1)
+    """Producer id and epoch before the present ones, so that a repeated request can be recognized (KIP-360)."""
     next_producer_id: int = -1
 
     @property
@@ -56,7 +57,7 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_prepared(self) -> bool:
-        """Settled, and not everybody has been told yet."""
+        """The outcome is final, and some markers may not be written yet."""
         return self.state in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
     @property
@@ -65,87 +66,89 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def deadline_ms(self) -> int:
-        """When an open transaction is aborted."""
-        return self.began_at_ms + self.timeout_ms
+        """When the coordinator aborts an open transaction."""
+        return self.started_at_ms + self.timeout_ms
 
     @property
-    def epochs_are_used_up(self) -> bool:
-        return self.epoch + 1 >= LAST_EPOCH
+    def is_epoch_exhausted(self) -> bool:
+        return self.epoch + 1 >= MAX_PRODUCER_EPOCH
 
-    def holds(self, topic: str, partition: int) -> bool:
+    def contains(self, topic: str, partition: int) -> bool:
         return self.is_ongoing and partition in self.partitions.get(topic, ())
 
 
-Transactions = Mapping[str, Transaction]
-"""By transactional id."""
+TransactionsById: TypeAlias = Mapping[str, Transaction]
+"""Transactions by transactional id."""
 
 
-def evolve(transactions: Transactions, event: ClusterEvent) -> dict[str, Transaction]:
+def evolve_transactions(transactions: TransactionsById, event: ClusterEvent) -> dict[str, Transaction]:
     """The transactions after this event. It cannot refuse: the event has happened."""
     match event:
-        case ProducerBegan():
+        case ProducerInitialized():
             changed = Transaction(
                 transactional_id=event.transactional_id,
                 producer_id=event.producer_id,
                 epoch=event.epoch,
                 timeout_ms=event.timeout_ms,
-                replaces=event.replaces,
+                previous_producer=event.previous_producer,
             )
-        case TransactionGrew():
-            changed = grown(transactions[event.transactional_id], event)
+        case PartitionsAddedToTransaction():
+            changed = _with_partitions(transactions[event.transactional_id], event)
         case TransactionPrepared():
-            changed = prepared(transactions[event.transactional_id], event)
+            changed = _prepared(transactions[event.transactional_id], event)
         case TransactionCompleted():
-            changed = completed(transactions[event.transactional_id])
+            changed = _completed(transactions[event.transactional_id])
         case _:
-            raise TypeError(f"{type(event).__name__} is no event that this version can fold")
+            raise TypeError(f"unexpected cluster event: {type(event).__name__}")
     return {**transactions, changed.transactional_id: changed}
 
 
-def grown(transaction: Transaction, event: TransactionGrew) -> Transaction:
+def _with_partitions(transaction: Transaction, event: PartitionsAddedToTransaction) -> Transaction:
     partitions = dict(transaction.partitions)
-    for topic, more in event.partitions.items():
-        partitions[topic] = tuple(dict.fromkeys(partitions.get(topic, ()) + more))
-    began_at_ms = transaction.began_at_ms if transaction.is_ongoing else event.at_ms
-    return replace(transaction, state=TransactionState.ONGOING, partitions=partitions, began_at_ms=began_at_ms)
+    for topic, added in event.partitions.items():
+        partitions[topic] = tuple(dict.fromkeys(partitions.get(topic, ()) + added))
+    started_at_ms = transaction.started_at_ms if transaction.is_ongoing else event.at_ms
+    return replace(transaction, state=TransactionState.ONGOING, partitions=partitions, started_at_ms=started_at_ms)
 
 
-def prepared(transaction: Transaction, event: TransactionPrepared) -> Transaction:
-    state = TransactionState.PREPARE_COMMIT if event.committed else TransactionState.PREPARE_ABORT
-    replaces = transaction.replaces
+def _prepared(transaction: Transaction, event: TransactionPrepared) -> Transaction:
+    previous = transaction.previous_producer
     if event.epoch != transaction.epoch:
-        replaces = (-1, -1) if event.fences else (transaction.producer_id, transaction.epoch)
+        previous = (-1, -1) if event.fences_producer else (transaction.producer_id, transaction.epoch)
     return replace(
-        transaction, state=state, epoch=event.epoch, replaces=replaces, next_producer_id=event.next_producer_id
+        transaction,
+        state=TransactionState.PREPARE_COMMIT if event.committed else TransactionState.PREPARE_ABORT,
+        epoch=event.epoch,
+        previous_producer=previous,
+        next_producer_id=event.next_producer_id,
     )
 
 
-def completed(transaction: Transaction) -> Transaction:
+def _completed(transaction: Transaction) -> Transaction:
     state = TransactionState.COMPLETE_COMMIT if transaction.is_committed else TransactionState.COMPLETE_ABORT
-    over = replace(transaction, state=state, partitions={}, began_at_ms=-1, next_producer_id=-1)
+    completed = replace(transaction, state=state, partitions={}, started_at_ms=-1, next_producer_id=-1)
     if transaction.next_producer_id < 0:
-        return over
-    return replace(over, producer_id=transaction.next_producer_id, epoch=0)
+        return completed
+    return replace(completed, producer_id=transaction.next_producer_id, epoch=0)
 
 
-def refuse_to_begin(transaction: Transaction | None, producer_id: int, epoch: int) -> ErrorCode | None:
-    """May this producer ask for a new epoch? One that names none starts afresh and may, unless it must wait."""
+def check_init_producer(transaction: Transaction | None, producer_id: int, epoch: int) -> ErrorCode | None:
+    """The error of an InitProducerId request; a producer that names no id (-1) begins anew unless it must wait."""
     if transaction is None:
         return None
-    claims = (producer_id, epoch)
-    own = (transaction.producer_id, transaction.epoch)
-    if producer_id >= 0 and claims not in (own, transaction.replaces):
+    current = (transaction.producer_id, transaction.epoch)
+    if producer_id >= 0 and (producer_id, epoch) not in (current, transaction.previous_producer):
         return ErrorCode.PRODUCER_FENCED
     return ErrorCode.CONCURRENT_TRANSACTIONS if transaction.is_prepared else None
 
 
-def has_begun_already(transaction: Transaction | None, producer_id: int, epoch: int) -> bool:
-    """The answer to the same request was lost: what it asked for has been done (KIP-360)."""
-    return transaction is not None and producer_id >= 0 and (producer_id, epoch) == transaction.replaces
+def is_repeated_init(transaction: Transaction | None, producer_id: int, epoch: int) -> bool:
+    """Whether this request was handled before and its response was lost (KIP-360)."""
+    return transaction is not None and producer_id >= 0 and (producer_id, epoch) == transaction.previous_producer
 
 
-def refuse_producer(transaction: Transaction | None, producer_id: int, epoch: int) -> ErrorCode | None:
-    """Is this the producer that the id belongs to now?"""
+def check_producer(transaction: Transaction | None, producer_id: int, epoch: int) -> ErrorCode | None:
+    """The error of a request whose producer is not the current one, or whose transaction is being completed."""
     if transaction is None or transaction.producer_id != producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if transaction.epoch != epoch:
@@ -153,38 +156,47 @@ def refuse_producer(transaction: Transaction | None, producer_id: int, epoch: in
     return ErrorCode.CONCURRENT_TRANSACTIONS if transaction.is_prepared else None
 
 
-def has_ended_so(
-    transaction: Transaction | None, producer_id: int, epoch: int, *, committed: bool, bumps: bool
+def is_repeated_end(
+    transaction: Transaction | None, producer_id: int, epoch: int, *, committed: bool, bumps_epoch: bool
 ) -> bool:
-    """The answer to the same EndTxn was lost: nothing is left to do. One that `bumps` came in the epoch before."""
-    ended_so = TransactionState.COMPLETE_COMMIT if committed else TransactionState.COMPLETE_ABORT
-    if transaction is None or transaction.state is not ended_so:
+    """Whether the transaction has ended in this way and the response was lost. With `bumps_epoch` (KIP-890) the
+    request names the epoch before the present one."""
+    outcome = TransactionState.COMPLETE_COMMIT if committed else TransactionState.COMPLETE_ABORT
+    if transaction is None or transaction.state is not outcome:
         return False
-    own = (transaction.producer_id, transaction.epoch)
-    return (producer_id, epoch) == (transaction.replaces if bumps else own)
+    current = (transaction.producer_id, transaction.epoch)
+    return (producer_id, epoch) == (transaction.previous_producer if bumps_epoch else current)
 
 
-def refuse_end(
-    transaction: Transaction | None, producer_id: int, epoch: int, *, committed: bool, bumps: bool
+def check_end(
+    transaction: Transaction | None, producer_id: int, epoch: int, *, committed: bool, bumps_epoch: bool
 ) -> ErrorCode | None:
-    """May the producer end its transaction in this way? `bumps`: its epoch ends with the transaction (KIP-890).
+    """The error of an EndTxn request. With `bumps_epoch` the producer gets a new epoch (KIP-890).
 
-    Then it may also abort what never began, since it cannot know whether its first write arrived.
+    It may then also abort a transaction that has not begun, since it cannot know whether its first write arrived.
     """
-    if bumps and transaction and transaction.is_prepared and (producer_id, epoch) == transaction.replaces:
-        refused: ErrorCode | None = ErrorCode.CONCURRENT_TRANSACTIONS
+    if (
+        bumps_epoch
+        and transaction
+        and transaction.is_prepared
+        and (producer_id, epoch) == transaction.previous_producer
+    ):
+        error: ErrorCode | None = ErrorCode.CONCURRENT_TRANSACTIONS
     else:
-        refused = refuse_producer(transaction, producer_id, epoch)
-    if refused is ErrorCode.CONCURRENT_TRANSACTIONS and transaction and transaction.is_committed != committed:
+        error = check_producer(transaction, producer_id, epoch)
+    if error is ErrorCode.CONCURRENT_TRANSACTIONS and transaction and transaction.is_committed != committed:
         return ErrorCode.INVALID_TXN_STATE
-    if refused is not None or transaction is None or transaction.is_ongoing:
-        return refused
-    return None if bumps and not committed else ErrorCode.INVALID_TXN_STATE
+    if error is not None or transaction is None or transaction.is_ongoing:
+        return error
+    return None if bumps_epoch and not committed else ErrorCode.INVALID_TXN_STATE
 
 
-def fence(transaction: Transaction, reason: str) -> TransactionPrepared:
-    """Abort, and shut out whoever believes to be its producer."""
-    epoch = min(transaction.epoch + 1, LAST_EPOCH)
+def fencing_abort(transaction: Transaction, reason: str) -> TransactionPrepared:
+    """The event that aborts the transaction and fences its producer."""
     return TransactionPrepared(
-        transactional_id=transaction.transactional_id, committed=False, epoch=epoch, fences=True, reason=reason
+        transactional_id=transaction.transactional_id,
+        committed=False,
+        epoch=min(transaction.epoch + 1, MAX_PRODUCER_EPOCH),
+        fences_producer=True,
+        reason=reason,
     )

@@ -1,1 +1,1 @@
-"""server/history"""
+"""The history in a store: its verification, and the snapshots before a trim."""

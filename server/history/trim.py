@@ -1,44 +1,44 @@
-"""A cut through a store's history: every group and the topics as of one position, so that what came before may go."""
+"""Snapshots at any position of a store, so that the events before it can be trimmed."""
 
 from msgspec.structs import replace
 
 from regroup.coordinator.group import Group
-from regroup.coordinator.runtime.loading import folded, load_groups, load_snapshots
-from regroup.coordinator.serialization import snapshot
-from regroup.server.cluster.events import read_event
-from regroup.server.cluster.topics import SNAPSHOT_VERSION, Topics, from_snapshot, snapshot_of
-from regroup.server.cluster.topics import evolve as evolve_topics
+from regroup.coordinator.runtime.loading import evolve_record, load_groups, load_snapshots
+from regroup.coordinator.serialization import encode_snapshot
+from regroup.server.cluster.events import decode_cluster_event
+from regroup.server.cluster.image import (
+    SNAPSHOT_VERSION,
+    ClusterImage,
+    decode_cluster_snapshot,
+    encode_cluster_snapshot,
+    evolve_cluster,
+)
 from regroup.storage.records import Record, Snapshot
 from regroup.storage.store import EventStore
 
 
-async def make_cut(store: EventStore, at: int) -> None:
-    """Fold the history up to this position, and save what it adds up to.
+async def save_snapshots_at(store: EventStore, position: int) -> None:
+    """Fold the history up to this position, and save snapshots of the groups and of the cluster there.
 
-    Raises StoreIsDamaged where earlier snapshots leave a group out: whoever trimmed then would lose it for good.
+    Raises StoreDamaged if earlier snapshots leave a group out, since a trim would lose it.
     """
     await load_groups(store)
-    after, groups = await load_snapshots(store, at)
-    topics = await topics_of(store, after)
+    after, groups = await load_snapshots(store, position)
+    _, snapshots = await store.load_snapshots(after)
+    image = next((decode_cluster_snapshot(each.payload) for each in snapshots if each.group is None), ClusterImage())
     last: dict[str | None, Record] = {}
-    async for record in store.read(after=after, until=at):
+    async for record in store.read(after=after, until=position):
         last[record.group] = record
         if record.group is None:
-            topics = evolve_topics(topics, read_event(record))
+            image = evolve_cluster(image, decode_cluster_event(record))
         else:
-            groups[record.group] = folded(groups.get(record.group) or Group(name=record.group), record)
-    await store.save_snapshots(at, [as_snapshot(record, groups, topics) for record in last.values()])
+            groups[record.group] = evolve_record(groups.get(record.group) or Group(group_id=record.group), record)
+    await store.save_snapshots(position, [_snapshot(record, groups, image) for record in last.values()])
 
 
-async def topics_of(store: EventStore, cut: int) -> Topics:
-    """The topics as of an earlier cut."""
-    _, snapshots = await store.load_snapshots(cut)
-    return next((from_snapshot(each.payload) for each in snapshots if each.group is None), Topics())
-
-
-def as_snapshot(last: Record, groups: dict[str, Group], topics: Topics) -> Snapshot:
-    """The state after the last record of a group, or of the topics."""
+def _snapshot(last: Record, groups: dict[str, Group], image: ClusterImage) -> Snapshot:
+    """The snapshot after this record, the last one of a group or of the cluster."""
+    number, position, epoch = last.event_number, last.position, last.coordinator_epoch
     if last.group is None:
-        payload = snapshot_of(topics)
-        return Snapshot(None, last.number, last.position, last.reign, SNAPSHOT_VERSION, payload)
-    return replace(snapshot(groups[last.group], last.position, last.reign), number=last.number)
+        return Snapshot(None, number, position, epoch, SNAPSHOT_VERSION, encode_cluster_snapshot(image))
+    return replace(encode_snapshot(groups[last.group], position, epoch), event_number=number)

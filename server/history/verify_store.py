@@ -1,116 +1,214 @@
-"""A store read from its first record to its last, everything in it checked: what `regroup verify` does."""
+"""Verification of a whole store: every event is folded, every invariant checked, every snapshot compared."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from regroup.coordinator.serialization import SNAPSHOT_VERSION as GROUP_VERSION
-from regroup.coordinator.verification import CLUSTER, Fault, Verifier
-from regroup.server.cluster.topics import SNAPSHOT_VERSION as TOPICS_VERSION
-from regroup.server.history.verification import TopicsVerifier
-from regroup.storage.errors import StoreIsDamaged
+from regroup.coordinator.serialization import SNAPSHOT_VERSION as GROUP_SNAPSHOT_VERSION
+from regroup.coordinator.serialization import UNREADABLE_ERRORS, damaged
+from regroup.coordinator.verification import CLUSTER, GroupsVerifier, Violation, unreadable_parts
+from regroup.server.cluster.events import (
+    ClusterEvent,
+    OffsetsReserved,
+    PartitionsAdded,
+    PartitionsAddedToTransaction,
+    ProducerIdsReserved,
+    TopicCreated,
+    TopicDeleted,
+    TransactionCompleted,
+    decode_cluster_event,
+)
+from regroup.server.cluster.image import SNAPSHOT_VERSION, ClusterImage, decode_cluster_snapshot, evolve_cluster
+from regroup.storage.errors import StoreDamaged, StoreError
 from regroup.storage.records import Head, Record, Snapshot
 from regroup.storage.store import EventStore
 
-TELL_EVERY: Final = 1000
+PROGRESS_INTERVAL_EVENTS: Final = 1000
 
-Progress: TypeAlias = Callable[[int, int], None]
-"""Told how many events have been folded, and of how many."""
+VerificationProgress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of events that were folded, and the number of all events."""
 
 
-class Verified(NamedTuple):
-    """`events` were folded, from position `first` on; earlier ones were trimmed away. Faults go by their position."""
+class VerificationResult(NamedTuple):
+    """The outcome: `events` were folded from `first_position` on; earlier ones were trimmed."""
 
     events: int
-    first: int
+    first_position: int
     groups: int
-    left_aside: int
-    """Snapshots of another version, among the newest: nobody reads them, so nobody compares them."""
-    faults: Sequence[Fault]
+    ignored_snapshots: int
+    """Newest snapshots of another version, which no load reads."""
+    violations: Sequence[Violation]
+    """Violations in order of their position."""
 
 
-async def verify_store(store: EventStore, progress: Progress = lambda done, total: None) -> Verified:
-    """Fold it all, check every invariant, and compare the snapshots of every cut with the fold there."""
-    folding = _Folding(store)
-    await folding.begin()
-    total = store.last_position - folding.first + 1
-    async for record in store.read(after=folding.first - 1):
-        await folding.take(record)
-        if folding.events % TELL_EVERY == 0:
-            progress(folding.events, total)
-    return await folding.end()
+async def verify_store(
+    store: EventStore, on_progress: VerificationProgress = lambda done, total: None
+) -> VerificationResult:
+    """Verify all records of a store, and the snapshots at each of its cuts.
+
+    Raises StoreDamaged if events were trimmed and there are no snapshots to begin with.
+    """
+    verifier = _StoreVerifier(store, await store.heads(), (await store.cuts())[::-1])
+    await verifier.begin()
+    total = store.last_position - verifier.first_position + 1
+    async for record in store.read(after=verifier.first_position - 1):
+        await verifier.fold(record)
+        if verifier.events % PROGRESS_INTERVAL_EVENTS == 0:
+            on_progress(verifier.events, total)
+    return await verifier.end()
 
 
-class _Folding:
-    def __init__(self, store: EventStore) -> None:
+class _StoreVerifier:
+    """Folds the records in order, and compares the snapshots of each cut when its position is reached."""
+
+    def __init__(self, store: EventStore, heads: dict[str | None, Head], cuts: list[int]) -> None:
         self._store = store
-        self._groups = Verifier()
-        self._topics = TopicsVerifier()
-        self._cuts: list[int] = []
-        self._heads: dict[str | None, Head] = {}
-        self._faults: list[Fault] = []
-        self._last = self._left_aside = 0
-        self.first = 1
+        self._heads = heads
+        self._cuts = cuts
+        """The cuts that are not reached yet, the next one last."""
+        self._groups = GroupsVerifier()
+        self._cluster = ClusterVerifier()
+        self._violations: list[Violation] = []
+        self._last_position = self._ignored_snapshots = 0
+        self.first_position = 1
         self.events = 0
 
     async def begin(self) -> None:
-        """At the first event, or at the cut before what is left."""
-        self._heads = await self._store.heads()
-        self._cuts = (await self._store.cuts())[::-1]
-        if self._store.trimmed_through:
-            if not self._cuts:
-                raise StoreIsDamaged(
-                    f"Events up to position {self._store.trimmed_through} were trimmed, and no snapshots say what the "
-                    "groups were then. Restore the store from a copy."
-                )
-            cut = self._cuts.pop()
-            _, snapshots = await self._store.load_snapshots(cut)
-            self._groups.begin_from(snapshots)
-            self._topics.begin_from(snapshots)
-            self.first, self._last = cut + 1, cut
+        """Begin with the snapshots of the first cut, if the events before it were trimmed."""
+        if not self._store.trimmed_through:
+            return
+        if not self._cuts:
+            raise StoreDamaged(
+                f"Events up to position {self._store.trimmed_through} were trimmed, and no snapshots say what the "
+                "groups were then. Restore the store from a copy."
+            )
+        cut = self._cuts.pop()
+        _, snapshots = await self._store.load_snapshots(cut)
+        self._groups.begin_from(snapshots)
+        self._cluster.begin_from(snapshots)
+        self.first_position, self._last_position = cut + 1, cut
 
-    async def take(self, record: Record) -> None:
+    async def fold(self, record: Record) -> None:
         while self._cuts and self._cuts[-1] < record.position:
-            await self._check_cut()
-        self._faults += gap_before(record, self._last)
-        self._faults += self._groups.faults_of(record)
-        self._faults += self._topics.faults_of(record)
-        self._last = record.position
+            await self._compare_snapshots()
+        if record.position != self._last_position + 1:
+            sentence = f"The event before it, at position {record.position - 1}, is missing."
+            group = CLUSTER if record.group is None else record.group
+            self._violations.append(Violation(record.position, group, sentence))
+        self._violations += self._groups.violations_of(record)
+        self._violations += self._cluster.violations_of(record)
+        self._last_position = record.position
         self.events += 1
 
-    async def end(self) -> Verified:
+    async def end(self) -> VerificationResult:
         while self._cuts:
-            await self._check_cut()
-        self._faults += self._groups.faults_at_the_end()
-        self._faults += self._left_out()
-        in_order = sorted(self._faults, key=lambda fault: fault.position)
-        return Verified(self.events, self.first, len(self._groups.groups), self._left_aside, in_order)
+            await self._compare_snapshots()
+        self._violations += self._groups.violations_at_end()
+        self._violations += self._missing_events()
+        violations = sorted(self._violations, key=lambda violation: violation.position)
+        groups = len(self._groups.groups)
+        return VerificationResult(self.events, self.first_position, groups, self._ignored_snapshots, violations)
 
-    def _left_out(self) -> Iterator[Fault]:
-        """What neither a snapshot nor an event tells of, though the store knows that it was: it was trimmed away."""
-        for name, head in self._heads.items():
-            if name is not None and (name not in self._groups.groups or self._groups.groups[name].number < head.number):
-                sentence = f"It has come to event {head.number}, which is in no snapshot and no event."
-                yield Fault(head.position, name, sentence)
+    def _missing_events(self) -> Iterator[Violation]:
+        """Groups with later events, by the store's heads, than snapshots and events show: they were trimmed away."""
+        for group_id, head in self._heads.items():
+            group = self._groups.groups.get(group_id) if group_id is not None else None
+            if group_id is not None and (group is None or group.event_number < head.event_number):
+                sentence = f"Its last event is number {head.event_number}, which is in no snapshot and no event."
+                yield Violation(head.position, group_id, sentence)
 
-    async def _check_cut(self) -> None:
+    async def _compare_snapshots(self) -> None:
         cut = self._cuts.pop()
         if cut > self._store.last_position:
-            sentence = f"Snapshots were taken at position {cut}, and the events end here: the last ones are missing."
-            self._faults.append(Fault(self._last, CLUSTER, sentence))
+            sentence = f"Snapshots were taken at position {cut}, but the events end here: the last ones are missing."
+            self._violations.append(Violation(self._last_position, CLUSTER, sentence))
             return
         _, snapshots = await self._store.load_snapshots(cut)
-        self._left_aside = sum(each.version != version_of(each) for each in snapshots)
-        self._faults += self._groups.faults_at_cut(cut, snapshots)
-        self._faults += self._topics.faults_at_cut(cut, snapshots)
+        self._ignored_snapshots = sum(
+            each.version != (SNAPSHOT_VERSION if each.group is None else GROUP_SNAPSHOT_VERSION) for each in snapshots
+        )
+        self._violations += self._groups.violations_at_snapshot(cut, snapshots)
+        self._violations += self._cluster.violations_at_snapshot(cut, snapshots)
 
 
-def version_of(snapshot: Snapshot) -> int:
-    """Which version of it is written today."""
-    return TOPICS_VERSION if snapshot.group is None else GROUP_VERSION
+class ClusterVerifier:
+    """Takes a store's records in order; `violations_of` returns what each one breaks. Records of groups are ignored."""
+
+    def __init__(self) -> None:
+        self._image = ClusterImage()
+        self._event_number = self._position = 0
+
+    def begin_from(self, snapshots: Iterable[Snapshot]) -> None:
+        """Begin the fold at the cluster's snapshot, where earlier records were trimmed. Raises StoreDamaged."""
+        for each in snapshots:
+            if each.group is None:
+                self._image, self._event_number, self._position = _decode(each), each.event_number, each.position
+
+    def violations_of(self, record: Record) -> Iterator[Violation]:
+        """What this record breaks."""
+        if record.group is not None:
+            return
+        yield from unreadable_parts(record)
+        before = self._image
+        try:
+            event = decode_cluster_event(record)
+            self._image = evolve_cluster(before, event)
+            sentences = list(violations_of_step(before, event))
+        except (StoreError, *UNREADABLE_ERRORS) as error:
+            sentences = [f"The event cannot be folded: {error}"]
+        self._event_number += 1
+        self._position = record.position
+        if record.event_number != self._event_number:
+            sentences.append(f"The event has number {record.event_number}; expected {self._event_number}.")
+            if isinstance(record.event_number, int):  # a damaged row may hold anything
+                self._event_number = record.event_number
+        for sentence in sentences:
+            yield Violation(record.position, CLUSTER, sentence)
+
+    def violations_at_snapshot(self, cut: int, snapshots: Iterable[Snapshot]) -> Iterator[Violation]:
+        """Compare the newest snapshot of the cluster up to the cut with the fold of its records so far."""
+        own = [each for each in snapshots if each.group is None]
+        if not own and self._event_number:
+            yield Violation(cut, CLUSTER, f"The snapshots up to position {cut} leave the topics out.")
+        for snapshot in [each for each in own if each.version == SNAPSHOT_VERSION]:
+            if (snapshot.event_number, snapshot.position) != (self._event_number, self._position):
+                sentence = (
+                    f"A snapshot of the topics is of event {snapshot.event_number} at position {snapshot.position}; "
+                    f"the last event here is {self._event_number}."
+                )
+                yield Violation(self._position, CLUSTER, sentence)
+                continue
+            try:
+                differs = _decode(snapshot) != self._image
+            except StoreError as error:
+                yield Violation(snapshot.position, CLUSTER, str(error))
+            else:
+                if differs:
+                    sentence = "The snapshot of the topics differs from the fold of the events."
+                    yield Violation(snapshot.position, CLUSTER, sentence)
 
 
-def gap_before(record: Record, last: int) -> Iterator[Fault]:
-    """Positions follow one another without a gap, whatever they are about."""
-    if record.position != last + 1:
-        whose = CLUSTER if record.group is None else record.group
-        yield Fault(record.position, whose, f"The event before it, at position {record.position - 1}, is missing.")
+def violations_of_step(before: ClusterImage, event: ClusterEvent) -> Iterator[str]:
+    """What this event breaks, given the cluster before it."""
+    topics, transactions = before.topics, before.transactions
+    match event:
+        case TopicCreated(name=name) if name in topics:
+            yield f"Topic {name} was created while it existed."
+        case TopicDeleted(name=name) if name not in topics or topics[name].topic_id != event.topic_id:
+            yield f"Topic {name} was deleted, but no topic had this name and id."
+        case PartitionsAdded(name=name) if event.partitions <= topics[name].partitions:
+            yield f"Topic {name} was extended to {event.partitions} partitions, but had {topics[name].partitions}."
+        case OffsetsReserved(name=name) if not 0 <= event.partition < topics[name].partitions:
+            yield f"Offsets were reserved in partition {event.partition} of topic {name}, which does not exist."
+        case ProducerIdsReserved() if event.before <= before.producer_ids_before:
+            yield "Producer ids were reserved that were in use."
+        case PartitionsAddedToTransaction(transactional_id=name) if transactions[name].is_prepared:
+            yield f"Partitions were added to transaction {name} after it was prepared."
+        case TransactionCompleted(transactional_id=name) if not transactions[name].is_prepared:
+            yield f"Transaction {name} was completed, but had not been prepared."
+
+
+def _decode(snapshot: Snapshot) -> ClusterImage:
+    try:
+        return decode_cluster_snapshot(snapshot.payload)
+    except UNREADABLE_ERRORS as error:
+        raise damaged(f"The snapshot of the topics at position {snapshot.position}", error) from error

@@ -1,10 +1,10 @@
-"""One partition's records, in memory and up to a limit: batches as they came, at offsets of their own.
+"""One partition's log, in memory and up to a size: batches as they were produced, with their offsets.
 
     0 … log_start_offset … last_stable_offset … high_watermark … log_end_offset
-          oldest batch      readers of committed    readers of all   next record
+          oldest batch      read_committed end   read_uncommitted end   next record
 
-The high watermark stops where offsets are not durably reserved yet, so nobody reads an offset that could be given
-again after a restart.
+The high watermark is never beyond the offsets that are durably reserved, so no consumer reads an offset that could be
+used again after a restart.
 """
 
 from bisect import bisect_left, bisect_right
@@ -18,27 +18,27 @@ from regroup.protocol.record_batch import (
     CONTROL,
     HEADER_BYTES,
     TRANSACTIONAL,
-    Record,
-    read_header,
+    BatchRecord,
+    read_batch_header,
     read_records,
     write_batch,
 )
-from regroup.server.log.producer_state import AbortedSpan, Producers, WrittenBatch
-from regroup.server.log.record_validation import Incoming, Refusal
+from regroup.server.log.producer_state import ProducerStates
+from regroup.server.log.record_validation import ValidatedBatch
 
-_LARGEST_DELTA = 2**31 - 1
-_LENGTH_ENDS_AT = 12
-_BEFORE_CHECKED = Struct(">qiibI")
-_CHECKED = Struct(">hiqqqhii")
+_MAX_OFFSET_DELTA = 2**31 - 1
+_LENGTH_END = 12
+_BEFORE_CHECKSUMMED = Struct(">qiibI")
+_CHECKSUMMED = Struct(">hiqqqhii")
 _MARKER_KEY = Struct(">hh")
 _MARKER_VALUE = Struct(">hi")
 _COMMIT_KEY = _MARKER_KEY.pack(0, 1)
-_FORMAT_AT = 16
+_MAGIC_OFFSET = 16
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBatch:
-    """A batch, or an old message, at its place."""
+    """A record batch, or a legacy message, with its offsets."""
 
     base_offset: int
     last_offset: int
@@ -47,16 +47,13 @@ class StoredBatch:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
-    """Where the records went. `is_duplicate`: they had gone there before."""
-
-    base_offset: int
-    is_duplicate: bool = False
+def is_record_batch(data: bytes) -> bool:
+    """Whether these bytes are a record batch (format 2) or else a legacy message."""
+    return data[_MAGIC_OFFSET] == 2
 
 
 class PartitionLog:
-    """Append at the end, read anywhere, lose the oldest. `retention_bytes` -1 keeps everything."""
+    """Batches in order of their offsets; beyond `retention_bytes` (-1 for no limit) the oldest are deleted."""
 
     def __init__(self, *, leader_epoch: int, retention_bytes: int, log_end_offset: int = 0) -> None:
         self.leader_epoch = leader_epoch
@@ -64,54 +61,56 @@ class PartitionLog:
         self.log_start_offset = 0
         self.log_end_offset = log_end_offset
         self.reserved_before = log_end_offset
-        self.producers = Producers()
-        self._watchers: dict[Callable[[], None], None] = {}
+        self.producers = ProducerStates()
+        self._listeners: dict[Callable[[], None], None] = {}
         self._epoch_starts = [(leader_epoch, log_end_offset)]
-        self._batches = _emptied(log_end_offset, leader_epoch - 1)
+        self._batches = _empty_batches(log_end_offset, leader_epoch - 1)
         self._size_bytes = sum(len(batch.data) for batch in self._batches)
 
     @property
     def high_watermark(self) -> int:
-        """Records before this offset may be read."""
+        """The end offset for readers of all records."""
         return min(self.log_end_offset, self.reserved_before)
 
     @property
     def last_stable_offset(self) -> int:
-        """Records before this offset belong to no open transaction."""
-        first_open = self.producers.first_open_offset()
+        """The end offset for readers of committed records: no record before it belongs to an open transaction."""
+        first_open = self.producers.first_open_transaction_offset()
         return self.high_watermark if first_open is None else min(first_open, self.high_watermark)
 
+    def readable_end(self, *, read_committed: bool) -> int:
+        """The end offset for readers of this isolation level."""
+        return self.last_stable_offset if read_committed else self.high_watermark
+
     def reserve(self, before: int) -> None:
-        """Offsets before this one are durably ours: what lies there may be read now."""
+        """Offsets below this one are durably reserved, so records there may be read."""
         if before > self.reserved_before:
             self.reserved_before = before
-            self.wake()
+            self.notify_listeners()
 
-    def append(self, batches: list[Incoming]) -> Appended | Refusal:
-        """Write at the end. A producer's batch that came before is answered with its first place."""
+    def append(self, batches: list[ValidatedBatch]) -> int:
+        """Append, and return the offset of the first record; a duplicate is not appended and keeps its offset.
+
+        Raises RequestError if a producer's sequence number or epoch is invalid.
+        """
         header = batches[0].header
         if header is not None and header.producer_id >= 0:
-            known = self.producers.check(header)
-            if isinstance(known, WrittenBatch):
-                return Appended(known.base_offset, is_duplicate=True)
-            if known is not None:
-                return known
-            self.producers.note(header, self.log_end_offset)
+            duplicate = self.producers.check(header)
+            if duplicate is not None:
+                return duplicate.base_offset
+            self.producers.record_batch(header, self.log_end_offset)
         base_offset = self.log_end_offset
         for batch in batches:
-            self._store(
-                batch.placed_at(self.log_end_offset, self.leader_epoch), batch.record_count, batch.max_timestamp_ms
-            )
-        self._keep_within_limit()
-        self.wake()
-        return Appended(base_offset)
+            data = batch.encode_at(self.log_end_offset, self.leader_epoch)
+            self._store(data, batch.record_count, batch.max_timestamp_ms)
+        self._apply_retention()
+        self.notify_listeners()
+        return base_offset
 
-    def append_marker(
-        self, producer_id: int, epoch: int, *, committed: bool, at_ms: int, coordinator_epoch: int = 0
-    ) -> int:
-        """End the producer's transaction here; the marker's offset is returned."""
+    def append_marker(self, producer_id: int, epoch: int, *, committed: bool, at_ms: int) -> int:
+        """Append the marker that ends the producer's transaction, and return its offset."""
         offset = self.log_end_offset
-        record = Record(key=_MARKER_KEY.pack(0, committed), value=_MARKER_VALUE.pack(0, coordinator_epoch))
+        record = BatchRecord(key=_MARKER_KEY.pack(0, committed), value=_MARKER_VALUE.pack(0, 0))
         data = write_batch(
             [record],
             base_timestamp_ms=at_ms,
@@ -123,7 +122,7 @@ class PartitionLog:
         )
         self.producers.end_transaction(producer_id, epoch, offset, committed=committed)
         self._store(data, 1, at_ms)
-        self.wake()
+        self.notify_listeners()
         return offset
 
     def _store(self, data: bytes, record_count: int, max_timestamp_ms: int) -> None:
@@ -134,8 +133,8 @@ class PartitionLog:
         )
         self._size_bytes += len(data)
 
-    def _keep_within_limit(self) -> None:
-        """The newest batch always stays."""
+    def _apply_retention(self) -> None:
+        """Delete the oldest batches beyond `retention_bytes`, but never the newest batch."""
         if self._size_bytes <= self.retention_bytes or self.retention_bytes < 0:
             return
         size, count = self._size_bytes, 0
@@ -143,95 +142,92 @@ class PartitionLog:
             size -= len(self._batches[count].data)
             count += 1
         if count:
-            self.forget_before(self._batches[count].base_offset)
+            self.delete_before(self._batches[count].base_offset)
 
-    def forget_before(self, offset: int) -> None:
-        """The log begins at this offset now. A batch that straddles it stays; its first records are not read."""
+    def delete_before(self, offset: int) -> None:
+        """Delete the records below this offset. A batch that contains it stays as it is."""
         self.log_start_offset = max(self.log_start_offset, offset)
         count = bisect_left(self._batches, self.log_start_offset, key=_last_offset)
         self._size_bytes -= sum(len(batch.data) for batch in self._batches[:count])
         del self._batches[:count]
-        self.producers.forget_before(self.log_start_offset)
+        self.producers.delete_before(self.log_start_offset)
 
-    def begin_epoch(self, leader_epoch: int, reserved_before: int) -> None:
-        """A new leader takes over: what was never durably reserved has not happened."""
+    def start_leader_epoch(self, leader_epoch: int, reserved_before: int) -> None:
+        """Begin a leader epoch after the store was reopened: records at offsets that are not reserved are dropped."""
         count = bisect_left(self._batches, reserved_before, key=_last_offset)
         self._size_bytes -= sum(len(batch.data) for batch in self._batches[count:])
         del self._batches[count:]
         end = self._batches[-1].last_offset + 1 if self._batches else min(self.log_end_offset, reserved_before)
         self.log_end_offset, self.reserved_before, self.leader_epoch = end, reserved_before, leader_epoch
-        self.producers = self._known_from_batches()
+        self.producers = self._producers_of_batches()
         self._epoch_starts.append((leader_epoch, end))
-        self.wake()
+        self.notify_listeners()
 
-    def lead_anew(self, leader_epoch: int) -> None:
-        """Another node leads now; nothing is lost."""
+    def bump_leader_epoch(self, leader_epoch: int) -> None:
+        """Begin the epoch of another leader; all records stay."""
         self.leader_epoch = leader_epoch
         self._epoch_starts.append((leader_epoch, self.log_end_offset))
-        self.wake()
+        self.notify_listeners()
 
-    def _known_from_batches(self) -> Producers:
-        """What the batches that are left tell of their producers."""
-        producers = Producers()
+    def _producers_of_batches(self) -> ProducerStates:
+        """The producer states that follow from the batches in the log."""
+        producers = ProducerStates()
         for batch in self._batches:
-            if batch.data[_FORMAT_AT] != 2:
+            if not is_record_batch(batch.data):
                 continue
-            header = read_header(batch.data)
+            header = read_batch_header(batch.data)
             if header.is_control:
                 committed = read_records(batch.data)[0].key == _COMMIT_KEY
                 producers.end_transaction(
                     header.producer_id, header.producer_epoch, batch.base_offset, committed=committed
                 )
             elif header.producer_id >= 0:
-                producers.note(header, batch.base_offset)
+                producers.record_batch(header, batch.base_offset)
         return producers
 
     def read(self, offset: int, *, before: int, max_bytes: int, at_least_one: bool) -> list[bytes]:
-        """Whole batches from the one that holds `offset` on, up to `before` and `max_bytes`, or one larger batch."""
-        chosen: list[bytes] = []
-        position = bisect_left(self._batches, offset, key=_last_offset)
-        while position < len(self._batches):
+        """Whole batches, from the one with `offset`, up to `before` and to `max_bytes`.
+
+        With `at_least_one` the first batch is returned even if it is larger.
+        """
+        found: list[bytes] = []
+        for position in range(bisect_left(self._batches, offset, key=_last_offset), len(self._batches)):
             batch = self._batches[position]
             max_bytes -= len(batch.data)
-            if batch.last_offset >= before or (max_bytes < 0 and (chosen or not at_least_one)):
+            if batch.last_offset >= before or (max_bytes < 0 and (found or not at_least_one)):
                 break
-            chosen.append(batch.data)
-            position += 1
-        return chosen
+            found.append(batch.data)
+        return found
 
-    def aborted_within(self, offset: int, before: int) -> list[AbortedSpan]:
-        """What a reader of committed records must skip between these offsets."""
-        return self.producers.aborted_between(offset, before)
-
-    def first_at_or_after(self, timestamp_ms: int, before: int) -> StoredBatch | None:
-        """The first batch that holds a record of this time or later."""
+    def first_batch_at_or_after(self, timestamp_ms: int, before: int) -> StoredBatch | None:
+        """The first batch with a record of this time or later."""
         return next(
             (batch for batch in self._batches if batch.max_timestamp_ms >= timestamp_ms and batch.last_offset < before),
             None,
         )
 
-    def newest(self, before: int) -> StoredBatch | None:
-        """The first of the batches with the largest time."""
+    def batch_with_max_timestamp(self, before: int) -> StoredBatch | None:
+        """The first of the batches with the largest timestamp."""
         readable = [batch for batch in self._batches if batch.last_offset < before and batch.max_timestamp_ms >= 0]
         return max(readable, key=lambda batch: batch.max_timestamp_ms, default=None)
 
-    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch up to this one, and where its records end (KIP-101); (-1, -1) for one still to come."""
+    def leader_epoch_end(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch up to this one and its end offset (KIP-101); (-1, -1) for a later one than the current."""
         count = bisect_right(self._epoch_starts, epoch, key=lambda start: start[0])
         if count == len(self._epoch_starts):
             return (epoch, self.high_watermark) if epoch == self.leader_epoch else (-1, -1)
         end = self._epoch_starts[count][1]
         return (self._epoch_starts[count - 1][0] if count else epoch), end
 
-    def watch(self, callback: Callable[[], None]) -> None:
-        """Call back whenever there may be more to read, until `unwatch`."""
-        self._watchers[callback] = None
+    def add_listener(self, callback: Callable[[], None]) -> None:
+        """Call back whenever more records may be readable, until `remove_listener`."""
+        self._listeners[callback] = None
 
-    def unwatch(self, callback: Callable[[], None]) -> None:
-        self._watchers.pop(callback, None)
+    def remove_listener(self, callback: Callable[[], None]) -> None:
+        self._listeners.pop(callback, None)
 
-    def wake(self) -> None:
-        for callback in list(self._watchers):
+    def notify_listeners(self) -> None:
+        for callback in list(self._listeners):
             callback()
 
 
@@ -239,16 +235,17 @@ def _last_offset(batch: StoredBatch) -> int:
     return batch.last_offset
 
 
-def _emptied(end: int, leader_epoch: int) -> list[StoredBatch]:
-    """Batches without records in place of those that a restart lost, as compaction leaves them: readers pass over."""
+def _empty_batches(end: int, leader_epoch: int) -> list[StoredBatch]:
+    """Batches without records for the offsets that a restart has lost, as log compaction leaves them."""
     return [
-        _empty_batch(base, min(end, base + _LARGEST_DELTA) - 1, leader_epoch) for base in range(0, end, _LARGEST_DELTA)
+        _empty_batch(base, min(end, base + _MAX_OFFSET_DELTA) - 1, leader_epoch)
+        for base in range(0, end, _MAX_OFFSET_DELTA)
     ]
 
 
 def _empty_batch(base_offset: int, last_offset: int, leader_epoch: int) -> StoredBatch:
-    # Behind the checksum: attributes, last delta, two times, producer id and epoch, sequence, number of records.
-    checked = _CHECKED.pack(0, last_offset - base_offset, -1, -1, -1, -1, -1, 0)
-    length = HEADER_BYTES - _LENGTH_ENDS_AT
-    start = _BEFORE_CHECKED.pack(base_offset, length, leader_epoch, 2, crc32c(checked))
-    return StoredBatch(base_offset, last_offset, -1, leader_epoch, start + checked)
+    # After the checksum: attributes, last delta, two timestamps, producer id and epoch, sequence, number of records.
+    checksummed = _CHECKSUMMED.pack(0, last_offset - base_offset, -1, -1, -1, -1, -1, 0)
+    length = HEADER_BYTES - _LENGTH_END
+    start = _BEFORE_CHECKSUMMED.pack(base_offset, length, leader_epoch, 2, crc32c(checksummed))
+    return StoredBatch(base_offset, last_offset, -1, leader_epoch, start + checksummed)

@@ -1,20 +1,20 @@
-"""What a partition remembers of its producers: sequences (KIP-98) and transactions."""
+"""The producers of one partition: their last sequence numbers (KIP-98), and their transactions."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.record_batch import BatchHeader
-from regroup.server.log.record_validation import Refusal
+from regroup.server.errors import RequestError
 
-_BATCHES_REMEMBERED = 5
-"""As many as a producer may have in flight: any of them may come twice."""
-_PRODUCERS_REMEMBERED = 10_000
-"""Whoever was silent longest is forgotten first; Kafka forgets by time (`producer.id.expiration.ms`)."""
+_MAX_BATCHES = 5
+"""Batches that are kept of each producer: Kafka's limit of requests in flight, any of which may be sent again."""
+_MAX_PRODUCERS = 10_000
+"""Producers that are kept, the last active ones. Kafka removes them after `producer.id.expiration.ms` instead."""
 
 
 class WrittenBatch(NamedTuple):
-    """Sequence numbers of a batch, and where it went."""
+    """The sequence numbers and the offset of a batch."""
 
     first_sequence: int
     last_sequence: int
@@ -22,7 +22,7 @@ class WrittenBatch(NamedTuple):
 
 
 class AbortedSpan(NamedTuple):
-    """Records of this producer from the first offset to the last one, its abort marker, count for nothing."""
+    """An aborted transaction: the offsets of its first record and of its abort marker."""
 
     producer_id: int
     first_offset: int
@@ -35,77 +35,76 @@ class _Producer:
     batches: list[WrittenBatch] = field(default_factory=list)
 
 
-class Producers:
-    """The producers of one partition, and which transactions are open in it."""
+class ProducerStates:
+    """The producers of one partition and their open and aborted transactions."""
 
     def __init__(self) -> None:
-        self._known: dict[int, _Producer] = {}
+        self._producers: dict[int, _Producer] = {}
         self._open: dict[int, int] = {}
+        """The first offset of each open transaction, by producer id."""
         self._aborted: list[AbortedSpan] = []
 
-    def check(self, batch: BatchHeader) -> Refusal | WrittenBatch | None:
-        """None: write it. A batch that was written before is not written again; its first place is returned."""
-        producer = self._known.get(batch.producer_id)
+    def check(self, batch: BatchHeader) -> WrittenBatch | None:
+        """The earlier append of the same batch, if it is a duplicate. Raises RequestError if it is out of order."""
+        producer = self._producers.get(batch.producer_id)
         if producer is None:
-            return None  # nothing is known of it, perhaps after a restart: Kafka takes any sequence then
+            return None  # unknown, perhaps because of a restart: Kafka then accepts any sequence
         if batch.producer_epoch < producer.epoch:
-            text = f"Epoch {batch.producer_epoch} is over: the producer is in epoch {producer.epoch}"
-            return Refusal(ErrorCode.INVALID_PRODUCER_EPOCH, text)
-        if batch.producer_epoch > producer.epoch:
-            return self._in_order(batch.base_sequence, 0)
-        first, last = batch.base_sequence, _after(batch.base_sequence, batch.last_offset_delta)
-        for written in producer.batches:
-            if (written.first_sequence, written.last_sequence) == (first, last):
-                return written
-        if not producer.batches:
-            return None
-        return self._in_order(first, _after(producer.batches[-1].last_sequence, 1))
+            text = f"Producer epoch {batch.producer_epoch} is older than the current epoch {producer.epoch}"
+            raise RequestError(ErrorCode.INVALID_PRODUCER_EPOCH, text)
+        first, expected = batch.base_sequence, 0
+        if batch.producer_epoch == producer.epoch:
+            last = _add(first, batch.last_offset_delta)
+            for written in producer.batches:
+                if (written.first_sequence, written.last_sequence) == (first, last):
+                    return written
+            if not producer.batches:
+                return None
+            expected = _add(producer.batches[-1].last_sequence, 1)
+        if first != expected:
+            text = f"Expected sequence {expected}, got {first}"
+            raise RequestError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, text)
+        return None
 
-    @staticmethod
-    def _in_order(sequence: int, expected: int) -> Refusal | None:
-        if sequence == expected:
-            return None
-        text = f"Sequence {sequence} came where {expected} was expected"
-        return Refusal(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, text)
-
-    def note(self, batch: BatchHeader, base_offset: int) -> None:
-        """Remember that this batch was written there."""
-        producer = self._of_epoch(batch.producer_id, batch.producer_epoch)
-        last = _after(batch.base_sequence, batch.last_offset_delta)
+    def record_batch(self, batch: BatchHeader, base_offset: int) -> None:
+        """The batch was appended at this offset."""
+        producer = self._touch(batch.producer_id, batch.producer_epoch)
+        last = _add(batch.base_sequence, batch.last_offset_delta)
         producer.batches.append(WrittenBatch(batch.base_sequence, last, base_offset))
-        del producer.batches[:-_BATCHES_REMEMBERED]
+        del producer.batches[:-_MAX_BATCHES]
         if batch.is_transactional:
             self._open.setdefault(batch.producer_id, base_offset)
 
     def end_transaction(self, producer_id: int, epoch: int, marker_offset: int, *, committed: bool) -> None:
-        """The marker at this offset ends what the producer had open."""
-        self._of_epoch(producer_id, epoch)
+        """The marker at this offset ends the producer's open transaction."""
+        self._touch(producer_id, epoch)
         first_offset = self._open.pop(producer_id, None)
         if first_offset is not None and not committed:
             self._aborted.append(AbortedSpan(producer_id, first_offset, marker_offset))
 
-    def _of_epoch(self, producer_id: int, epoch: int) -> _Producer:
-        producer = self._known.pop(producer_id, None)
+    def _touch(self, producer_id: int, epoch: int) -> _Producer:
+        """The producer in this epoch, now the last active one."""
+        producer = self._producers.pop(producer_id, None)
         if producer is None or producer.epoch != epoch:
             producer = _Producer(epoch)
-        self._known[producer_id] = producer  # now the one that was heard last
-        if len(self._known) > _PRODUCERS_REMEMBERED:
-            del self._known[next(iter(self._known))]
+        self._producers[producer_id] = producer
+        if len(self._producers) > _MAX_PRODUCERS:
+            del self._producers[next(iter(self._producers))]
         return producer
 
-    def first_open_offset(self) -> int | None:
-        """Where the oldest open transaction begins."""
+    def first_open_transaction_offset(self) -> int | None:
+        """The first offset of the oldest open transaction."""
         return min(self._open.values(), default=None)
 
-    def aborted_between(self, start: int, stop: int) -> list[AbortedSpan]:
+    def aborted_transactions(self, start: int, stop: int) -> list[AbortedSpan]:
         """Aborted transactions with records at start <= offset < stop."""
         return [span for span in self._aborted if span.first_offset < stop and span.last_offset >= start]
 
-    def forget_before(self, offset: int) -> None:
-        """The log begins here now."""
+    def delete_before(self, offset: int) -> None:
+        """The log now starts at this offset."""
         self._aborted = [span for span in self._aborted if span.last_offset >= offset]
 
 
-def _after(sequence: int, count: int) -> int:
-    """Sequences go on at 0 after 2³¹-1."""
+def _add(sequence: int, count: int) -> int:
+    """The sequence number `count` later; 0 follows 2³¹-1."""
     return (sequence + count) & 0x7FFFFFFF

@@ -1,4 +1,4 @@
-"""What a producer sent for one partition: checked, and made ready for its place in the log."""
+"""Validation of the records that a producer sends for one partition."""
 
 import zlib
 from collections.abc import Iterable, Iterator
@@ -8,149 +8,138 @@ from struct import Struct
 
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.exceptions import Malformed
-from regroup.protocol.record_batch import BatchHeader, Entry, is_intact, read_header, rewrite, split_records
+from regroup.protocol.record_batch import (
+    BatchHeader,
+    RawBatch,
+    assign_offset,
+    has_valid_crc,
+    read_batch_header,
+    split_batches,
+)
+from regroup.server.errors import RequestError
 
 _OFFSET_AND_SIZE = Struct(">qi")
 _CRC = Struct(">I")
 _TIMESTAMP = Struct(">q")
-_KEY_LENGTH = Struct(">i")
-_OLD_HEADER_BYTES = {0: 18, 1: 26}
-"""Of an old message up to its key length: offset, size, CRC, magic, attributes, and in format 1 a time."""
+_LENGTH = Struct(">i")
+_LEGACY_HEADER_BYTES = {0: 18, 1: 26}
+"""Bytes before the key length, by format: offset, size, CRC, magic, attributes, and in format 1 a timestamp."""
 _GZIP = 1
 _ZSTD = 4
-_LARGEST_OPENED_BYTES = 64 * 1024 * 1024
-MOST_OLD_MESSAGES = 100_000
-"""In one set, opened. Each is looked at, and a few kilobytes of gzip can hold millions, while everybody else waits."""
+_MAX_DECOMPRESSED_BYTES = 64 * 1024 * 1024
+MAX_LEGACY_MESSAGES = 100_000
+"""Messages in one legacy set. A few kilobytes of gzip can hold millions, and each is validated on the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """Kafka's code, and the reason in words."""
-
-    code: ErrorCode
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    """One batch, or one old message, that may be written. `header` is None for an old message."""
+class ValidatedBatch:
+    """A record batch, or a legacy message, that may be appended. `header` is None for a legacy message."""
 
     data: bytes
     record_count: int
     max_timestamp_ms: int
     header: BatchHeader | None = None
 
-    def placed_at(self, base_offset: int, leader_epoch: int) -> bytes:
-        """The bytes as they lie in the log."""
+    def encode_at(self, base_offset: int, leader_epoch: int) -> bytes:
+        """The bytes with their offset in the log."""
         if self.header is not None:
-            return rewrite(self.data, base_offset, leader_epoch)
+            return assign_offset(self.data, base_offset, leader_epoch)
         (_, size) = _OFFSET_AND_SIZE.unpack_from(self.data)
         return _OFFSET_AND_SIZE.pack(base_offset, size) + self.data[_OFFSET_AND_SIZE.size :]
 
 
-def check_records(records: bytes | None, *, produce_version: int, max_bytes: int) -> list[Incoming] | Refusal:
-    """What may be written, in order; or why none of it may. Compressed batches are never opened."""
+def validate_records(records: bytes | None, *, produce_version: int, max_bytes: int) -> list[ValidatedBatch]:
+    """The batches in order. Raises RequestError if any is invalid. Compressed batches are not decompressed."""
     if not records:
-        return Refusal(ErrorCode.INVALID_RECORD, "The partition's records are empty")
+        raise RequestError(ErrorCode.INVALID_RECORD, "The partition has no records")
     try:
         if produce_version >= 3:
-            first_two = list(islice(split_records(records), 2))  # a million of them are as wrong as two
-            return _check_one_batch(first_two, produce_version, max_bytes)
-        messages = list(islice(_check_old_messages(split_records(records), max_bytes), MOST_OLD_MESSAGES + 1))
+            batches = list(islice(split_batches(records), 2))  # two are as invalid as a million
+            return [_validate_batch(batches, produce_version, max_bytes)]
+        messages = list(islice(_validate_legacy(split_batches(records), max_bytes), MAX_LEGACY_MESSAGES + 1))
     except Malformed as error:
-        return Refusal(ErrorCode.CORRUPT_MESSAGE, str(error))
-    except _Refused as refused:
-        return refused.refusal
-    if len(messages) > MOST_OLD_MESSAGES:
-        return Refusal(ErrorCode.MESSAGE_TOO_LARGE, f"A set of old messages has at most {MOST_OLD_MESSAGES} of them")
+        raise RequestError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    if len(messages) > MAX_LEGACY_MESSAGES:
+        raise RequestError(
+            ErrorCode.MESSAGE_TOO_LARGE, f"A legacy message set has at most {MAX_LEGACY_MESSAGES} messages"
+        )
     return messages
 
 
-def _check_one_batch(entries: list[Entry], produce_version: int, max_bytes: int) -> list[Incoming] | Refusal:
-    if len(entries) != 1:
-        return Refusal(
-            ErrorCode.INVALID_RECORD, "Since Produce v3 a partition has exactly one batch, and here are more"
-        )
-    data = entries[0].data
-    if entries[0].magic != 2:
-        return Refusal(ErrorCode.INVALID_RECORD, "Since Produce v3 records have format 2")
+def _validate_batch(batches: list[RawBatch], produce_version: int, max_bytes: int) -> ValidatedBatch:
+    """Kafka's checks, in its order."""
+    if len(batches) != 1:
+        raise RequestError(ErrorCode.INVALID_RECORD, "Since Produce v3 a partition has exactly one batch; got more")
+    data = batches[0].data
+    if batches[0].magic != 2:
+        raise RequestError(ErrorCode.INVALID_RECORD, "Since Produce v3 records have format 2")
     if len(data) > max_bytes:
-        return Refusal(
-            ErrorCode.MESSAGE_TOO_LARGE, f"The batch has {len(data)} bytes; the topic takes at most {max_bytes}"
-        )
-    header = read_header(data)
-    if not is_intact(data):
-        return Refusal(ErrorCode.CORRUPT_MESSAGE, "The batch does not match its checksum")
-    fault = _fault_of(header, produce_version)
-    return fault or [Incoming(data, header.record_count, header.max_timestamp_ms, header)]
-
-
-def _fault_of(header: BatchHeader, produce_version: int) -> Refusal | None:
+        text = f"The batch has {len(data)} bytes; the topic allows at most {max_bytes}"
+        raise RequestError(ErrorCode.MESSAGE_TOO_LARGE, text)
+    header = read_batch_header(data)
+    if not has_valid_crc(data):
+        raise RequestError(ErrorCode.CORRUPT_MESSAGE, "The batch does not match its checksum")
     if header.record_count != header.last_offset_delta + 1 or header.record_count == 0:
-        return Refusal(ErrorCode.INVALID_RECORD, "The batch's last offset and its number of records do not agree")
+        raise RequestError(ErrorCode.INVALID_RECORD, "The batch's last offset and its number of records do not agree")
     if header.is_control:
-        return Refusal(ErrorCode.INVALID_RECORD, "Clients may not write control batches")
+        raise RequestError(ErrorCode.INVALID_RECORD, "Clients may not write control batches")
     if header.compression > _ZSTD:
-        return Refusal(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"There is no compression {header.compression}")
+        raise RequestError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Unknown compression type: {header.compression}")
     if header.compression == _ZSTD and produce_version < 7:
-        return Refusal(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "Zstandard needs Produce v7 or later")
+        raise RequestError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "Zstandard needs Produce v7 or later")
     if header.producer_id >= 0 and (header.producer_epoch < 0 or header.base_sequence < 0):
-        return Refusal(ErrorCode.INVALID_RECORD, "A producer with an id has an epoch and a sequence from 0 on")
+        raise RequestError(ErrorCode.INVALID_RECORD, "A producer with an id has an epoch and a sequence from 0 on")
     if header.is_transactional and header.producer_id < 0:
-        return Refusal(ErrorCode.INVALID_RECORD, "A transactional batch needs a producer id")
-    return None
+        raise RequestError(ErrorCode.INVALID_RECORD, "A transactional batch needs a producer id")
+    return ValidatedBatch(data, header.record_count, header.max_timestamp_ms, header)
 
 
-class _Refused(Exception):
-    def __init__(self, code: ErrorCode, text: str) -> None:
-        self.refusal = Refusal(code, text)
-
-
-def _check_old_messages(entries: Iterable[Entry], max_bytes: int) -> Iterator[Incoming]:
-    """Formats 0 and 1 (Produce up to v2). A gzipped set is opened, since its messages need offsets of their own."""
-    for entry in entries:
-        if entry.magic == 2:
-            raise _Refused(ErrorCode.INVALID_RECORD, "Records of format 2 need Produce v3 or later")
-        if len(entry.data) > max_bytes:
-            raise _Refused(ErrorCode.MESSAGE_TOO_LARGE, f"A message has {len(entry.data)} bytes; {max_bytes} may be")
-        timestamp_ms, compression, value = _open_old_message(entry)
+def _validate_legacy(messages: Iterable[RawBatch], max_bytes: int) -> Iterator[ValidatedBatch]:
+    """Formats 0 and 1 (Produce up to v2). A gzipped set is decompressed, since its messages need their own offsets."""
+    for message in messages:
+        if message.magic == 2:
+            raise RequestError(ErrorCode.INVALID_RECORD, "Records of format 2 need Produce v3 or later")
+        if len(message.data) > max_bytes:
+            text = f"A message has {len(message.data)} bytes; the topic allows at most {max_bytes}"
+            raise RequestError(ErrorCode.MESSAGE_TOO_LARGE, text)
+        timestamp_ms, compression, value = _read_legacy(message)
         if compression == 0:
-            yield Incoming(entry.data, 1, timestamp_ms)
+            yield ValidatedBatch(message.data, 1, timestamp_ms)
         elif compression == _GZIP:
-            for inner in split_records(_gunzip(value)):
-                if inner.magic != entry.magic or _open_old_message(inner)[1]:
-                    raise Malformed("an old message set inside another must be plain and of the same format")
-                yield Incoming(inner.data, 1, _open_old_message(inner)[0])
+            for inner in split_batches(_gunzip(value)):
+                if inner.magic != message.magic or _read_legacy(inner)[1]:
+                    raise Malformed("a legacy message set inside another must be uncompressed and of the same format")
+                yield ValidatedBatch(inner.data, 1, _read_legacy(inner)[0])
         else:
-            raise _Refused(
+            raise RequestError(
                 ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-                "Old message sets are taken plain or gzipped; use records of format 2 (Produce v3) for other codecs",
+                "A legacy message set must be uncompressed or gzipped; other codecs need record batches (Produce v3)",
             )
 
 
-def _open_old_message(entry: Entry) -> tuple[int, int, bytes]:
-    """Time (-1 if the format has none), compression and value of one old message. Malformed."""
-    data, header_bytes = entry.data, _OLD_HEADER_BYTES[entry.magic]
+def _read_legacy(message: RawBatch) -> tuple[int, int, bytes]:
+    """Timestamp (-1 if the format has none), compression type and value of one legacy message. Raises Malformed."""
+    data, header_bytes = message.data, _LEGACY_HEADER_BYTES[message.magic]
     (checksum,) = _CRC.unpack_from(data, 12)
     if zlib.crc32(memoryview(data)[16:]) != checksum:
-        raise Malformed("an old message does not match its checksum")
-    timestamp_ms = _TIMESTAMP.unpack_from(data, 18)[0] if entry.magic == 1 else -1
-    (key_length,) = _KEY_LENGTH.unpack_from(data, header_bytes)
+        raise Malformed("a legacy message does not match its checksum")
+    timestamp_ms = _TIMESTAMP.unpack_from(data, 18)[0] if message.magic == 1 else -1
+    (key_length,) = _LENGTH.unpack_from(data, header_bytes)
     position = header_bytes + 4 + max(key_length, 0)
     if key_length < -1 or position + 4 > len(data):
-        raise Malformed("an old message has an impossible key")
-    (value_length,) = _KEY_LENGTH.unpack_from(data, position)
+        raise Malformed(f"a legacy message has an invalid key length: {key_length}")
+    (value_length,) = _LENGTH.unpack_from(data, position)
     if value_length < -1 or position + 4 + max(value_length, 0) != len(data):
-        raise Malformed("an old message has an impossible value")
+        raise Malformed(f"a legacy message has an invalid value length: {value_length}")
     return timestamp_ms, data[17] & 0x07, data[position + 4 :]
 
 
 def _gunzip(value: bytes) -> bytes:
     stream = zlib.decompressobj(wbits=31)
     try:
-        opened = stream.decompress(value, _LARGEST_OPENED_BYTES)
+        decompressed = stream.decompress(value, _MAX_DECOMPRESSED_BYTES)
     except zlib.error as error:
         raise Malformed(f"a gzipped message set: {error}") from None
     if stream.unconsumed_tail:
-        raise Malformed(f"a gzipped message set is longer than {_LARGEST_OPENED_BYTES} bytes when opened")
-    return opened
+        raise Malformed(f"a gzipped message set has more than {_MAX_DECOMPRESSED_BYTES} bytes when decompressed")
+    return decompressed

@@ -1,1 +1,1 @@
-"""The emulator on MQTT: the feed of its events, members from afar, and who died."""
+"""The brokers on MQTT: the feed of events, group summaries, remote clients, and losses of their connections."""

@@ -1,6 +1,6 @@
-"""An MQTT broker inside this process, for a machine that has none: amqtt, which speaks MQTT 3.1.1.
+"""An MQTT 3.1.1 broker inside this process, amqtt, for a machine without an MQTT broker.
 
-It is an optional extra (`pip install 'kafka-regroup[mqtt-broker]'`). What is retained dies with the process.
+It is an optional extra (`pip install 'kafka-regroup[mqtt-broker]'`). Retained messages are lost when the process ends.
 """
 
 import errno
@@ -13,12 +13,13 @@ from typing import Any, Final
 from regroup.coordinator.settings import InvalidSetting
 from regroup.mqtt.address import MqttAccess
 
-ANYBODY: Final = "amqtt.plugins.authentication.AnonymousAuthPlugin"
-WITH_PASSWORD: Final = "regroup.server.mqtt.embedded_access.PasswordPlugin"
+_ANONYMOUS_PLUGIN: Final = "amqtt.plugins.authentication.AnonymousAuthPlugin"
+_PASSWORD_PLUGIN: Final = "regroup.server.mqtt.embedded_access.PasswordPlugin"
 
 
-class Steady(dict[str, Any]):
-    """amqtt 0.12 walks through all subscriptions while others subscribe, and drops a client over it."""
+class _CopyOnIterationDict(dict[str, Any]):
+    """A dict that may change while it is iterated: amqtt 0.12 iterates over all subscriptions while clients subscribe,
+    and otherwise disconnects one of them."""
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(super().__iter__()))
@@ -26,25 +27,25 @@ class Steady(dict[str, Any]):
 
 @asynccontextmanager
 async def embedded_broker(host: str, port: int, access: MqttAccess) -> AsyncIterator[None]:
-    """Listens until the end. If `access` has user and password, everybody needs them; otherwise anybody may come in.
+    """Run the broker while the context is open. Clients need the user and password of `access`, if it has them.
 
-    Raises InvalidSetting if the library is missing or the port is taken.
+    Raises InvalidSetting if amqtt is not installed or the port is in use.
     """
     try:
         amqtt, errors = import_module("amqtt.broker"), import_module("amqtt.errors")
     except ImportError:
         raise InvalidSetting(
-            "--mqtt embedded needs amqtt: pip install 'kafka-regroup[mqtt-broker]', or name a broker that runs already."
+            "--mqtt embedded needs amqtt: pip install 'kafka-regroup[mqtt-broker]', or use the URL of a running broker."
         ) from None
     for name in ("amqtt", "transitions"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     broker = amqtt.Broker(_config(host, port, access))
-    broker._subscriptions = Steady(broker._subscriptions)
+    broker._subscriptions = _CopyOnIterationDict(broker._subscriptions)
     try:
         await broker.start()
     except errors.BrokerError as error:
-        taken = isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE
-        reason = "somebody listens there already; write --mqtt embedded:PORT for another port" if taken else error
+        is_in_use = isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EADDRINUSE
+        reason = "the port is in use; write --mqtt embedded:PORT for another port" if is_in_use else error
         raise InvalidSetting(f"the embedded MQTT broker cannot listen on {host}:{port}: {reason}.") from None
     try:
         yield
@@ -54,6 +55,8 @@ async def embedded_broker(host: str, port: int, access: MqttAccess) -> AsyncIter
 
 def _config(host: str, port: int, access: MqttAccess) -> dict[str, Any]:
     secret = {"username": access.username, "password": access.password}
-    plugins: dict[str, Any] = {WITH_PASSWORD: secret} if access.username else {ANYBODY: {"allow_anonymous": True}}
+    plugins: dict[str, Any] = (
+        {_PASSWORD_PLUGIN: secret} if access.username else {_ANONYMOUS_PLUGIN: {"allow_anonymous": True}}
+    )
     bind = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     return {"listeners": {"default": {"type": "tcp", "bind": bind}}, "plugins": plugins}

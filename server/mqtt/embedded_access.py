@@ -1,4 +1,4 @@
-"""Who may come in to the embedded broker. amqtt finds the class by its name."""
+"""Password check of the embedded MQTT broker; amqtt imports the class by its name."""
 
 import hmac
 from dataclasses import dataclass, field
@@ -8,19 +8,19 @@ from amqtt.session import Session
 
 
 class PasswordPlugin(BaseAuthPlugin):  # type: ignore[misc]  # its base is untyped
-    """One user, one password: those that the coordinator itself has."""
+    """Admits clients with the user and password of the coordinator itself."""
 
     @dataclass
     class Config:
-        """Filled in by amqtt."""
+        """The settings; amqtt fills them in."""
 
         username: str = ""
         password: str | None = field(default=None, repr=False)
 
     async def authenticate(self, *, session: Session) -> bool | None:
-        wanted = (self._get_config_option("username"), self._get_config_option("password"))
+        expected = (self._get_config_option("username"), self._get_config_option("password"))
         given = (session.username, session.password)
         return all(
             hmac.compare_digest((one or "").encode(), (other or "").encode())
-            for one, other in zip(wanted, given, strict=True)
+            for one, other in zip(expected, given, strict=True)
         )

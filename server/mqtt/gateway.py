@@ -1,9 +1,9 @@
-"""Members from afar: Kafka's frames come in MQTT messages, and go through the same connections as those from TCP.
+"""Remote clients: their requests come in MQTT messages and go through the same connections as those over TCP.
 
-A client has a name, and each of its connections to the MQTT broker an incarnation, which is in its topics and in its
-last will. The newest incarnation counts: requests and wills of an older one are late, and mean nothing. Which is newer
-only its presence says for sure, and nobody hears that while the connection to the MQTT broker is lost. So a request
-under an incarnation that was never heard of is served, but ends no other: whichever asks next is served, too.
+A client has a name, and each of its connections to the MQTT broker an incarnation, which is part of its topics and of
+its last will. The newest incarnation counts; requests and last wills of an older one are late, and are ignored. Only a
+client's presence says for sure which incarnation is newer, and presences are missed while the connection to the MQTT
+broker is lost. So a request of an incarnation without a presence is served, but does not end another incarnation.
 """
 
 from collections import deque
@@ -14,221 +14,213 @@ from typing import Final
 import msgspec
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.serialization import Cause, written_cause
+from regroup.coordinator.serialization import Cause
 from regroup.mqtt.link import Outbox
-from regroup.mqtt.topics import Topics
+from regroup.mqtt.topics import MqttTopics
+from regroup.mqtt.transport import DISCONNECT
 from regroup.protocol.exceptions import Malformed
 from regroup.protocol.frames import FrameReader
-from regroup.server.broker_cluster import Emulator
-from regroup.server.mqtt.deaths import Death, Deaths
-from regroup.server.mqtt.messages import MOST_REQUEST_BYTES, DeathMessage, Presence
-from regroup.server.mqtt.pipe import Pipe
-from regroup.server.mqtt.routing import broker_for, row_of
-from regroup.server.mqtt.visitor import Visitor
+from regroup.server.broker_cluster import BrokerCluster
+from regroup.server.mqtt.connection_losses import ConnectionLoss, ConnectionLosses
+from regroup.server.mqtt.messages import LOST, MAX_CONTROL_MESSAGE_BYTES, ONLINE, ConnectionLossMessage, Presence
+from regroup.server.mqtt.remote_client import MessageTransport, ObservedBroker, RemoteClient
+from regroup.server.mqtt.routing import broker_id_for, queue_of
 from regroup.server.net.connection import Connection
 
-MOST_VISITORS: Final = 10_000
-LONGEST_NAME: Final = 249
-"""Characters of a client's name, and of an incarnation: both end up in the group's events."""
-MOST_FRAME_BYTES: Final = 4 * 1024 * 1024
-"""Of one message from afar. MQTT itself would take 256 MB."""
-MOST_WAITING_BYTES: Final = 64 * 1024 * 1024
-"""Of answers that the MQTT broker has not taken yet."""
-ENDED_INCARNATIONS: Final = 8
-"""So many of a name are remembered, to know their late messages."""
-HANG_UP: Final = b""
-WILL_REASON: Final = "its connection's last will said that it died"
+MAX_REMOTE_CLIENTS: Final = 10_000
+MAX_NAME_LENGTH: Final = 249
+"""Characters of a client's name, and of an incarnation: both become part of events."""
+MAX_REQUEST_MESSAGE_BYTES: Final = 4 * 1024 * 1024
+"""Size limit of one message of a client. MQTT itself allows 256 MB."""
+MAX_QUEUED_RESPONSE_BYTES: Final = 64 * 1024 * 1024
+"""Responses that the MQTT broker has not taken yet."""
+MAX_ENDED_INCARNATIONS: Final = 8
+"""Ended incarnations of a name that are remembered, so that their late messages are recognized."""
+LAST_WILL_REASON: Final = "the last will of its connection was published"
 
 
 class Gateway:
-    """`expels`: a last will makes the member leave its group at once; otherwise it is only told to whoever watches."""
+    """Connects remote clients to the brokers.
+
+    With `remove_on_last_will` a member is removed from its group when its last will is published; otherwise the loss is
+    only published. `log_refusal` gets the reason for which a message is dropped.
+    """
 
     def __init__(
         self,
-        emulator: Emulator,
-        topics: Topics,
+        cluster: BrokerCluster,
+        topics: MqttTopics,
         outbox: Outbox,
-        deaths: Deaths,
+        connection_losses: ConnectionLosses,
         *,
-        expels: bool,
-        refuse: Callable[[str], object],
+        remove_on_last_will: bool,
+        log_refusal: Callable[[str], object],
     ) -> None:
-        self._emulator = emulator
+        self._cluster = cluster
         self._topics = topics
         self._outbox = outbox
-        self._deaths = deaths
-        self._expels = expels
-        self._refuse = refuse
-        self._visitors: dict[str, Visitor] = {}
+        self._losses = connection_losses
+        self._remove_on_last_will = remove_on_last_will
+        self._log_refusal = log_refusal
+        self._clients: dict[str, RemoteClient] = {}
         self._ended: dict[str, deque[str]] = {}
-        self._names = count(1)
+        """Ended incarnations by client name, in the order of the last end."""
+        self._connection_numbers = count(1)
 
-    # -- what comes
+    # -- messages of clients
 
-    def hear_requests(self, name: str, incarnation: str, payload: bytes) -> None:
-        """Whole frames, one or more; or nothing, which hangs up."""
-        visitor = self._visitor(name, incarnation)
-        if visitor is None:
+    def receive_requests(self, name: str, incarnation: str, payload: bytes) -> None:
+        """Handle one or more frames, or an empty payload, which disconnects."""
+        client = self._find_or_add(name, incarnation)
+        if client is None:
             return
-        if payload == HANG_UP:
-            visitor.cut()
+        if payload == DISCONNECT:
+            client.disconnect()
             return
         try:
             for frame in self._frames(payload):
-                self._pass_on(visitor, frame)
+                self._handle_request(client, frame)
         except Malformed as error:
-            self._refuse(f"member {name[:80]!r} sent what is no request: {error}")
-            self._hang_up(visitor)
+            self._log_refusal(f"invalid request of client {name[:80]!r}: {error}")
+            self._disconnect(client)
 
-    def hear_presence(self, name: str, payload: bytes) -> None:
-        """Here, left, or died; JSON."""
+    def receive_presence(self, name: str, payload: bytes) -> None:
+        """Handle a client's presence, which is JSON."""
         try:
-            if len(payload) > MOST_REQUEST_BYTES:
-                raise ValueError(f"{len(payload)} bytes are too many")
+            if len(payload) > MAX_CONTROL_MESSAGE_BYTES:
+                raise ValueError(f"{len(payload)} bytes, at most {MAX_CONTROL_MESSAGE_BYTES} are allowed")
             presence = msgspec.json.decode(payload, type=Presence)
         except ValueError as error:
-            self._refuse(f"the presence of {name[:80]!r} cannot be read: {error}")
+            self._log_refusal(f"invalid presence of client {name[:80]!r}: {error}")
             return
-        current = self._visitors.get(name)
-        if presence.state == "here":
-            self._welcome(name, presence.incarnation)
+        current = self._clients.get(name)
+        if presence.state == ONLINE:
+            client = self._find_or_add(name, presence.incarnation)
+            if current is not None and client is not None and current is not client:
+                self._remember_end(current)
         elif current is not None and current.incarnation == presence.incarnation:
-            self._end(current)
-            if presence.state == "died":
-                self._mourn(current)
+            current.disconnect()
+            del self._clients[name]
+            self._remember_end(current)
+            if presence.state == LOST:
+                self._on_last_will(current)
 
     def clear(self) -> None:
-        """The connection to the MQTT broker is lost, and with it every answer that was on its way. Clients may have
-        lost theirs or not; what is known of their incarnations stays true."""
-        for visitor in self._visitors.values():
-            visitor.cut()
+        """The connection to the MQTT broker is lost, and all open requests with it. The clients may still be connected,
+        so their incarnations are kept."""
+        for client in self._clients.values():
+            client.disconnect()
 
-    # -- who they are
+    # -- clients and their incarnations
 
-    def _welcome(self, name: str, incarnation: str) -> None:
-        """It says that it is there: the one before it is over."""
-        current, newest = self._visitors.get(name), self._visitor(name, incarnation)
-        if current is not None and newest is not None and current is not newest:
-            self._remember_end(current)
-
-    def _visitor(self, name: str, incarnation: str) -> Visitor | None:
-        """The client as it is now; None for an incarnation that is over, or if there are too many."""
-        current = self._visitors.get(name)
+    def _find_or_add(self, name: str, incarnation: str) -> RemoteClient | None:
+        """The client in this incarnation; None if the incarnation has ended, or there are too many clients."""
+        current = self._clients.get(name)
         if current is not None and current.incarnation == incarnation:
             return current
         if incarnation in self._ended.get(name, ()):
-            self._refuse(f"member {name[:80]!r} is heard under an incarnation that is over")
+            self._log_refusal(f"client {name[:80]!r} uses an incarnation that has ended")
             return None
-        if not 0 < len(name) <= LONGEST_NAME or not 0 < len(incarnation) <= LONGEST_NAME:
-            self._refuse(f"a member's name and incarnation have 1 to {LONGEST_NAME} characters")
+        if not 0 < len(name) <= MAX_NAME_LENGTH or not 0 < len(incarnation) <= MAX_NAME_LENGTH:
+            self._log_refusal(f"a client's name and incarnation must have 1 to {MAX_NAME_LENGTH} characters")
             return None
         if current is not None:
-            # If it lives after all, it should not wait in vain for what it has asked.
-            self._hang_up(current)
-        elif not self._has_room():
-            self._refuse(f"there are {MOST_VISITORS} members from afar already; {name[:80]!r} is not heard")
+            # If it is the connected one after all, it sends its requests again.
+            self._disconnect(current)
+        elif not self._make_room():
+            self._log_refusal(f"client {name[:80]!r} is refused: {MAX_REMOTE_CLIENTS} remote clients are connected")
             return None
-        visitor = self._visitors[name] = Visitor(name, incarnation)
-        return visitor
+        client = self._clients[name] = RemoteClient(name, incarnation)
+        return client
 
-    def _has_room(self) -> bool:
-        """Not everybody says goodbye, so somebody idle makes room; if it lives, it comes back with its next request."""
-        if len(self._visitors) >= MOST_VISITORS:
-            idle = next((visitor for visitor in self._visitors.values() if not visitor.pipes), None)
+    def _make_room(self) -> bool:
+        """Forget an idle client, since not every one publishes its end; its next request adds it again."""
+        if len(self._clients) >= MAX_REMOTE_CLIENTS:
+            idle = next((client for client in self._clients.values() if not client.transports), None)
             if idle is not None:
-                del self._visitors[idle.name]
-        return len(self._visitors) < MOST_VISITORS
+                del self._clients[idle.name]
+        return len(self._clients) < MAX_REMOTE_CLIENTS
 
-    def _end(self, visitor: Visitor) -> None:
-        visitor.cut()
-        del self._visitors[visitor.name]
-        self._remember_end(visitor)
-
-    def _remember_end(self, visitor: Visitor) -> None:
-        """In the order of the last end, so that the oldest are forgotten first."""
-        ended = self._ended.pop(visitor.name, None) or deque(maxlen=ENDED_INCARNATIONS)
-        ended.append(visitor.incarnation)
-        self._ended[visitor.name] = ended
-        if len(self._ended) > MOST_VISITORS:
+    def _remember_end(self, client: RemoteClient) -> None:
+        ended = self._ended.pop(client.name, None) or deque(maxlen=MAX_ENDED_INCARNATIONS)
+        ended.append(client.incarnation)
+        self._ended[client.name] = ended
+        if len(self._ended) > MAX_REMOTE_CLIENTS:
             del self._ended[next(iter(self._ended))]
 
-    # -- requests and answers
+    # -- requests and responses
 
     def _frames(self, payload: bytes) -> list[bytes]:
-        if len(payload) > MOST_FRAME_BYTES:
-            raise Malformed(f"{len(payload)} bytes in one message; at most {MOST_FRAME_BYTES} are taken")
-        reader = FrameReader(MOST_FRAME_BYTES)
+        if len(payload) > MAX_REQUEST_MESSAGE_BYTES:
+            raise Malformed(f"a message of {len(payload)} bytes; at most {MAX_REQUEST_MESSAGE_BYTES} are allowed")
+        reader = FrameReader(MAX_REQUEST_MESSAGE_BYTES)
         frames = list(reader.feed(payload))
-        if reader.held_bytes or not frames:
-            raise Malformed("a frame begins with the number of its bytes, in four bytes, and ends with the message")
+        if reader.buffered_bytes or not frames:
+            raise Malformed("a frame begins with its length in four bytes, and ends with the message or before it")
         return frames
 
-    def _pass_on(self, visitor: Visitor, frame: bytes) -> None:
+    def _handle_request(self, client: RemoteClient, frame: bytes) -> None:
         correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
-        if correlation_id <= visitor.last_correlation_id:
-            # MQTT may deliver twice; a JoinGroup that came twice would make a second member.
-            self._refuse(f"member {visitor.name[:80]!r} repeats correlation id {correlation_id}; it is dropped")
+        if correlation_id <= client.last_correlation_id:
+            # MQTT may deliver a message twice; a second JoinGroup would create a second member.
+            self._log_refusal(f"client {client.name[:80]!r} repeats correlation id {correlation_id}; it is dropped")
             return
-        visitor.last_correlation_id = correlation_id
-        place = broker_for(self._emulator.cluster, frame), row_of(frame)
-        pipe = visitor.pipes.get(place) or self._open(visitor, place)
-        if pipe is None:
-            self._hang_up(visitor)
-        else:
-            pipe.receive(len(frame).to_bytes(4, "big") + frame)
+        client.last_correlation_id = correlation_id
+        node_id, queue = broker_id_for(self._cluster.state, frame), queue_of(frame)
+        if node_id < 0:
+            self._disconnect(client)
+            return
+        transport = client.transports.get((node_id, queue)) or self._open(client, node_id, queue)
+        transport.receive(len(frame).to_bytes(4, "big") + frame)
 
-    def _open(self, visitor: Visitor, place: tuple[int, int]) -> Pipe | None:
-        """None while no broker is there."""
-        if place[0] < 0:
-            return None
-        topic = self._topics.connection(visitor.name, visitor.incarnation, "responses")
-        pipe = Pipe(
-            f"mqtt:{visitor.name}",
-            lambda data: self._answer(visitor, topic, data),
-            lambda pipe, was_idle: visitor.forget(pipe) if was_idle else self._hang_up(visitor),
+    def _open(self, client: RemoteClient, node_id: int, queue: int) -> MessageTransport:
+        topic = self._topics.connection(client.name, client.incarnation, "responses")
+        transport = client.transports[node_id, queue] = MessageTransport(
+            f"mqtt:{client.name}",
+            lambda data: self._send(client, topic, data),
+            lambda each, was_idle: client.remove_transport(each) if was_idle else self._disconnect(client),
         )
-        visitor.pipes[place] = pipe
-        desk = visitor.desk(self._emulator.brokers[place[0]], self._deaths)
-        pipe.join(Connection(desk, f"mqtt-{visitor.name}-{next(self._names)}"))
-        return pipe
+        broker = ObservedBroker(client, self._cluster.brokers[node_id], self._losses)
+        transport.attach(Connection(broker, f"mqtt-{client.name}-{next(self._connection_numbers)}"))
+        return transport
 
-    def _answer(self, visitor: Visitor, topic: str, data: bytes) -> None:
-        if self._outbox.bytes > MOST_WAITING_BYTES:
-            self._refuse("the MQTT broker takes no answers; members from afar are hung up on")
-            visitor.cut()
+    def _send(self, client: RemoteClient, topic: str, data: bytes) -> None:
+        if self._outbox.queued_bytes > MAX_QUEUED_RESPONSE_BYTES:
+            self._log_refusal("the MQTT broker takes no responses; remote clients are disconnected")
+            client.disconnect()
         else:
             self._outbox.put(topic, data)
 
-    def _hang_up(self, visitor: Visitor) -> None:
-        """Whatever it waits for will not be answered."""
-        visitor.cut()
-        topic = self._topics.connection(visitor.name, visitor.incarnation, "responses")
-        self._outbox.put(topic, HANG_UP)
+    def _disconnect(self, client: RemoteClient) -> None:
+        """Close the client's connections, and let it know that its open requests get no response."""
+        client.disconnect()
+        topic = self._topics.connection(client.name, client.incarnation, "responses")
+        self._outbox.put(topic, DISCONNECT)
 
-    # -- deaths
+    # -- last wills
 
-    def _mourn(self, visitor: Visitor) -> None:
-        """Somebody's connection broke without a goodbye."""
-        if visitor.member is None:
+    def _on_last_will(self, client: RemoteClient) -> None:
+        """Publish that the member's connection was lost, and remove the member if that is wanted."""
+        if client.member is None:
             return
-        group_id, member_id = visitor.member
-        coordinator = self._emulator.shares.coordinators[self._emulator.shares.share_of(group_id)]
+        group_id, member_id = client.member
+        coordinator = self._cluster.coordinator_of(group_id)
         member = coordinator.group(group_id).members.get(member_id)
         if member is None:
             return
-        at_ms = self._emulator.cluster.now_ms()
-        self._deaths.announce(Death(group_id, member_id, visitor.name, at_ms))
-        message = DeathMessage(
+        at_ms = self._cluster.state.now_ms()
+        self._losses.add(ConnectionLoss(group_id, member_id, client.name, at_ms))
+        message = ConnectionLossMessage(
             group=group_id,
-            member=member_id,
-            name=visitor.name,
-            died_at_ms=at_ms,
-            session_timeout_ms=member.session_timeout_ms,
-            expelled=self._expels,
+            member_id=member_id,
+            client_name=client.name,
+            lost_at_ms=at_ms,
+            session_timeout_ms=member.profile.session_timeout_ms,
+            is_removed=self._remove_on_last_will,
         )
-        self._outbox.put(self._topics.group(group_id, "deaths"), msgspec.json.encode(message))
-        if self._expels:
-            leaving = c.Leaving(member_id, member.instance_id, WILL_REASON)
-            cause = Cause(deadline="last-will", member=member_id, client_id=member.client_id)
+        self._outbox.put(self._topics.group(group_id, "connection-losses"), msgspec.json.encode(message))
+        if self._remove_on_last_will:
+            leaving = c.LeavingMember(member_id, member.instance_id, LAST_WILL_REASON)
             command = c.LeaveGroup(group_id=group_id, at_ms=at_ms, members=(leaving,))
-            coordinator.submit(command, cause=lambda: written_cause(cause))
+            cause = Cause(deadline="last-will", member_id=member_id, client_id=member.profile.client_id)
+            coordinator.submit(command, cause=cause)

@@ -1,4 +1,4 @@
-"""What the feed says, as JSON: a few events of one group, a group's summary, a death, and who is there."""
+"""The payloads of the server's MQTT messages, as JSON."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -8,106 +8,118 @@ import msgspec
 
 from regroup.storage.records import Record
 
-MOST_MESSAGE_BYTES: Final = 256 * 1024
-"""Events are put together up to this size."""
-MOST_EVENT_BYTES: Final = 1024 * 1024
-"""An event with a larger payload goes without it."""
-MOST_REQUEST_BYTES: Final = 1024
-"""Of a request for events, and of a member's presence."""
+TARGET_MESSAGE_BYTES: Final = 256 * 1024
+"""Events are put into one message up to this size."""
+MAX_EVENT_PAYLOAD_BYTES: Final = 1024 * 1024
+"""An event with a larger payload is published without it."""
+MAX_CONTROL_MESSAGE_BYTES: Final = 1024
+"""Size limit of a replay request, and of a client's presence."""
+
+ONLINE: Final = "online"
+OFFLINE: Final = "offline"
+"""The connection to the MQTT broker was closed."""
+LOST: Final = "lost"
+"""The connection to the MQTT broker was lost; the broker publishes this as the last will."""
 
 
 class FeedEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One event as the store has it. `number` counts within the group, `position` over the whole store."""
+    """One stored event. `event_number` counts within the group, `position` in the whole store."""
 
     position: int
-    number: int
-    reign: int
+    event_number: int
+    coordinator_epoch: int
     at_ms: int
     type: str
     version: int
     payload: msgspec.Raw = msgspec.Raw(b"null")
     cause: msgspec.Raw = msgspec.Raw(b"null")
-    left_out_bytes: int = 0
-    """The payload was too large for MQTT; the store has it."""
+    omitted_payload_bytes: int = 0
+    """Size of a payload that is too large for MQTT; it is in the store."""
 
 
 class FeedMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Events of one group in order. `group` is null for what concerns the cluster: topics, producers."""
+    """Events of one group in order. `group` is null for events of the cluster: topics, producers."""
 
     group: str | None
     events: list[FeedEvent]
-    again: bool = False
-    """Somebody asked for these once more."""
-    first: int = 1
-    """With `again`: earlier events than this number are not there any more."""
+    is_replay: bool = False
+    """The events were requested again."""
+    first_event_number: int = 1
+    """In a replay: the earliest event number that is still in the store."""
 
 
-class AgainRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Asks for a group's events from this number on."""
+class ReplayRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Requests a group's events from this number on."""
 
-    number: int = msgspec.field(name="from", default=1)
+    from_event_number: int = msgspec.field(name="from", default=1)
 
 
 class Presence(msgspec.Struct, frozen=True):
-    """Who is there, or no longer. `here`, `left` (a goodbye), or `died` (the broker says it, by the last will)."""
+    """Whether the coordinator, or a remote client, is connected: ONLINE, OFFLINE or LOST."""
 
     state: str
     incarnation: str
     at_ms: int = 0
 
 
-class DeathMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A member's connection broke without a goodbye, beside what the coordinator alone would need to notice."""
+class ConnectionLossMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """The connection of a member was lost."""
 
     group: str
-    member: str
-    name: str
-    died_at_ms: int
+    member_id: str
+    client_name: str
+    lost_at_ms: int
     session_timeout_ms: int | None
-    expelled: bool
-    """The coordinator acted on it at once."""
+    """How long the coordinator needs to remove the member by itself."""
+    is_removed: bool
+    """The coordinator removes the member at once."""
 
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def event_of(record: Record) -> FeedEvent:
-    """A record as the feed tells it."""
-    left_out = len(record.payload) if len(record.payload) > MOST_EVENT_BYTES else 0
+def feed_event(record: Record) -> FeedEvent:
+    """The record as the feed publishes it."""
+    omitted_bytes = len(record.payload) if len(record.payload) > MAX_EVENT_PAYLOAD_BYTES else 0
     return FeedEvent(
         position=record.position,
-        number=record.number,
-        reign=record.reign,
+        event_number=record.event_number,
+        coordinator_epoch=record.coordinator_epoch,
         at_ms=record.at_ms,
         type=record.type,
         version=record.version,
-        payload=msgspec.Raw(b"null" if left_out else record.payload),
+        payload=msgspec.Raw(b"null" if omitted_bytes else record.payload),
         cause=msgspec.Raw(record.cause or b"null"),
-        left_out_bytes=left_out,
+        omitted_payload_bytes=omitted_bytes,
     )
 
 
-def by_group(records: Iterable[Record]) -> dict[str | None, list[Record]]:
-    """Groups in the order in which they come up, each with its own records in order."""
+def group_records(records: Iterable[Record]) -> dict[str | None, list[Record]]:
+    """Records by group, groups in the order of their first record."""
     grouped: dict[str | None, list[Record]] = {}
     for record in records:
         grouped.setdefault(record.group, []).append(record)
     return grouped
 
 
-def portions(records: Iterable[Record]) -> Iterator[list[FeedEvent]]:
-    """One after the other, as many as go into one message."""
-    filled = 0
+def message_batches(records: Iterable[Record]) -> Iterator[list[FeedEvent]]:
+    """The events in portions, each as large as one message may be."""
+    total_bytes = 0
 
-    def number_of_message(record: Record) -> int:
-        nonlocal filled
-        filled += min(len(record.payload), MOST_EVENT_BYTES) + len(record.cause or b"")
-        return filled // MOST_MESSAGE_BYTES
+    def message_number(record: Record) -> int:
+        nonlocal total_bytes
+        total_bytes += min(len(record.payload), MAX_EVENT_PAYLOAD_BYTES) + len(record.cause or b"")
+        return total_bytes // TARGET_MESSAGE_BYTES
 
-    for _, some in groupby(records, key=number_of_message):
-        yield [event_of(record) for record in some]
+    for _, batch in groupby(records, key=message_number):
+        yield [feed_event(record) for record in batch]
 
 
-def feed_payloads(group: str | None, records: Iterable[Record], *, again: bool = False, first: int = 1) -> list[bytes]:
-    """The messages that tell of these records, in order."""
-    return [_encode(FeedMessage(group=group, events=events, again=again, first=first)) for events in portions(records)]
+def feed_payloads(
+    group: str | None, records: Iterable[Record], *, is_replay: bool = False, first_event_number: int = 1
+) -> list[bytes]:
+    """The messages with these records, in order."""
+    return [
+        _encode(FeedMessage(group=group, events=events, is_replay=is_replay, first_event_number=first_event_number))
+        for events in message_batches(records)
+    ]

@@ -1,8 +1,8 @@
-"""What a reader of the feed has to do to end with every event, once: drop what comes twice, notice what is missing.
+"""A reader of the feed that ends with every event once: it drops duplicates and finds gaps.
 
 reader = FeedReader()
-for event in reader.take(message): ...         # in order, each once
-for group, number in reader.missing(): ...     # publish {"from": number} on .../groups/{group}/again
+for event in reader.accept(message): ...       # in order, each once
+for group, number in reader.gaps(): ...        # publish {"from": number} on .../groups/{group}/replay
 """
 
 from collections.abc import Iterator
@@ -10,56 +10,52 @@ from dataclasses import dataclass, field
 
 from regroup.server.mqtt.messages import FeedEvent, FeedMessage
 
-MOST_HELD = 10_000
-"""Events behind a gap that are kept for one group; what comes beyond them is asked for again later."""
+MAX_HELD_EVENTS = 10_000
+"""Events of one group that are held behind a gap; further ones are dropped, and requested again later."""
 
 
 @dataclass(slots=True)
 class _Group:
     last: int
-    """Everything up to this number was taken."""
+    """All events up to this number were accepted."""
     known: int = 0
-    """There is an event with this number, as somebody said."""
+    """The group has an event with this number."""
     held: dict[int, FeedEvent] = field(default_factory=dict)
 
 
 class FeedReader:
-    """`from_start`: a group's first event has number 1; otherwise the first that is seen begins."""
+    """Reads the feed of any number of groups: `from_start` from event number 1, or else from the first one seen."""
 
     def __init__(self, *, from_start: bool = True) -> None:
         self._from_start = from_start
         self._groups: dict[str | None, _Group] = {}
 
-    def take(self, message: FeedMessage) -> list[FeedEvent]:
-        """The events of the group that are new now, in order."""
-        group = self._group(message.group, message.events[0].number if message.events else 1)
-        if message.again and message.first > group.last + 1:
-            group.last = message.first - 1  # what came before has been trimmed, and nobody can tell it any more
+    def accept(self, message: FeedMessage) -> list[FeedEvent]:
+        """The group's next events in order, as far as there is no gap."""
+        group = self._group(message.group, message.events[0].event_number if message.events else 1)
+        if message.is_replay:
+            group.last = max(group.last, message.first_event_number - 1)  # earlier events were trimmed
         for event in message.events:
-            group.known = max(group.known, event.number)
-            if event.number > group.last and len(group.held) < MOST_HELD:
-                group.held[event.number] = event
-        taken: list[FeedEvent] = []
-        while (event_or_none := group.held.pop(group.last + 1, None)) is not None:
-            taken.append(event_or_none)
+            group.known = max(group.known, event.event_number)
+            if event.event_number > group.last and len(group.held) < MAX_HELD_EVENTS:
+                group.held[event.event_number] = event
+        accepted: list[FeedEvent] = []
+        while (next_event := group.held.pop(group.last + 1, None)) is not None:
+            accepted.append(next_event)
             group.last += 1
         group.held = {number: event for number, event in group.held.items() if number > group.last}
-        return taken
+        return accepted
 
-    def heard_of(self, group: str, number: int) -> None:
-        """The group's summary says that there is an event with this number."""
+    def note_event_number(self, group: str, number: int) -> None:
+        """The group has an event with this number, according to its summary."""
         known = self._group(group, number + 1)
         known.known = max(known.known, number)
 
-    def missing(self) -> Iterator[tuple[str | None, int]]:
-        """Groups with a gap, and the number from which to ask again."""
+    def gaps(self) -> Iterator[tuple[str | None, int]]:
+        """The groups with missing events, and the number of the first one."""
         for name, group in self._groups.items():
             if group.known > group.last:
                 yield name, group.last + 1
-
-    def last(self, group: str | None) -> int:
-        """The number up to which everything was taken; 0 for a group that was never seen."""
-        return self._groups[group].last if group in self._groups else 0
 
     def _group(self, name: str | None, first: int) -> _Group:
         if name not in self._groups:

@@ -1,8 +1,8 @@
-"""Which broker a request from afar goes to, and behind which others it waits there.
+"""The broker that a remote client's request goes to, and the queue in which it waits there.
 
-A client has one topic for all its requests, and over TCP it would have several connections. So requests about a group
-take turns, as on the one connection to a coordinator, and every other API has its own row: a parked JoinGroup holds up
-no Fetch. With several brokers the request itself says who is in charge.
+A remote client has one topic for all its requests, where a client over TCP has several connections. Its requests about
+groups share a queue, as on a connection to the coordinator, and each other API has its own, so that a held JoinGroup
+does not block a Fetch. With several brokers the broker in charge is found from the request.
 """
 
 from typing import Any, Final
@@ -18,7 +18,7 @@ from regroup.protocol.messages.group import (
 )
 from regroup.protocol.messages.offsets import OffsetCommitRequest, OffsetFetchRequest
 from regroup.protocol.messages.records import FetchRequest, ListOffsetsRequest, ProduceRequest
-from regroup.server.cluster.state import Cluster
+from regroup.server.cluster.state import ClusterState
 
 GROUP_REQUESTS: Final = (
     JoinGroupRequest,
@@ -29,39 +29,40 @@ GROUP_REQUESTS: Final = (
     OffsetFetchRequest,
 )
 GROUP_APIS: Final = frozenset(each.api_key for each in GROUP_REQUESTS)
-GROUPS: Final = -1
-"""The row of all requests about groups."""
+GROUP_QUEUE: Final = -1
+"""The queue of all requests about groups."""
 
 
-def row_of(frame: bytes) -> int:
-    """The API key, or GROUPS. A frame of less than two bytes is some row's business, and refused there."""
+def queue_of(frame: bytes) -> int:
+    """GROUP_QUEUE, or the API key. A frame of less than two bytes is refused by the connection of any queue."""
     key = int.from_bytes(frame[:2], "big", signed=True)
-    return GROUPS if key in GROUP_APIS else key
+    return GROUP_QUEUE if key in GROUP_APIS else key
 
 
-def broker_for(cluster: Cluster, frame: bytes) -> int:
-    """The node id of the broker in charge; -1 if none is there."""
-    if len(cluster.node_ids) > 1:
+def broker_id_for(state: ClusterState, frame: bytes) -> int:
+    """The node id of the broker in charge; -1 while no broker runs."""
+    if len(state.node_ids) > 1:
         try:
-            index = _partition_of(cluster, decode_request(frame)[1])
+            index = _partition_of(state, decode_request(frame)[1])
         except ProtocolError:
             index = None
         if index is not None:
-            return cluster.leader_of(index)
-    return min(cluster.nodes, default=-1)
+            return state.leader_of(index)
+    return min(state.nodes, default=-1)
 
 
-def _partition_of(cluster: Cluster, request: Message) -> int | None:
-    """The partition whose leader has to answer, None where any broker can."""
+def _partition_of(state: ClusterState, request: Message) -> int | None:
+    """The partition whose leader must handle the request; None if any broker can."""
     if isinstance(request, GROUP_REQUESTS):
         groups: list[Any] = getattr(request, "groups", None) or [request]
-        return cluster.partition_of_group(groups[0].group_id)
-    partitions: list[Any] = []
+        return state.partition_of_group(groups[0].group_id)
     match request:
-        case FetchRequest(topics=topics) if topics:
-            partitions = [each.partition for each in topics[0].partitions]
-        case ProduceRequest(topic_data=topics) if topics:
-            partitions = [each.index for each in topics[0].partition_data]
-        case ListOffsetsRequest(topics=topics) if topics:
-            partitions = [each.partition_index for each in topics[0].partitions]
-    return partitions[0] if partitions else None
+        case FetchRequest(topics=[first, *_]):
+            indexes = [each.partition for each in first.partitions]
+        case ProduceRequest(topic_data=[first, *_]):
+            indexes = [each.index for each in first.partition_data]
+        case ListOffsetsRequest(topics=[first, *_]):
+            indexes = [each.partition_index for each in first.partitions]
+        case _:
+            return None
+    return indexes[0] if indexes else None

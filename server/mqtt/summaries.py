@@ -1,44 +1,46 @@
-"""A retained summary of each group, that tells no more than the feed has told already.
+"""A retained summary of each group, which is never ahead of the feed.
 
-The coordinator's groups are ahead of the feed: some of what made them is not on disk, or not published yet. A group is
-a value, so one is held until the feed has passed the position that the journal had when it was looked at.
+The coordinator's groups are ahead: some of their events are not durable or not published yet. A group is a value, so a
+changed one is held until the feed has published the position that the journal had when the group was taken.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
 
 from regroup.coordinator.group import Group, Member
-from regroup.server.mqtt.deaths import Death, Deaths
+from regroup.server.mqtt.connection_losses import ConnectionLosses
 from regroup.storage.journal import Journal
 
-MOST_MEMBERS: Final = 1_000
-"""Listed in one summary; `member_count` counts them all."""
+MAX_LISTED_MEMBERS: Final = 1_000
+"""Members that are listed in one summary; `member_count` counts all."""
 
 
 class MemberSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    member: str
+    """A member of a group."""
+
+    member_id: str
     client_id: str
-    host: str
-    instance_id: str | None = None
+    client_host: str
+    group_instance_id: str | None = None
     session_timeout_ms: int
-    waiting: str | None = None
-    """For the answer to its JoinGroup (join) or SyncGroup (sync)."""
-    died_at_ms: int | None = None
-    """Its connection's last will came then; the coordinator needs up to the session timeout to notice by itself."""
+    awaiting: str | None = None
+    """`join` or `sync` while the response to that request is held."""
+    connection_lost_at_ms: int | None = None
+    """When its last will was published; by itself the coordinator waits for the session timeout."""
 
 
 class GroupSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A group after its event `number`."""
+    """A group after its event `event_number`."""
 
     group: str
-    number: int
+    event_number: int
     state: str
     state_since_ms: int
-    generation: int
+    generation_id: int
     protocol_name: str | None
-    leader: str | None
+    leader_id: str | None
     member_count: int
     members: list[MemberSummary]
 
@@ -47,72 +49,73 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Summaries:
-    """Which groups have changed since their summary was last published, and what may be said of them now."""
+    """The groups that have changed since their last summary, and the summaries that may be published."""
 
-    def __init__(self, journal: Journal, group: Callable[[str], Group], deaths: Deaths) -> None:
+    def __init__(self, journal: Journal, find_group: Callable[[str], Group], losses: ConnectionLosses) -> None:
         self._journal = journal
-        self._group = group
-        self._deaths = deaths
+        self._find_group = find_group
+        self._losses = losses
         self._changed: dict[str, None] = {}
         self._held: dict[str, Group] = {}
-        self._held_at = 0
-        journal.on_failure(lambda error: self.look_again())
+        self._held_position = 0
+        journal.on_failure(lambda error: self.rebuild_held())
 
-    def changed(self, names: Iterable[str]) -> None:
-        """These need a new summary."""
-        self._changed.update(dict.fromkeys(names))
+    def mark_changed(self, group_ids: Iterable[str]) -> None:
+        """These groups need a new summary."""
+        self._changed.update(dict.fromkeys(group_ids))
 
-    def look_again(self) -> None:
-        """What is held may never have happened: the store has failed, or the connection to those who read it."""
+    def rebuild_held(self) -> None:
+        """Take the held groups again: the store failed, and may have lost events, or MQTT was disconnected."""
         self._changed.update(dict.fromkeys(self._held))
         self._held = {}
 
     @property
-    def are_pending(self) -> bool:
-        """Something is to be said, now or later."""
+    def is_pending(self) -> bool:
+        """A summary is to be published, now or later."""
         return bool(self._changed or self._held)
 
-    def due(self, position: int) -> dict[str, bytes]:
-        """Payloads by group, now that the feed has told everything up to `position`. Empty for one that is gone."""
-        shown: dict[str, Group] = {}
-        if self._held and position >= self._held_at:
-            shown, self._held = self._held, {}
+    def take_due(self, position: int) -> dict[str, bytes]:
+        """Payloads by group that may be published when the feed has reached `position`; empty for a deleted group."""
+        due: dict[str, Group] = {}
+        if self._held and position >= self._held_position:
+            due, self._held = self._held, {}
         if self._changed and not self._held:
-            self._held = {name: self._group(name) for name in self._changed}
-            self._held_at = self._journal.last_position
+            self._held = {group_id: self._find_group(group_id) for group_id in self._changed}
+            self._held_position = self._journal.last_position
             self._changed.clear()
-            if position >= self._held_at:
-                shown, self._held = shown | self._held, {}
-        return {name: self._payload(group) for name, group in shown.items()}
+            if position >= self._held_position:
+                due, self._held = due | self._held, {}
+        return {group_id: self._payload(group) for group_id, group in due.items()}
 
     def _payload(self, group: Group) -> bytes:
-        self._deaths.keep_only(group.name, group.members)
-        return _encode(summary(group, self._deaths.of(group.name))) if group.exists else b""
+        self._losses.retain_members(group.group_id, group.members)
+        if not group.exists:
+            return b""
+        return _encode(
+            GroupSummary(
+                group=group.group_id,
+                event_number=group.event_number,
+                state=group.state.value,
+                state_since_ms=group.state_since_ms,
+                generation_id=group.generation_id,
+                protocol_name=group.protocol_name,
+                leader_id=group.leader_id,
+                member_count=len(group.members),
+                members=[
+                    self._member_summary(group.group_id, member)
+                    for member in list(group.members.values())[:MAX_LISTED_MEMBERS]
+                ],
+            )
+        )
 
-
-def summary(group: Group, dead: Mapping[str, Death]) -> GroupSummary:
-    """What a dashboard shows of a group; `dead` are members whose last will has come."""
-    members = list(group.members.values())[:MOST_MEMBERS]
-    return GroupSummary(
-        group=group.name,
-        number=group.number,
-        state=group.state.value,
-        state_since_ms=group.state_since_ms,
-        generation=group.generation,
-        protocol_name=group.protocol_name,
-        leader=group.leader,
-        member_count=len(group.members),
-        members=[_of(member, dead.get(member.member_id)) for member in members],
-    )
-
-
-def _of(member: Member, death: Death | None) -> MemberSummary:
-    return MemberSummary(
-        member=member.member_id,
-        client_id=member.client_id,
-        host=member.client_host,
-        instance_id=member.instance_id,
-        session_timeout_ms=member.session_timeout_ms,
-        waiting=member.waiting.value if member.waiting else None,
-        died_at_ms=death.at_ms if death else None,
-    )
+    def _member_summary(self, group_id: str, member: Member) -> MemberSummary:
+        loss = self._losses.of_group(group_id).get(member.member_id)
+        return MemberSummary(
+            member_id=member.member_id,
+            client_id=member.profile.client_id,
+            client_host=member.profile.client_host,
+            group_instance_id=member.instance_id,
+            session_timeout_ms=member.profile.session_timeout_ms,
+            awaiting=member.awaiting.value if member.awaiting else None,
+            connection_lost_at_ms=loss.at_ms if loss else None,
+        )

@@ -1,1 +1,1 @@
-"""server/net"""
+"""A client's connection: frames in, requests handled in order, responses out."""

@@ -1,36 +1,36 @@
-"""A request that comes again byte for byte, as heartbeats do, is answered without being read again."""
+"""The response to a repeated request: heartbeats are equal byte for byte, and need not be decoded again."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
-Again: TypeAlias = Callable[[], bool]
-"""Whether the same request, sent once more, has the same answer. To ask this counts as having sent it."""
+StillValid: TypeAlias = Callable[[], bool]
+"""Whether the same request, sent again, gets the same response. If so, the call itself counts as the request."""
 
 
-class Repetition(NamedTuple):
-    """The last request and its answer, both as they stand around the correlation id, in their bytes 4 to 8."""
+class CachedResponse(NamedTuple):
+    """The last request and its response, each split around the correlation id in bytes 4 to 8."""
 
-    asked: tuple[bytes, bytes]
-    answered: tuple[bytes, bytes]
-    again: Again
+    request_parts: tuple[bytes, bytes]
+    response_parts: tuple[bytes, bytes]
+    still_valid: StillValid
 
     @classmethod
-    def of(cls, frame: bytes, answer: bytes, again: Again) -> "Repetition":
-        """`frame` is without its length, `answer` with it."""
-        return cls((frame[:4], frame[8:]), (answer[:4], answer[8:]), again)
+    def from_frames(cls, request: bytes, response: bytes, still_valid: StillValid) -> "CachedResponse":
+        """Split the frames. `request` is given without its length prefix, `response` with it."""
+        return cls((request[:4], request[8:]), (response[:4], response[8:]), still_valid)
 
-    def answers_to(self, frames: Iterable[bytes]) -> tuple[int, bytes]:
-        """How many frames ask the same, up to the first that does not, and their answers, one behind the other.
+    def responses_to(self, frames: Iterable[bytes]) -> tuple[int, bytes]:
+        """How many of the first frames are the cached request, and their responses in one piece.
 
-        0 if somebody has to look at them. Only the correlation ids differ, so all else is what joins them.
+        The number is 0 if the requests must be handled. Only the correlation ids differ, so the rest joins them.
         """
-        head, tail = self.asked
+        head, tail = self.request_parts
         ids: list[bytes] = []
         for frame in frames:
             if frame[8:] != tail or frame[:4] != head:
                 break
             ids.append(frame[4:8])
-        if not ids or not self.again():
+        if not ids or not self.still_valid():
             return 0, b""
-        before, behind = self.answered
+        before, behind = self.response_parts
         return len(ids), before + (behind + before).join(ids) + behind

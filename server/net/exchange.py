@@ -1,72 +1,88 @@
-"""One request on its way to one answer."""
+"""One request of a client, and the ways to answer it."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
-
-import msgspec
+from typing import Any, TypeAlias
 
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.apis import APIS
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
-from regroup.server.net.cached_response import Again
-
-if TYPE_CHECKING:
-    from regroup.server.net.connection import Connection
+from regroup.server.net.cached_response import StillValid
 
 
 class Exchange:
-    """A request with all that is known of who asked.
+    """A request that has no response yet, and what is known about its sender.
 
-    Exactly one of `reply`, `leave_unanswered` and `hang_up` is called for each exchange, now or later; a second call,
-    or one after the client has left, does nothing. Until then the connection looks at no other request.
+    One of `respond`, `finish_without_response` and `close_connection` is called for each exchange, now or later.
+    Further calls, and calls after the client has disconnected, have no effect. Until then the connection handles no
+    other request.
     """
 
-    __slots__ = ("again", "connection", "header", "request", "when_lost")
+    __slots__ = (
+        "_on_close",
+        "_on_response",
+        "client_host",
+        "connection_name",
+        "header",
+        "on_connection_lost",
+        "still_valid",
+    )
 
-    def __init__(self, connection: "Connection", header: RequestHeader, request: Message) -> None:
-        self.connection = connection
+    def __init__(
+        self,
+        header: RequestHeader,
+        *,
+        connection_name: str,
+        client_host: str,
+        on_response: Callable[["Exchange", Message | None], None],
+        on_close: Callable[["Exchange", str], None],
+    ) -> None:
         self.header = header
-        self.request = request
-        self.again: Again | None = None
-        """Set before the reply: while it says so, the connection answers the same bytes in the same way by itself."""
-        self.when_lost: Callable[[], None] | None = None
-        """Called if the connection goes before the answer came: whoever keeps `reply` may stop waiting."""
+        self.connection_name = connection_name
+        self.client_host = client_host
+        """The client's address as Kafka shows it in DescribeGroups: `/127.0.0.1`."""
+        self.still_valid: StillValid | None = None
+        """Set before `respond`: while it returns True, the connection answers the same bytes with the same response."""
+        self.on_connection_lost: Callable[[], None] | None = None
+        """Called if the connection is lost before the response: a handler that holds the exchange can drop it."""
+        self._on_response = on_response
+        self._on_close = on_close
 
     @property
     def version(self) -> int:
         return self.header.api_version
 
     @property
-    def client_host(self) -> str:
-        """As Kafka shows it in DescribeGroups: `/127.0.0.1`."""
-        return self.connection.client_host
-
-    def reply(self, message: Message) -> None:
-        """Answer with the response that belongs to the request; it is sent in the version that was asked in."""
-        self.connection.finish(self, message)
-
-    def leave_unanswered(self) -> None:
-        """Go on with the next request: this one wanted no answer."""
-        self.connection.finish(self, None)
-
-    def hang_up(self, reason: str) -> None:
-        """Close the connection, as Kafka does where no answer is possible."""
-        self.connection.abandon(self, reason)
-
-    def cause(self) -> bytes:
-        """Who asked for what, to stand beside the events that it led to."""
-        cause = Cause(
+    def cause(self) -> Cause:
+        """The request, as the cause of the events that it leads to."""
+        return Cause(
             api=APIS[self.header.api_key].name,
-            connection=self.connection.name,
+            connection=self.connection_name,
             correlation_id=self.header.correlation_id,
             client_id=self.header.client_id or "",
         )
-        return msgspec.json.encode(cause)
+
+    def respond(self, response: Message) -> None:
+        """Send the response, in the version of the request."""
+        self._on_response(self, response)
+
+    def respond_when_durable(
+        self, response: Message, when_durable: Callable[[Callable[[], None], Callable[[], None]], None]
+    ) -> None:
+        """Send the response once everything that it rests on is durable; close the connection if the store fails."""
+        when_durable(lambda: self.respond(response), lambda: self.close_connection("the store failed"))
+
+    def finish_without_response(self) -> None:
+        """Continue with the next request: this one expects no response."""
+        self._on_response(self, None)
+
+    def close_connection(self, reason: str) -> None:
+        """Close the connection, as Kafka does where it cannot send a response."""
+        self._on_close(self, reason)
 
 
-Handler: TypeAlias = Callable[[Exchange], None]
-"""Answers one kind of request. It returns at once; where the answer must wait, it keeps `exchange.reply` for later."""
+RequestHandler: TypeAlias = Callable[[Any, Exchange], None]
+"""Handles the requests of one API, given as message and exchange. It returns at once and may respond later."""
 
-Handlers: TypeAlias = Mapping[int, Handler]
-"""By API key."""
+RequestHandlers: TypeAlias = Mapping[int, RequestHandler]
+"""Handlers by API key."""

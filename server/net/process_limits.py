@@ -1,4 +1,4 @@
-"""What the operating system grants a process that serves, and what the log says when it grants no more."""
+"""The limit of open files, which bounds the connections of a process, and the log of the event loop's errors."""
 
 import asyncio
 import errno
@@ -7,37 +7,37 @@ from typing import Any
 
 import structlog
 
-SAY_AGAIN_S = 10.0
-"""asyncio tells of every single connection that it could not accept; one line in this time says it all."""
+from regroup.server.rate_limited_log import RateLimitedLog
 
 
-def allow_open_files() -> int:
-    """As many as this process may have without asking anybody; returns how many. Every connection is one."""
+def raise_open_file_limit() -> int:
+    """Raise the soft limit of open files to the hard limit; returns the limit. Every connection is an open file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except (OSError, ValueError):  # some systems name a limit that they do not grant
+    except (OSError, ValueError):  # some systems report a hard limit that they do not grant
         return soft
     return hard
 
 
-class LoopLog:
-    """What goes wrong in the event loop itself, as one line in our log instead of a traceback."""
+class LoopExceptionHandler:
+    """Writes errors of the event loop to our log.
+
+    asyncio reports every connection that cannot be accepted for want of open files; the log gets one line of them.
+    """
 
     def __init__(self) -> None:
         self._log = structlog.get_logger("loop")
-        self._said_s = float("-inf")
+        self._log_open_file_limit = RateLimitedLog(
+            lambda reason: self._log.error("open-file-limit-reached", reason=reason)
+        )
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-            self._tell_of_too_many(loop.time())
-        else:
-            self._log.error("event-loop", message=context["message"], exc_info=error)
-
-    def _tell_of_too_many(self, now_s: float) -> None:
-        if now_s - self._said_s >= SAY_AGAIN_S:
-            self._said_s = now_s
             limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-            hint = f"this process may have {limit} files open: raise `ulimit -n`, or close some connections"
-            self._log.error("connections-wait", reason=hint)
+            self._log_open_file_limit(
+                f"this process may open {limit} files: raise `ulimit -n`, or close some connections"
+            )
+        else:
+            self._log.error("event-loop-error", message=context["message"], exc_info=error)

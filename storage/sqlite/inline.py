@@ -1,16 +1,22 @@
-"""The store in a SQLite file, in the caller's own thread: for the laboratory, where no thread may race the clock."""
+"""A store in a SQLite file that is used in the caller's thread: for simulations, where no thread may race the clock."""
 
 import os
 import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
-from regroup.storage.sqlite.opening import Durability, claim, file_of, open_for_reading, open_for_writing
-from regroup.storage.sqlite.store import SqlStore
+from regroup.storage.sqlite.opening import (
+    Durability,
+    lock_and_initialize,
+    open_for_reading,
+    open_for_writing,
+    resolve_store_path,
+)
+from regroup.storage.sqlite.store import SqliteStore
 
 
 class InlineConnection:
-    """Its methods never suspend: what they ask is done when they return."""
+    """A connection in the caller's thread. Its methods never suspend."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -31,12 +37,12 @@ class InlineConnection:
 
 async def open_inline_store(
     path: str | os.PathLike[str], *, read_only: bool = False, durability: Durability = "process"
-) -> SqlStore:
-    """As `open_store`, but everything happens at once, in this thread.
+) -> SqliteStore:
+    """Open a store as `open_store` does, but without a thread: the event loop waits for the disk.
 
-    A simulation need not outlive a power failure.
+    By default its records do not survive a power failure, which a simulation need not do.
     """
-    file = file_of(path)
+    file = resolve_store_path(path)
     if read_only:
         return await open_for_reading(file, InlineConnection.open)
-    return await open_for_writing(file, claim(file), InlineConnection.open, durability)
+    return await open_for_writing(file, lock_and_initialize(file), InlineConnection.open, durability)

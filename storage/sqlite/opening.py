@@ -1,99 +1,101 @@
-"""Opening a store, for writing or for reading, the same over any connection."""
+"""Opening a store for writing or for reading, over any kind of connection to SQLite."""
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from regroup.storage.errors import NotAStore, StoreIsReadOnly
-from regroup.storage.sqlite.files import WriterLock, explained, fingerprint, inspect, prepare, uri, uri_for_reading
-from regroup.storage.sqlite.schema import MIGRATIONS
-from regroup.storage.sqlite.store import Connection, SqlStore
+from regroup.storage.errors import NotAStore
+from regroup.storage.sqlite.files import (
+    WriterLock,
+    fingerprint,
+    initialize_store,
+    read_only_uri,
+    sqlite_uri,
+    store_exists,
+    translate_sqlite_errors,
+)
+from regroup.storage.sqlite.store import SqliteConnection, SqliteStore
 
 Durability = Literal["disk", "process"]
-"""What an acknowledged record survives: a power failure, or only the death of this process."""
+"""The failures that a durable record survives: "disk" a power failure, "process" only a crash of this process."""
 
 PRAGMAS: dict[Durability, tuple[str, ...]] = {
-    # SQLite's own checkpoint, after every 1000 pages, would make one commit in a few wait for milliseconds.
+    # With SQLite's own checkpoint after every 1000 pages, one commit in a few would wait for milliseconds.
     "disk": ("PRAGMA synchronous = FULL", "PRAGMA wal_autocheckpoint = 20000"),
     "process": ("PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 20000"),
 }
 
-Connect = Callable[[str], Awaitable[Connection]]
+OpenConnection = Callable[[str], Awaitable[SqliteConnection]]
 
 
-def file_of(path: str | os.PathLike[str]) -> Path:
-    """One file, one name: whoever comes by a link meets the same lock."""
+def resolve_store_path(path: str | os.PathLike[str]) -> Path:
+    """The path without symbolic links, so that one file has one lock, by any name."""
     return Path(path).resolve()
 
 
-def claim(path: Path) -> WriterLock:
-    """Make sure that the file may become ours, lock it, and bring it up to date."""
-    inspect(path)
+def lock_and_initialize(path: Path) -> WriterLock:
+    """Lock the file for writing, and make it a store if it is empty or does not exist."""
+    store_exists(path)
     lock = WriterLock(path)
     try:
-        prepare(path)
+        initialize_store(path)
     except BaseException:
         lock.release()
         raise
     return lock
 
 
-async def open_for_writing(path: Path, lock: WriterLock, connect: Connect, durability: Durability) -> SqlStore:
+async def open_for_writing(
+    path: Path, lock: WriterLock, open_connection: OpenConnection, durability: Durability
+) -> SqliteStore:
+    """Open a store whose file is locked; the lock is released with the store, or if this fails."""
     try:
-        with explained(path):
-            connection = await connect(uri(path, "mode=rw"))
+        with translate_sqlite_errors(path):
+            connection = await open_connection(sqlite_uri(path, "mode=rw"))
     except BaseException:
         lock.release()
         raise
-    return await SqlStore(path, connection, lock).begin(PRAGMAS[durability])
+    return await SqliteStore(path, connection, lock).begin(PRAGMAS[durability])
 
 
-async def open_for_reading(path: Path, connect: Connect) -> SqlStore:
-    version = inspect(path)
-    if version == 0:
-        raise NotAStore(f"There is no store in {path} yet: open it for writing once, or name another file.")
-    if version < len(MIGRATIONS):
-        raise StoreIsReadOnly(
-            f"{path} has the older version {version}: open it for writing once to bring it up to date."
-        )
-    return await SqlStore(path, PassingReader(path, connect), None).begin()
+async def open_for_reading(path: Path, open_connection: OpenConnection) -> SqliteStore:
+    """Open a store read-only, also while another process writes to it."""
+    if not store_exists(path):
+        raise NotAStore(f"{path} holds no store yet: open it for writing once, or name another file.")
+    return await SqliteStore(path, ReadOnlyConnection(path, open_connection), None).begin()
 
 
-class PassingReader:
-    """A connection that leaves no trace in a store that nobody writes to, and notices when somebody begins to."""
+class ReadOnlyConnection:
+    """A connection that changes no file, and is opened again when another process has opened the store for writing."""
 
-    def __init__(self, path: Path, connect: Connect) -> None:
-        self._path, self._connect = path, connect
-        self._connection: Connection | None = None
-        self._unwatched = False
-        self._seen: tuple[object, ...] = ()
+    def __init__(self, path: Path, open_connection: OpenConnection) -> None:
+        self._path, self._open_connection = path, open_connection
+        self._connection: SqliteConnection | None = None
+        self._must_watch = False
+        self._fingerprint: tuple[object, ...] = ()
 
     async def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
         while True:
-            connection = await self._current()
-            rows = await connection.execute(statement, parameters)
+            if self._connection is None or self._is_stale():
+                await self.close()
+                self._fingerprint = fingerprint(self._path)
+                address, self._must_watch = read_only_uri(self._path)
+                self._connection = await self._open_connection(address)
+                if self._must_watch:
+                    # In exclusive locking mode SQLite needs no shared memory file.
+                    await self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            rows = await self._connection.execute(statement, parameters)
             if not self._is_stale():
                 return rows
 
     async def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        raise NotImplementedError("A reader's store refuses to write before it comes to this.")
+        raise NotImplementedError("a store that is open for reading refuses to write before this is called")
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
 
-    async def _current(self) -> Connection:
-        if self._connection is None or self._is_stale():
-            await self.close()
-            self._seen = fingerprint(self._path)
-            address, self._unwatched = uri_for_reading(self._path)
-            self._connection = await self._connect(address)
-            if self._unwatched:
-                # Only a connection that believes itself alone needs no shared memory beside the file.
-                await self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        return self._connection
-
     def _is_stale(self) -> bool:
-        return self._unwatched and fingerprint(self._path) != self._seen
+        return self._must_watch and fingerprint(self._path) != self._fingerprint

@@ -1,51 +1,53 @@
-"""The SQL of a store, and its rows as records."""
+"""The SQL statements of a store, and the conversion of records to rows."""
 
 from collections.abc import Collection, Iterable
 
 from regroup.storage.errors import StoreFailed
 from regroup.storage.records import NewRecord
 
-Row = tuple[object, ...]
+SqlRow = tuple[object, ...]
 
-CHUNK = 4096
-"""Positions, or a group's records, that one query reads."""
+CHUNK_SIZE = 4096
+"""Positions, or records of one group, that one query reads."""
 
-# In the order of Record's fields. As a BLOB, Python is handed the bytes of the text without decoding it.
-RECORD = '"group", number, reign, at_ms, type, version, CAST(payload AS BLOB), CAST(cause AS BLOB), position'
+# In the order of Record's fields. Cast to BLOB, a text reaches Python as bytes and is not decoded.
+RECORD_COLUMNS = """
+    "group", event_number, coordinator_epoch, at_ms, type, version, CAST(payload AS BLOB), CAST(cause AS BLOB), position
+"""
 
 INSERT_RECORD = """
-    INSERT INTO events ("group", number, reign, at_ms, type, version, payload, cause, position)
+    INSERT INTO events ("group", event_number, coordinator_epoch, at_ms, type, version, payload, cause, position)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-# Each size is a statement of its own in sqlite3's cache, which holds 128.
-ROWS_IN_ONE_STATEMENT = 64
-INSERT_RECORDS = [INSERT_RECORD + ", (?, ?, ?, ?, ?, ?, ?, ?, ?)" * more for more in range(ROWS_IN_ONE_STATEMENT)]
+MAX_ROWS_PER_STATEMENT = 64
+# Each number of rows is a statement of its own in sqlite3's statement cache, which holds 128.
+INSERT_RECORDS = [INSERT_RECORD + ", (?, ?, ?, ?, ?, ?, ?, ?, ?)" * more for more in range(MAX_ROWS_PER_STATEMENT)]
 
 POSITIONS = """
     SELECT max(ifnull((SELECT max(position) FROM events), 0), value), value
     FROM counters WHERE name = 'trimmed_through'
 """
 
-# A plain GROUP BY would walk every record; this leaps along the index from one group's name to the next.
+# A plain GROUP BY would read every record; this follows the index from one group's name to the next.
 HEADS = """
     WITH RECURSIVE names (name) AS (
         SELECT min("group") FROM events
         UNION ALL
         SELECT (SELECT min("group") FROM events WHERE "group" > name) FROM names WHERE name IS NOT NULL
     ),
-    lasts (name, number) AS (
-        SELECT name, (SELECT max(number) FROM events WHERE "group" = name) FROM names WHERE name IS NOT NULL
+    lasts (name, event_number) AS (
+        SELECT name, (SELECT max(event_number) FROM events WHERE "group" = name) FROM names WHERE name IS NOT NULL
         UNION ALL
-        SELECT NULL, max(number) FROM events INDEXED BY events_of_cluster WHERE "group" IS NULL
+        SELECT NULL, max(event_number) FROM events INDEXED BY events_of_cluster WHERE "group" IS NULL
     )
-    SELECT "group", number, reign, position FROM trimmed_heads
+    SELECT "group", event_number, coordinator_epoch, position FROM trimmed_heads
     UNION ALL
-    SELECT events."group", events.number, events.reign, events.position
-    FROM lasts CROSS JOIN events ON events."group" IS lasts.name AND events.number = lasts.number
+    SELECT events."group", events.event_number, events.coordinator_epoch, events.position
+    FROM lasts CROSS JOIN events ON events."group" IS lasts.name AND events.event_number = lasts.event_number
 """
 
 SAVE_SNAPSHOT = """
-    INSERT OR REPLACE INTO snapshots ("group", cut, number, position, reign, version, payload)
+    INSERT OR REPLACE INTO snapshots ("group", cut, event_number, position, coordinator_epoch, version, payload)
     VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 
@@ -54,39 +56,42 @@ NEWEST_CUT = "SELECT max(position) FROM cuts WHERE position <= ?"
 CUTS = "SELECT position FROM cuts ORDER BY position"
 
 NEWEST_SNAPSHOTS = """
-    SELECT "group", number, position, reign, version, payload FROM snapshots AS this
+    SELECT "group", event_number, position, coordinator_epoch, version, payload FROM snapshots AS this
     WHERE cut = (SELECT max(cut) FROM snapshots WHERE "group" IS this."group" AND cut <= ?)
     ORDER BY "group"
 """
 
-# SQLite takes the bare columns from the row that holds the maximum.
-REMEMBER_HEADS = """
-    INSERT OR REPLACE INTO trimmed_heads ("group", number, reign, position)
-    SELECT "group", max(number), reign, position FROM events WHERE position <= ? GROUP BY "group"
+# SQLite takes the other columns from the row that holds the maximum.
+SAVE_TRIMMED_HEADS = """
+    INSERT OR REPLACE INTO trimmed_heads ("group", event_number, coordinator_epoch, position)
+    SELECT "group", max(event_number), coordinator_epoch, position FROM events WHERE position <= ? GROUP BY "group"
 """
 
-FORGET_SNAPSHOTS = """
+DELETE_OLD_SNAPSHOTS = """
     DELETE FROM snapshots WHERE EXISTS (
         SELECT 1 FROM snapshots AS newer WHERE newer."group" IS snapshots."group" AND newer.cut > snapshots.cut
         AND newer.cut <= (SELECT min(position) FROM cuts)
     )
 """
 
-COUNT_UP = "UPDATE counters SET value = value + 1 WHERE name = ?"
+INCREMENT_COUNTER = "UPDATE counters SET value = value + 1 WHERE name = ?"
 SET_COUNTER = "UPDATE counters SET value = ? WHERE name = ?"
 COUNTER = "SELECT value FROM counters WHERE name = ?"
-KEEP = "INSERT OR REPLACE INTO kept (name, value) VALUES (?, ?)"
-KEPT = "SELECT value FROM kept WHERE name = ?"
+PUT_VALUE = "INSERT OR REPLACE INTO named_values (name, value) VALUES (?, ?)"
+GET_VALUE = "SELECT value FROM named_values WHERE name = ?"
 
 
-def rows_of(records: Iterable[NewRecord], first: int) -> list[Row]:
-    """The rows of new records, the first of them at position `first`. Raises StoreFailed if one is not text."""
+def rows_from_records(records: Iterable[NewRecord], first: int) -> list[SqlRow]:
+    """The rows of new records, the first of them at position `first`.
+
+    Raises StoreFailed if a payload or a cause is not UTF-8.
+    """
     try:
         return [
             (
                 record.group,
-                record.number,
-                record.reign,
+                record.event_number,
+                record.coordinator_epoch,
                 record.at_ms,
                 record.type,
                 record.version,
@@ -100,27 +105,30 @@ def rows_of(records: Iterable[NewRecord], first: int) -> list[Row]:
         raise StoreFailed(f"A record's payload or cause is not UTF-8 ({error}): write JSON text.") from error
 
 
-def select_by_position(after: int, last: int, types: Collection[str] | None) -> tuple[str, Row]:
-    """Every group's records in one window of positions; however rare the types, the work is bounded."""
-    wanted, names = of_types(types)
-    sql = f"SELECT {RECORD} FROM events WHERE position > ? AND position <= ? {wanted} ORDER BY position"
+def select_by_position(after: int, last: int, types: Collection[str] | None) -> tuple[str, SqlRow]:
+    """The query for all records in a window of positions, and its parameters.
+
+    The window bounds the work even where records of these types are rare.
+    """
+    condition, names = _types_condition(types)
+    sql = f"SELECT {RECORD_COLUMNS} FROM events WHERE position > ? AND position <= ? {condition} ORDER BY position"
     return sql, (after, last, *names)
 
 
-def select_of_group(
-    group: str | None, number: int, after: int, last: int, types: Collection[str] | None
-) -> tuple[str, Row]:
-    """The next records of one group behind its record `number`."""
-    wanted, names = of_types(types)
+def select_by_group(
+    group: str | None, event_number: int, after: int, last: int, types: Collection[str] | None
+) -> tuple[str, SqlRow]:
+    """The query for the next records of one group after `event_number`, and its parameters."""
+    condition, names = _types_condition(types)
     sql = (
-        f"SELECT {RECORD} FROM events INDEXED BY events_by_group "
-        f'WHERE "group" IS ? AND number > ? AND position > ? AND position <= ? {wanted} ORDER BY number LIMIT {CHUNK}'
+        f'SELECT {RECORD_COLUMNS} FROM events INDEXED BY events_by_group WHERE "group" IS ? AND event_number > ? '
+        f"AND position > ? AND position <= ? {condition} ORDER BY event_number LIMIT {CHUNK_SIZE}"
     )
-    return sql, (group, number, after, last, *names)
+    return sql, (group, event_number, after, last, *names)
 
 
-def of_types(types: Collection[str] | None) -> tuple[str, list[str]]:
-    """The part of a WHERE that asks for these types, and its parameters, in a fixed order."""
+def _types_condition(types: Collection[str] | None) -> tuple[str, list[str]]:
+    """The part of a WHERE clause that selects these types, and its parameters, in a fixed order."""
     if types is None:
         return "", []
     names = sorted(types)

@@ -1,4 +1,4 @@
-"""The store in a SQLite file, through aiosqlite: the disk is waited for in a thread, never in the event loop."""
+"""A store in a SQLite file, through aiosqlite: its thread waits for the disk, and the event loop does not."""
 
 import asyncio
 import os
@@ -7,12 +7,18 @@ from typing import Any, Self
 
 import aiosqlite
 
-from regroup.storage.sqlite.opening import Durability, claim, file_of, open_for_reading, open_for_writing
-from regroup.storage.sqlite.store import SqlStore
+from regroup.storage.sqlite.opening import (
+    Durability,
+    lock_and_initialize,
+    open_for_reading,
+    open_for_writing,
+    resolve_store_path,
+)
+from regroup.storage.sqlite.store import SqliteStore
 
 
 class ThreadConnection:
-    """A connection that lives in aiosqlite's thread."""
+    """A connection in aiosqlite's thread."""
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
@@ -33,15 +39,15 @@ class ThreadConnection:
 
 async def open_store(
     path: str | os.PathLike[str], *, read_only: bool = False, durability: Durability = "disk"
-) -> SqlStore:
-    """Open the store in this file, or make one. Use it as `async with await open_store(path) as store`,
-    for a store that is still open when the event loop ends leaves a thread behind.
+) -> SqliteStore:
+    """Open the store in this file, or create one. Use it as `async with await open_store(path) as store`:
+    a store that is still open when the event loop ends leaves a thread behind.
 
-    Read-only needs no lock, works while another process writes, and changes nothing.
-    Raises NotAStore, StoreIsNewer, StoreIsDamaged, StoreIsLocked, StoreIsReadOnly, StoreFailed.
+    A read-only store needs no lock, works while another process writes, and changes nothing.
+    Raises NotAStore, UnsupportedStoreVersion, StoreDamaged, StoreLocked, StoreReadOnly, StoreFull, StoreFailed.
     """
-    file = file_of(path)
+    file = resolve_store_path(path)
     if read_only:
         return await open_for_reading(file, ThreadConnection.open)
-    lock = await asyncio.to_thread(claim, file)
+    lock = await asyncio.to_thread(lock_and_initialize, file)
     return await open_for_writing(file, lock, ThreadConnection.open, durability)

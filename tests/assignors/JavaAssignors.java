@@ -27,30 +27,30 @@ import org.apache.kafka.common.Node;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 
-/** Reads rebalances, one a line as JSON, and prints what Apache Kafka's own assignors make of each. */
+/** Reads rebalances as JSON Lines, and prints the result of Apache Kafka's own assignors for each. */
 public class JavaAssignors {
     static final ObjectMapper JSON = new ObjectMapper();
 
     public static void main(String[] none) throws IOException {
         var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         var out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
-        for (String line; (line = lines.readLine()) != null; ) out.println(answer(JSON.readTree(line)));
+        for (String line; (line = lines.readLine()) != null; ) out.println(result(JSON.readTree(line)));
         out.flush();
     }
 
-    static ObjectNode answer(JsonNode step) {
-        ObjectNode answer = JSON.createObjectNode();
+    static ObjectNode result(JsonNode step) {
+        ObjectNode result = JSON.createObjectNode();
         try {
-            var dealt = named(step.get("assignor").asText()).assign(cluster(step), subscriptions(step));
-            dealt.groupAssignment().forEach((member, share) -> {
-                ArrayNode listed = answer.withObject("/dealt").putArray(member);
-                share.partitions().forEach(each -> listed.addArray().add(each.topic()).add(each.partition()));
+            var assignments = named(step.get("assignor").asText()).assign(cluster(step), subscriptions(step));
+            assignments.groupAssignment().forEach((member, assignment) -> {
+                ArrayNode listed = result.withObject("/assignments").putArray(member);
+                assignment.partitions().forEach(each -> listed.addArray().add(each.topic()).add(each.partition()));
             });
         } catch (RuntimeException error) {
-            answer.removeAll();
-            answer.put("error", error.toString());
+            result.removeAll();
+            result.put("error", error.toString());
         }
-        return answer;
+        return result;
     }
 
     static ConsumerPartitionAssignor named(String name) {
@@ -62,7 +62,7 @@ public class JavaAssignors {
         };
     }
 
-    /** A node for each rack, and one that is in none. */
+    /** A node for each rack and position of a replica, and nodes without a rack. */
     static Cluster cluster(JsonNode step) {
         Map<String, Node> nodes = new HashMap<>();
         List<PartitionInfo> partitions = new ArrayList<>();

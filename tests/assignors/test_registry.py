@@ -1,4 +1,4 @@
-"""Assignors by name, and one that a user wrote and that may do anything."""
+"""Assignors by name, and checks of assignors of other packages."""
 
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, EntryPoints
@@ -10,41 +10,37 @@ from regroup.assignors.interface import (
     Assignments,
     Assignor,
     AssignorError,
-    Cluster,
-    Member,
+    AssignorMember,
+    ClusterMetadata,
     RebalanceProtocol,
     leader_order,
 )
 from regroup.assignors.registry import BUILT_IN, assign_checked, assignor_named
 from regroup.protocol.consumer.subscription import Assignment, TopicPartition
 
-CLUSTER = Cluster({"orders": 2, "payments": 1})
-MEMBERS = {"anna": Member(("orders",)), "ben": Member(("orders", "payments"))}
+CLUSTER = ClusterMetadata({"orders": 2, "payments": 1})
+MEMBERS = {"anna": AssignorMember(("orders",)), "ben": AssignorMember(("orders", "payments"))}
 
 
-class Dealing(Assignor):
-    """Deals out what it is told."""
+class FixedAssignor(Assignor):
+    """Returns a fixed result."""
 
-    name = "dealing"
+    name = "fixed"
 
-    def __init__(self, outcome: Callable[[], Assignments] = dict) -> None:
-        self.outcome = outcome
+    def __init__(self, result: Callable[[], Assignments] = dict) -> None:
+        self.result = result
 
-    def assign(self, cluster: Cluster, members: Mapping[str, Member]) -> Assignments:
-        return self.outcome()
-
-
-class NoAssignor:
-    """Something else altogether."""
+    def assign(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
+        return self.result()
 
 
-def offering(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def offer(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     points = EntryPoints([EntryPoint(name, value, "regroup.assignors")])
     monkeypatch.setattr(registry, "entry_points", lambda group: points.select(group=group))
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_kafkas_own_are_there(name: str) -> None:
+def test_kafkas_own_assignors_have_their_names(name: str) -> None:
     assert assignor_named(name).name == ("sticky" if name == "sticky-before-2.6" else name)
 
 
@@ -55,31 +51,33 @@ def test_only_cooperative_sticky_is_cooperative_and_it_prefers_that() -> None:
     assert set(protocols.values()) == {eager}
 
 
-def test_a_package_can_offer_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    offering(monkeypatch, "mine", "regroup.assignors.range_assignor:RangeAssignor")
-    assert assignor_named("mine").assign(CLUSTER, {"anna": Member(("payments",))}) == {
+def test_a_package_can_offer_an_assignor(monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(monkeypatch, "mine", "regroup.assignors.range_assignor:RangeAssignor")
+    assert assignor_named("mine").assign(CLUSTER, {"anna": AssignorMember(("payments",))}) == {
         "anna": [TopicPartition("payments", 0)]
     }
 
 
 @pytest.mark.parametrize(
-    ("value", "complaint"),
+    ("value", "message"),
     [
         ("no.such.module:Thing", "cannot be loaded from no.such.module:Thing: ModuleNotFoundError"),
         ("regroup.assignors.interface:Nothing", "AttributeError"),
         ("regroup.assignors.interface:Assignor", "TypeError"),
-        ("collections:OrderedDict", "is no assignor: it must inherit from Assignor"),
+        ("collections:OrderedDict", "is not an assignor: it must inherit from Assignor"),
     ],
 )
-def test_one_that_cannot_be_used_says_why(monkeypatch: pytest.MonkeyPatch, value: str, complaint: str) -> None:
-    offering(monkeypatch, "mine", value)
-    with pytest.raises(AssignorError, match=complaint):
+def test_an_assignor_that_cannot_be_used_is_refused_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, value: str, message: str
+) -> None:
+    offer(monkeypatch, "mine", value)
+    with pytest.raises(AssignorError, match=message):
         assignor_named("mine")
 
 
-def test_an_unknown_name_lists_those_that_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    offering(monkeypatch, "mine", "collections:OrderedDict")
-    with pytest.raises(AssignorError, match="no assignor stickky; known are cooperative-sticky, mine, range"):
+def test_an_unknown_name_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(monkeypatch, "mine", "collections:OrderedDict")
+    with pytest.raises(AssignorError, match="unknown assignor 'stickky'; assignors: cooperative-sticky, mine, range"):
         assignor_named("stickky")
 
 
@@ -87,11 +85,11 @@ ORDERS = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
 
 
 @pytest.mark.parametrize(
-    ("outcome", "complaint", "member", "topic"),
+    ("result", "message", "member", "topic"),
     [
-        (lambda: 1 / 0, "assignor dealing raised ZeroDivisionError", None, None),
+        (lambda: 1 / 0, "assignor fixed raised ZeroDivisionError", None, None),
         (lambda: {"anna": []}, "left out member ben", "ben", None),
-        (lambda: {"anna": [], "ben": [], "eve": []}, "eve, who is no member", "eve", None),
+        (lambda: {"anna": [], "ben": [], "eve": []}, "eve, which is not a member", "eve", None),
         (lambda: {"anna": [TopicPartition("orders", 2)], "ben": []}, "the topic has 2 partitions", "anna", "orders"),
         (lambda: {"anna": [TopicPartition("ordres", 0)], "ben": []}, "the topic has 0 partitions", "anna", "ordres"),
         (lambda: {"anna": [TopicPartition("payments", 0)], "ben": []}, "not subscribed", "anna", "payments"),
@@ -103,28 +101,28 @@ ORDERS = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
         ),
     ],
 )
-def test_what_no_group_can_use_is_refused_by_name(
-    outcome: Callable[[], Assignments], complaint: str, member: str | None, topic: str | None
+def test_an_invalid_result_is_refused_with_member_and_topic(
+    result: Callable[[], Assignments], message: str, member: str | None, topic: str | None
 ) -> None:
-    with pytest.raises(AssignorError, match=complaint) as raised:
-        assign_checked(Dealing(outcome), CLUSTER, MEMBERS)
+    with pytest.raises(AssignorError, match=message) as raised:
+        assign_checked(FixedAssignor(result), CLUSTER, MEMBERS)
     assert (raised.value.member, raised.value.topic) == (member, topic)
 
 
-def test_an_error_of_its_own_is_passed_on() -> None:
+def test_an_assignors_own_error_is_raised_unchanged() -> None:
     def refuse() -> Assignments:
         raise AssignorError("not today", member="anna")
 
     with pytest.raises(AssignorError, match=r"^not today$"):
-        assign_checked(Dealing(refuse), CLUSTER, MEMBERS)
+        assign_checked(FixedAssignor(refuse), CLUSTER, MEMBERS)
 
 
-def test_a_simple_assignor_needs_nothing_but_a_name_and_assign() -> None:
-    assignor = Dealing(lambda: {"anna": ORDERS, "ben": []})
+def test_an_assignor_needs_only_a_name_and_assign() -> None:
+    assignor = FixedAssignor(lambda: {"anna": ORDERS, "ben": []})
     assert assign_checked(assignor, CLUSTER, MEMBERS) == {"anna": ORDERS, "ben": []}
     last = assignor.on_assignment(Assignment(3, tuple(ORDERS)), 3)
     assert assignor.subscription_user_data(("orders",), last) is None
 
 
-def test_a_java_leader_walks_its_members_by_hash() -> None:
+def test_a_java_leader_iterates_its_members_by_hash() -> None:
     assert leader_order(["t08", "t10", "t18"]) == ["t10", "t18", "t08"]

@@ -1,4 +1,4 @@
-"""Every recorded answer of Kafka's own assignors, lists in order, also where Java's order comes from a hash."""
+"""All recorded results of Kafka's own assignors, lists in order, also where Java's order is that of a hash map."""
 
 import gzip
 from pathlib import Path
@@ -6,16 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from regroup.assignors.cases import StepRecord, deal, read_case
+from regroup.assignors.cases import CaseStep, assign_step, read_case
 from regroup.assignors.interface import AssignorError
 
 VECTORS = Path(__file__).parent / "vectors"
-FILES = sorted(
-    path for path in VECTORS.glob("*.jsonl.gz") if "protocol" not in path.name and "murmur2" not in path.name
-)
+FILES = sorted(path for path in VECTORS.glob("*.jsonl.gz") if "protocol" not in path.name)
 
 
-class Answer(msgspec.Struct):
+class Expected(msgspec.Struct):
     """What Java returned, or the exception that it threw."""
 
     expected: dict[str, list[tuple[str, int]]] | None = None
@@ -23,25 +21,25 @@ class Answer(msgspec.Struct):
     hash_order: str | None = msgspec.field(default=None, name="hashOrder")
 
 
-class Answers(Answer):
-    steps: list[Answer] | None = None
+class ExpectedCase(Expected):
+    steps: list[Expected] | None = None
 
 
-def recorded(path: Path) -> list[tuple[str, str, StepRecord, Answer]]:
+def recorded(path: Path) -> list[tuple[str, str, CaseStep, Expected]]:
     found = []
     for line in gzip.decompress(path.read_bytes()).splitlines():
-        case, answers = read_case(line), msgspec.json.decode(line, type=Answers)
-        for number, (step, answer) in enumerate(zip(case.steps, answers.steps or [answers], strict=True), 1):
-            found.append((f"{case.id} step {number}", case.assignor, step, answer))
+        case, expected = read_case(line), msgspec.json.decode(line, type=ExpectedCase)
+        for number, (step, result) in enumerate(zip(case.steps, expected.steps or [expected], strict=True), 1):
+            found.append((f"{case.id} step {number}", case.assignor, step, result))
     return found
 
 
-def differs(assignor: str, step: StepRecord, answer: Answer) -> bool:
+def differs(assignor: str, step: CaseStep, expected: Expected) -> bool:
     try:
-        dealt = deal(assignor, step)
+        assignments = assign_step(assignor, step)
     except AssignorError as error:
-        return answer.error is None or error.topic is None or error.topic not in str(error)
-    return {name: [tuple(each) for each in partitions] for name, partitions in dealt.items()} != answer.expected
+        return expected.error is None or error.topic is None or error.topic not in str(error)
+    return {name: [tuple(each) for each in partitions] for name, partitions in assignments.items()} != expected.expected
 
 
 def test_there_is_a_file_for_every_assignor() -> None:
@@ -50,16 +48,16 @@ def test_there_is_a_file_for_every_assignor() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.split(".")[0])
-def test_every_record_has_the_answer_of_java(path: Path) -> None:
-    wrong = [name for name, assignor, step, answer in recorded(path) if differs(assignor, step, answer)]
+def test_every_record_has_the_result_of_java(path: Path) -> None:
+    wrong = [name for name, assignor, step, expected in recorded(path) if differs(assignor, step, expected)]
     assert wrong == []
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if "sticky" in path.name], ids=lambda path: path.name)
 def test_where_java_does_not_depend_on_its_hash_order_the_order_of_members_does_not_matter(path: Path) -> None:
     wrong = []
-    for name, assignor, step, answer in recorded(path):
+    for name, assignor, step, expected in recorded(path):
         backwards = msgspec.structs.replace(step, members=step.members[::-1])
-        if answer.hash_order == "none" and differs(assignor, backwards, answer):
+        if expected.hash_order == "none" and differs(assignor, backwards, expected):
             wrong.append(name)
     assert wrong == []

@@ -1,4 +1,4 @@
-"""The administrators of three libraries, behind the calls that they have in common."""
+"""The admin clients of three libraries behind the calls that they have in common."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -16,23 +16,23 @@ Result = TypeVar("Result")
 Offsets = Mapping[tuple[str, int], int]
 WITHIN_S = 10
 NAMES = {"NonEmptyGroupError": "NON_EMPTY_GROUP", "GroupIdNotFoundError": "GROUP_ID_NOT_FOUND"}
-"""kafka-python's word for some errors."""
+"""Kafka's names of errors that kafka-python names by its exceptions."""
 
 
-class Described(NamedTuple):
-    """A group as its observers see it; a member is known by its client id and has partitions."""
+class GroupDescription(NamedTuple):
+    """The description of a group, with the client id and the partitions of each member."""
 
     state: str
     protocol: str
-    shares: list[tuple[str, list[tuple[str, int]]]]
+    assignments: list[tuple[str, list[tuple[str, int]]]]
 
 
 class Admin(Protocol):
-    """What all of them can do."""
+    """What all admin clients can do."""
 
     def groups(self) -> set[str]: ...
 
-    def describe(self, group: str) -> Described: ...
+    def describe(self, group: str) -> GroupDescription: ...
 
     def committed(self, group: str) -> Offsets: ...
 
@@ -42,7 +42,7 @@ class Admin(Protocol):
 
 
 class ChangingAdmin(Admin, Protocol):
-    """What kafka-python and confluent-kafka can do besides. A refusal comes back as the name of Kafka's error."""
+    """What kafka-python and confluent-kafka can do besides. They return the name of Kafka's error, or no text."""
 
     def in_state(self, state: str) -> set[str]: ...
 
@@ -56,44 +56,46 @@ class ConfluentAdmin:
         self._admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": address})
 
     def groups(self) -> set[str]:
-        return {each.group_id for each in done(self._admin.list_consumer_groups()).valid}
+        return {each.group_id for each in result_of(self._admin.list_consumer_groups()).valid}
 
     def in_state(self, state: str) -> set[str]:
         wanted = {confluent_kafka.ConsumerGroupState[state.upper()]}
-        return {each.group_id for each in done(self._admin.list_consumer_groups(states=wanted)).valid}
+        return {each.group_id for each in result_of(self._admin.list_consumer_groups(states=wanted)).valid}
 
-    def describe(self, group: str) -> Described:
-        told = only(self._admin.describe_consumer_groups([group]))
-        shares = [
+    def describe(self, group: str) -> GroupDescription:
+        response = only_result(self._admin.describe_consumer_groups([group]))
+        assignments = [
             (each.client_id, sorted((p.topic, p.partition) for p in each.assignment.topic_partitions))
-            for each in told.members
+            for each in response.members
         ]
-        return Described(told.state.name.title(), told.partition_assignor, sorted(shares))
+        return GroupDescription(response.state.name.title(), response.partition_assignor, sorted(assignments))
 
     def committed(self, group: str) -> Offsets:
-        told = only(self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]))
-        return {(each.topic, each.partition): each.offset for each in told.topic_partitions}
+        response = only_result(self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]))
+        return {(each.topic, each.partition): each.offset for each in response.topic_partitions}
 
     def alter(self, group: str, offsets: Offsets) -> str:
         wanted = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
         try:
-            told = only(self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, wanted)]))
+            response = only_result(
+                self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, wanted)])
+            )
         except confluent_kafka.KafkaException as error:
             return str(error.args[0].name())
-        return next((each.error.name() for each in told.topic_partitions if each.error), "")
+        return next((each.error.name() for each in response.topic_partitions if each.error), "")
 
     def delete(self, group: str) -> str:
         try:
-            only(self._admin.delete_consumer_groups([group]))
+            only_result(self._admin.delete_consumer_groups([group]))
         except confluent_kafka.KafkaException as error:
             return str(error.args[0].name())
         return ""
 
     def add_partitions(self, topic: str, total: int) -> None:
-        only(self._admin.create_partitions([confluent_kafka.admin.NewPartitions(topic, total)]))
+        only_result(self._admin.create_partitions([confluent_kafka.admin.NewPartitions(topic, total)]))
 
     def close(self) -> None:
-        """librdkafka needs no telling."""
+        """An AdminClient of librdkafka has no close()."""
 
 
 class KafkaPythonAdmin:
@@ -106,9 +108,9 @@ class KafkaPythonAdmin:
     def in_state(self, state: str) -> set[str]:
         return {each["group_id"] for each in self._admin.list_groups(states_filter=[state])}
 
-    def describe(self, group: str) -> Described:
-        told = self._admin.describe_groups([group])[group]
-        shares = [
+    def describe(self, group: str) -> GroupDescription:
+        response = self._admin.describe_groups([group])[group]
+        assignments = [
             (
                 each["client_id"],
                 sorted(
@@ -117,30 +119,30 @@ class KafkaPythonAdmin:
                     for n in rows["partitions"]
                 ),
             )
-            for each in told["members"]
+            for each in response["members"]
         ]
-        return Described(str(told["group_state"]), told["protocol_data"], sorted(shares))
+        return GroupDescription(str(response["group_state"]), response["protocol_data"], sorted(assignments))
 
     def committed(self, group: str) -> Offsets:
-        told = self._admin.list_group_offsets({group: None})[group]
-        return {(each.topic, each.partition): at.offset for each, at in told.items()}
+        response = self._admin.list_group_offsets({group: None})[group]
+        return {(each.topic, each.partition): at.offset for each, at in response.items()}
 
     def alter(self, group: str, offsets: Offsets) -> str:
         wanted = {
             kafka.TopicPartition(*partition): kafka.structs.OffsetAndMetadata(offset, "", -1)
             for partition, offset in offsets.items()
         }
-        told = self._admin.alter_group_offsets(group, wanted)
-        return next((error.message for error in told.values() if error.errno), "")
+        response = self._admin.alter_group_offsets(group, wanted)
+        return next((error.message for error in response.values() if error.errno), "")
 
     def delete(self, group: str) -> str:
-        told = self._admin.delete_groups([group])[group]
-        return "" if told == "OK" else NAMES[told]
+        response = self._admin.delete_groups([group])[group]
+        return "" if response == "OK" else NAMES[response]
 
-    def forget(self, group: str, topic: str, partition: int) -> str:
-        """Only this library deletes single offsets."""
-        (told,) = self._admin.delete_group_offsets(group, [kafka.TopicPartition(topic, partition)]).values()
-        return str(told.message) if told.errno else ""
+    def delete_offset(self, group: str, topic: str, partition: int) -> str:
+        """Delete one offset, which only this library can do."""
+        (response,) = self._admin.delete_group_offsets(group, [kafka.TopicPartition(topic, partition)]).values()
+        return str(response.message) if response.errno else ""
 
     def add_partitions(self, topic: str, total: int) -> None:
         self._admin.create_partitions({topic: kafka.admin.NewPartitions(total)})
@@ -150,7 +152,7 @@ class KafkaPythonAdmin:
 
 
 class AiokafkaAdmin:
-    """It can neither delete groups nor alter their offsets."""
+    """The admin client of aiokafka, which can neither delete groups nor alter their offsets."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -169,35 +171,35 @@ class AiokafkaAdmin:
     def groups(self) -> set[str]:
         return {group for group, _ in self._run(lambda admin: admin.list_consumer_groups())}
 
-    def describe(self, group: str) -> Described:
+    def describe(self, group: str) -> GroupDescription:
         (answer,) = self._run(lambda admin: admin.describe_consumer_groups([group]))
         _, _, state, _, protocol, members, *_ = answer.groups[0]
-        shares = [
+        assignments = [
             (client_id, sorted((each.topic, each.partition) for each in decode_assignment(assignment).partitions))
             for _, client_id, _, _, assignment in (member[:5] for member in members)
         ]
-        return Described(state, protocol, sorted(shares))
+        return GroupDescription(state, protocol, sorted(assignments))
 
     def committed(self, group: str) -> Offsets:
-        told = self._run(lambda admin: admin.list_consumer_group_offsets(group))
-        return {(each.topic, each.partition): at.offset for each, at in told.items()}
+        response = self._run(lambda admin: admin.list_consumer_group_offsets(group))
+        return {(each.topic, each.partition): at.offset for each, at in response.items()}
 
     def add_partitions(self, topic: str, total: int) -> None:
         wanted = {topic: aiokafka.admin.NewPartitions(total)}
         self._run(lambda admin: admin.create_partitions(wanted))
 
     def close(self) -> None:
-        """Each call has closed its own."""
+        """Each call has closed its client."""
 
 
-def done(future: "Future[Result]") -> Result:
+def result_of(future: "Future[Result]") -> Result:
     return future.result(WITHIN_S)
 
 
-def only(futures: "Mapping[str, Future[Any]]") -> Any:
-    """confluent-kafka promises something for each name that it was asked about."""
+def only_result(futures: "Mapping[str, Future[Any]]") -> Any:
+    """The only result of a call of confluent-kafka, which returns a future for each name."""
     (future,) = futures.values()
-    return done(future)
+    return result_of(future)
 
 
 CHANGING_ADMINS: dict[str, Callable[[str], ChangingAdmin]] = {

@@ -1,5 +1,5 @@
-"""Every test here has emulators and consumers at hand."""
+"""Fixtures that start emulators and consumers."""
 
-from tests.clients.processes import consume, library, processes, serve
+from tests.clients.processes import consume, processes, serve
 
-__all__ = ["consume", "library", "processes", "serve"]
+__all__ = ["consume", "processes", "serve"]

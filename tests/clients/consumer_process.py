@@ -1,4 +1,4 @@
-"""Watching a consumer that runs as a process of its own."""
+"""A consumer that runs as a process, and the output from which a test reads its state."""
 
 import json
 import signal
@@ -8,39 +8,39 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from tests.clients.emulator import SECONDS
-from tests.clients.libraries import Seen, Wish
+from tests.clients.emulator import TIMEOUT_S
+from tests.clients.libraries import ConsumedRecord, ConsumerOptions
 
-Owned = set[tuple[str, int]]
+OwnedPartitions = set[tuple[str, int]]
 
 
 class ConsumerProcess:
-    """What it has said so far is in `said`; the rest is read off that."""
+    """`output` holds the lines that the process has printed so far."""
 
-    def __init__(self, library: str, wish: Wish, log: Path) -> None:
-        self.said: list[dict[str, Any]] = []
+    def __init__(self, library: str, options: ConsumerOptions, log: Path) -> None:
+        self.output: list[dict[str, Any]] = []
         self._log = log
-        words = [
+        command = [
             sys.executable,
             "-m",
-            "tests.clients.consume",
-            json.dumps({"library": library, **wish._asdict()}),
+            "tests.clients.consumer_main",
+            json.dumps({"library": library, **options._asdict()}),
         ]
         with log.open("a") as errors:
-            self._process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True)
+            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
         assert self._process.stdout
         with self._process.stdout as lines:
-            self.said.extend(map(json.loads, lines))
+            self.output.extend(map(json.loads, lines))
 
     @property
-    def owned(self) -> Owned:
-        """The partitions that it has been given and has not lost since."""
-        owned: Owned = set()
-        for each in list(self.said):
+    def owned_partitions(self) -> OwnedPartitions:
+        """The partitions that were assigned and not revoked or lost since."""
+        owned: OwnedPartitions = set()
+        for each in list(self.output):
             partitions = {(topic, partition) for topic, partition in each.get("partitions", ())}
             if each["what"] == "assigned":
                 owned |= partitions
@@ -49,30 +49,30 @@ class ConsumerProcess:
         return owned
 
     @property
-    def records(self) -> list[Seen]:
-        return [Seen(**{k: v for k, v in each.items() if k != "what"}) for each in self.told("record")]
+    def records(self) -> list[ConsumedRecord]:
+        return [ConsumedRecord(**{k: v for k, v in each.items() if k != "what"}) for each in self.messages("record")]
 
-    def told(self, what: str) -> list[dict[str, Any]]:
-        return [each for each in list(self.said) if each["what"] == what]
+    def messages(self, what: str) -> list[dict[str, Any]]:
+        return [each for each in list(self.output) if each["what"] == what]
 
     @property
     def errors(self) -> str:
-        """What it wrote to standard error."""
+        """Its standard error."""
         return self._log.read_text()
 
     def kill(self) -> None:
-        """SIGKILL; what it had said by then is read to the end."""
+        """Send SIGKILL, and read the rest of its output."""
         self._end(signal.SIGKILL)
 
     def leave(self) -> None:
-        """SIGTERM, on which it closes its consumer."""
+        """Send SIGTERM, on which it closes its consumer."""
         code = self._end(signal.SIGTERM)
         assert code == 0, self.errors
 
-    def _end(self, how: signal.Signals) -> int:
-        self._process.send_signal(how)
-        code = self._process.wait(SECONDS)
-        self._reader.join(SECONDS)
+    def _end(self, number: signal.Signals) -> int:
+        self._process.send_signal(number)
+        code = self._process.wait(TIMEOUT_S)
+        self._reader.join(TIMEOUT_S)
         return code
 
     def close(self) -> None:

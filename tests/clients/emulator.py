@@ -1,4 +1,4 @@
-"""`regroup serve` as a process of its own: started, killed, started again on the same port and the same store."""
+"""`regroup serve` as a process: started, killed, and started again on the same port and the same store."""
 
 import json
 import signal
@@ -14,40 +14,40 @@ from typing import Any, TypeVar
 
 Found = TypeVar("Found")
 
-SECONDS = 40.0
-"""As long as anything here may take before the test has failed."""
-LOOK_AGAIN_S = 0.02
-QUICK = (
+TIMEOUT_S = 40.0
+"""The longest time that anything here may take."""
+POLL_INTERVAL_S = 0.02
+FAST_SETTINGS = (
     "group.initial.rebalance.delay.ms=100",
     "group.min.session.timeout.ms=500",
 )
-REGROUP = Path(sys.executable).with_name("regroup")
-"""The command as it is installed beside the Python that runs the tests."""
+REGROUP_COMMAND = Path(sys.executable).with_name("regroup")
+"""The command that is installed beside the Python that runs the tests."""
 
 
-def eventually(look: Callable[[], Found], what: str, seconds: float = SECONDS) -> Found:
-    """What `look` finds, as soon as it is truthy; fails with `what` was waited for."""
-    end = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < end, f"waited {seconds:g} s for {what}"
-        time.sleep(LOOK_AGAIN_S)
+def eventually(find: Callable[[], Found], what: str, timeout_s: float = TIMEOUT_S) -> Found:
+    """Wait until `find` returns something truthy, and return that; the failure says what was waited for."""
+    end = time.monotonic() + timeout_s
+    while not (found := find()):
+        assert time.monotonic() < end, f"waited {timeout_s:g} s for {what}"
+        time.sleep(POLL_INTERVAL_S)
     return found
 
 
 def free_port() -> int:
-    """A port that nobody listens on. It stays free a while, since the system hands out others first."""
+    """A port without a listener. It stays free for a while, since the system hands out other ports first."""
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def regroup(*words: str | Path, seconds: float = SECONDS) -> subprocess.CompletedProcess[str]:
-    """Run a command of `regroup` to its end."""
-    return subprocess.run([REGROUP, *words], capture_output=True, text=True, timeout=seconds, check=False)
+def run_regroup(*arguments: str | Path, timeout_s: float = TIMEOUT_S) -> subprocess.CompletedProcess[str]:
+    """Run `regroup` with these arguments to its end."""
+    return subprocess.run([REGROUP_COMMAND, *arguments], capture_output=True, text=True, timeout=timeout_s, check=False)
 
 
 class EmulatorProcess:
-    """One `regroup serve`. Its log goes to a file beside the store, where `log` finds it."""
+    """One `regroup serve`, with its log in a file beside the store."""
 
     def __init__(self, store: Path, *options: str) -> None:
         self.store, self.options, self.port = store, options, 0
@@ -55,10 +55,10 @@ class EmulatorProcess:
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        """Start it, on the port that it had before if it had one, and wait until it listens."""
-        words = ["serve", "--port", str(self.port), "--store", str(self.store), *self.options]
+        """Start it, after the first time on the same port, and wait until it listens."""
+        command = [REGROUP_COMMAND, "serve", "--port", str(self.port), "--store", str(self.store), *self.options]
         with self._log.open("a") as log:
-            self._process = subprocess.Popen([REGROUP, *words], stdout=subprocess.PIPE, stderr=log, text=True)
+            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         assert self._process.stdout
         line = self._process.stdout.readline()
         assert line.startswith("listening on 127.0.0.1:"), f"{line!r}, and on standard error: {self.log}"
@@ -73,23 +73,23 @@ class EmulatorProcess:
         return self._log.read_text()
 
     def kill(self) -> None:
-        """SIGKILL: no goodbye to anybody, nothing flushed."""
+        """Send SIGKILL: no connection is closed, nothing is flushed."""
         self._end(signal.SIGKILL)
 
     def terminate(self) -> int:
-        """SIGTERM; the exit code."""
+        """Send SIGTERM; returns the exit code."""
         return self._end(signal.SIGTERM)
 
-    def _end(self, how: signal.Signals) -> int:
+    def _end(self, number: signal.Signals) -> int:
         assert self._process
         assert self._process.stdout
-        self._process.send_signal(how)
-        code = self._process.wait(SECONDS)
+        self._process.send_signal(number)
+        code = self._process.wait(TIMEOUT_S)
         self._process.stdout.close()
         return code
 
     def close(self) -> None:
-        """End it if it still runs."""
+        """Terminate it if it still runs."""
         if self._process and self._process.returncode is None:
             self.terminate()
 
@@ -106,12 +106,12 @@ class EmulatorProcess:
         ]
 
     def generation(self, group: str) -> int:
-        """Of the group's last rebalance; 0 if there was none."""
+        """The generation id of the group's last rebalance; 0 if there was none."""
         started = self.events(group, kind="generation-started")
-        return int(started[-1]["generation"]) if started else 0
+        return int(started[-1]["generation_id"]) if started else 0
 
     def committed(self, group: str) -> dict[tuple[str, int], int]:
-        """The offset of each partition as the last commit left it."""
+        """The committed offset of each partition."""
         return {
             (topic, int(partition)): int(row["offset"])
             for event in self.events(group, kind="offsets-committed")

@@ -1,4 +1,4 @@
-"""Three client libraries behind the few calls that a test needs, each used the way its users do."""
+"""Three client libraries behind the calls that a test needs, each used as its users do."""
 
 import asyncio
 import warnings
@@ -23,15 +23,15 @@ with warnings.catch_warnings():
 
 POLL_S = 0.1
 LONG_POLL_S = 2.0
-"""For kafka-python 3.0.12: a poll that ends amid a join may drop the assignment or join once more, so let few end."""
+"""The poll timeout of kafka-python 3.0.12, where a poll that ends during a join may drop the assignment or rejoin."""
 METADATA_AGE_MS = 500
-"""How soon a new topic or partition is noticed."""
+"""The time after which a consumer learns of a new topic or partition."""
 
 Partitions = Iterable[tuple[str, int]]
 
 
-class Seen(NamedTuple):
-    """A record that a consumer was given."""
+class ConsumedRecord(NamedTuple):
+    """A record that a consumer has polled."""
 
     topic: str
     partition: int
@@ -39,8 +39,8 @@ class Seen(NamedTuple):
     value: str
 
 
-class Wish(NamedTuple):
-    """How a consumer is to be set up."""
+class ConsumerOptions(NamedTuple):
+    """The settings of a consumer."""
 
     address: str
     group: str
@@ -49,60 +49,60 @@ class Wish(NamedTuple):
     assignor: str = "range"
     instance_id: str | None = None
     session_timeout_ms: int = 5_000
-    """Much shorter, and a busy machine would have members expelled that are alive."""
+    """A much shorter one would remove live members on a busy machine."""
     heartbeat_interval_ms: int = 200
 
 
-Tell = Callable[[str, Partitions], None]
+AssignmentListener = Callable[[str, Partitions], None]
 """Called with `assigned`, `revoked` or `lost`, and the partitions."""
 
 
 class Consumer(Protocol):
-    """What the three have in common."""
+    """What the three consumers have in common."""
 
-    def poll(self) -> list[Seen]:
-        """Records, as soon as there are some; nothing after a while."""
+    def poll(self) -> list[ConsumedRecord]:
+        """Return records as soon as there are some, or none after a while."""
         ...
 
     def commit(self) -> str:
-        """Commit where the last poll ended, and wait for the answer. In words why not, if it is refused."""
+        """Commit the positions after the last poll and wait for the response; returns the error as text, or none."""
         ...
 
     def close(self) -> None: ...
 
 
 class ConfluentConsumer:
-    """librdkafka, as the client of Python, Go, .NET and others."""
+    """librdkafka, which the clients for Python, Go, .NET and others are built on."""
 
-    def __init__(self, wish: Wish, tell: Tell) -> None:
+    def __init__(self, options: ConsumerOptions, listener: AssignmentListener) -> None:
         self._consumer = confluent_kafka.Consumer(
             {
-                "bootstrap.servers": wish.address,
-                "group.id": wish.group,
-                "session.timeout.ms": wish.session_timeout_ms,
-                "heartbeat.interval.ms": wish.heartbeat_interval_ms,
-                "partition.assignment.strategy": wish.assignor,
+                "bootstrap.servers": options.address,
+                "group.id": options.group,
+                "session.timeout.ms": options.session_timeout_ms,
+                "heartbeat.interval.ms": options.heartbeat_interval_ms,
+                "partition.assignment.strategy": options.assignor,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
                 "topic.metadata.refresh.interval.ms": METADATA_AGE_MS,
                 "reconnect.backoff.max.ms": 500,
-                **({"group.instance.id": wish.instance_id} if wish.instance_id else {}),
+                **({"group.instance.id": options.instance_id} if options.instance_id else {}),
             }
         )
         self._consumer.subscribe(
-            [f"^{wish.pattern}"] if wish.pattern else list(wish.topics),
-            on_assign=lambda _, partitions: tell("assigned", named(partitions)),
-            on_revoke=lambda _, partitions: tell("revoked", named(partitions)),
-            on_lost=lambda _, partitions: tell("lost", named(partitions)),
+            [f"^{options.pattern}"] if options.pattern else list(options.topics),
+            on_assign=lambda _, partitions: listener("assigned", partition_names(partitions)),
+            on_revoke=lambda _, partitions: listener("revoked", partition_names(partitions)),
+            on_lost=lambda _, partitions: listener("lost", partition_names(partitions)),
         )
 
-    def poll(self) -> list[Seen]:
+    def poll(self) -> list[ConsumedRecord]:
         first = self._consumer.poll(POLL_S)
         messages = [first, *self._consumer.consume(500, 0)] if first else []
         return [
-            Seen(message.topic(), message.partition(), message.offset(), message.value().decode())
+            ConsumedRecord(message.topic(), message.partition(), message.offset(), message.value().decode())
             for message in messages
-            if not message.error()  # librdkafka tells of lost connections in between
+            if not message.error()  # librdkafka reports lost connections as messages
         ]
 
     def commit(self) -> str:
@@ -117,7 +117,7 @@ class ConfluentConsumer:
 
 
 class KafkaPythonConsumer:
-    """kafka-python: everything in Python, heartbeats from a thread."""
+    """kafka-python: written in Python, with heartbeats from a thread."""
 
     ASSIGNORS: ClassVar = {
         "range": RangePartitionAssignor,
@@ -126,27 +126,27 @@ class KafkaPythonConsumer:
         "cooperative-sticky": CooperativeStickyAssignor,
     }
 
-    def __init__(self, wish: Wish, tell: Tell) -> None:
+    def __init__(self, options: ConsumerOptions, listener: AssignmentListener) -> None:
         class Listener(kafka.ConsumerRebalanceListener):
             def on_partitions_assigned(self, assigned: Partitions) -> None:
-                tell("assigned", named(assigned))
+                listener("assigned", partition_names(assigned))
 
             def on_partitions_revoked(self, revoked: Partitions) -> None:
-                tell("revoked", named(revoked))
+                listener("revoked", partition_names(revoked))
 
             def on_partitions_lost(self, lost: Partitions) -> None:
-                tell("lost", named(lost))
+                listener("lost", partition_names(lost))
 
         self._consumer = kafka.KafkaConsumer(
-            **settings_in_python(wish, self.ASSIGNORS),
+            **python_client_settings(options, self.ASSIGNORS),
             reconnect_backoff_max_ms=500,
         )
-        self._consumer.subscribe(wish.topics or (), pattern=wish.pattern or None, listener=Listener())
+        self._consumer.subscribe(options.topics or (), pattern=options.pattern or None, listener=Listener())
 
-    def poll(self) -> list[Seen]:
+    def poll(self) -> list[ConsumedRecord]:
         try:
-            return all_seen(self._consumer.poll(timeout_ms=LONG_POLL_S * 1000))
-        except KafkaConnectionError:  # of its own search for a coordinator; the next poll searches on
+            return consumed_records(self._consumer.poll(timeout_ms=LONG_POLL_S * 1000))
+        except KafkaConnectionError:  # while it looks for a coordinator; the next poll goes on looking
             return []
 
     def commit(self) -> str:
@@ -161,29 +161,29 @@ class KafkaPythonConsumer:
 
 
 class AiokafkaConsumer:
-    """aiokafka: asyncio from end to end; here its loop runs while a call lasts."""
+    """aiokafka: built on asyncio; here its loop runs only during a call."""
 
     ASSIGNORS: ClassVar = {"range": AioRange, "roundrobin": AioRoundRobin, "sticky": AioSticky}
 
-    def __init__(self, wish: Wish, tell: Tell) -> None:
+    def __init__(self, options: ConsumerOptions, listener: AssignmentListener) -> None:
         class Listener(aiokafka.ConsumerRebalanceListener):
             def on_partitions_assigned(self, assigned: Partitions) -> None:
-                tell("assigned", named(assigned))
+                listener("assigned", partition_names(assigned))
 
             def on_partitions_revoked(self, revoked: Partitions) -> None:
-                tell("revoked", named(revoked))
+                listener("revoked", partition_names(revoked))
 
         self._runner = asyncio.Runner()
-        self._consumer = self._runner.run(self._begin(wish, Listener()))
+        self._consumer = self._runner.run(self._begin(options, Listener()))
 
-    async def _begin(self, wish: Wish, listener: object) -> Any:
-        consumer = aiokafka.AIOKafkaConsumer(**settings_in_python(wish, self.ASSIGNORS))
-        consumer.subscribe(wish.topics, pattern=wish.pattern or None, listener=listener)
+    async def _begin(self, options: ConsumerOptions, listener: object) -> Any:
+        consumer = aiokafka.AIOKafkaConsumer(**python_client_settings(options, self.ASSIGNORS))
+        consumer.subscribe(options.topics, pattern=options.pattern or None, listener=listener)
         await consumer.start()
         return consumer
 
-    def poll(self) -> list[Seen]:
-        return all_seen(self._runner.run(self._consumer.getmany(timeout_ms=int(POLL_S * 1000))))
+    def poll(self) -> list[ConsumedRecord]:
+        return consumed_records(self._runner.run(self._consumer.getmany(timeout_ms=int(POLL_S * 1000))))
 
     def commit(self) -> str:
         try:
@@ -197,33 +197,35 @@ class AiokafkaConsumer:
         self._runner.close()
 
 
-def settings_in_python(wish: Wish, assignors: Mapping[str, type]) -> dict[str, Any]:
-    """kafka-python and aiokafka, which began as one project, still agree on these words."""
+def python_client_settings(options: ConsumerOptions, assignors: Mapping[str, type]) -> dict[str, Any]:
+    """The settings of kafka-python and aiokafka, which have the same names."""
     return {
-        "bootstrap_servers": wish.address,
-        "group_id": wish.group,
-        "group_instance_id": wish.instance_id,
-        "session_timeout_ms": wish.session_timeout_ms,
-        "heartbeat_interval_ms": wish.heartbeat_interval_ms,
-        "partition_assignment_strategy": (assignors[wish.assignor],),
+        "bootstrap_servers": options.address,
+        "group_id": options.group,
+        "group_instance_id": options.instance_id,
+        "session_timeout_ms": options.session_timeout_ms,
+        "heartbeat_interval_ms": options.heartbeat_interval_ms,
+        "partition_assignment_strategy": (assignors[options.assignor],),
         "auto_offset_reset": "earliest",
         "enable_auto_commit": False,
         "metadata_max_age_ms": METADATA_AGE_MS,
     }
 
 
-def named(partitions: Iterable[Any]) -> list[tuple[str, int]]:
+def partition_names(partitions: Iterable[Any]) -> list[tuple[str, int]]:
     return sorted((each.topic, each.partition) for each in partitions)
 
 
-def all_seen(polled: dict[Any, list[Any]]) -> list[Seen]:
-    """kafka-python and aiokafka give records by partition."""
+def consumed_records(polled: dict[Any, list[Any]]) -> list[ConsumedRecord]:
+    """The records of kafka-python and aiokafka, which return them by partition."""
     return [
-        Seen(each.topic, each.partition, each.offset, each.value.decode()) for rows in polled.values() for each in rows
+        ConsumedRecord(each.topic, each.partition, each.offset, each.value.decode())
+        for rows in polled.values()
+        for each in rows
     ]
 
 
-CONSUMERS: dict[str, Callable[[Wish, Tell], Consumer]] = {
+CONSUMERS: dict[str, Callable[[ConsumerOptions, AssignmentListener], Consumer]] = {
     "confluent-kafka": ConfluentConsumer,
     "kafka-python": KafkaPythonConsumer,
     "aiokafka": AiokafkaConsumer,
@@ -265,4 +267,4 @@ PRODUCERS: dict[str, Callable[[str, Sequence[tuple[str, int, str]]], None]] = {
     "kafka-python": produce_with_kafka_python,
     "aiokafka": produce_with_aiokafka,
 }
-"""Each writes rows of topic, partition and value, and returns when all of them are acknowledged."""
+"""Functions that write rows of topic, partition and value, and return when all of them are acknowledged."""

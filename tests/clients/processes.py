@@ -1,15 +1,16 @@
 """Fixtures: emulators and consumers as processes, ended when the test is over."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.clients.consumer_process import ConsumerProcess
-from tests.clients.emulator import QUICK, EmulatorProcess
-from tests.clients.libraries import CONSUMERS, Wish
+from tests.clients.emulator import FAST_SETTINGS, EmulatorProcess
+from tests.clients.libraries import CONSUMERS, ConsumerOptions
 
 Serve = Callable[..., EmulatorProcess]
 Consume = Callable[..., ConsumerProcess]
@@ -17,17 +18,17 @@ Consume = Callable[..., ConsumerProcess]
 
 @pytest.fixture
 def processes() -> Iterator[ExitStack]:
-    """Ended in the reverse order, so consumers go before the emulator that they talk to."""
+    """The processes of a test, ended in the reverse order of their start: consumers before their emulator."""
     with ExitStack() as stack:
         yield stack
 
 
 @pytest.fixture
 def serve(processes: ExitStack, tmp_path: Path) -> Serve:
-    """`serve("--topic", "orders:4")` starts an emulator with quick settings; a name gives it a store of its own."""
+    """`serve("--topic", "orders:4")` starts an emulator with short delays; with a name it has its own store."""
 
     def start(*options: str, name: str = "groups") -> EmulatorProcess:
-        settings = [word for each in QUICK for word in ("--set", each)]
+        settings = [word for each in FAST_SETTINGS for word in ("--set", each)]
         emulator = EmulatorProcess(tmp_path / f"{name}.db", *settings, *options)
         processes.callback(lambda: print(emulator.log))  # pytest shows it if the test fails
         processes.enter_context(closing(emulator))
@@ -39,19 +40,18 @@ def serve(processes: ExitStack, tmp_path: Path) -> Serve:
 
 @pytest.fixture
 def consume(processes: ExitStack, tmp_path: Path) -> Consume:
-    """`consume(library, Wish(…))` starts a consumer."""
+    """`consume(library, ConsumerOptions(…))` starts a consumer."""
     numbers = count(1)
 
-    def start(library: str, wish: Wish) -> ConsumerProcess:
+    def start(library: str, options: ConsumerOptions) -> ConsumerProcess:
         log = tmp_path / f"consumer-{next(numbers)}.log"
-        consumer = processes.enter_context(closing(ConsumerProcess(library, wish, log)))
-        processes.callback(lambda: print(*consumer.said, consumer.errors, sep="\n"))
+        consumer = processes.enter_context(closing(ConsumerProcess(library, options, log)))
+        processes.callback(lambda: print(*consumer.output, consumer.errors, sep="\n"))
         return consumer
 
     return start
 
 
-@pytest.fixture(params=sorted(CONSUMERS))
-def library(request: pytest.FixtureRequest) -> str:
-    """Each client library in turn."""
-    return str(request.param)
+def quick_with(quick: str, libraries: Collection[str] = tuple(CONSUMERS)) -> list[Any]:
+    """All these libraries as parameters of a test; only `quick` runs in `make test`."""
+    return [name if name == quick else pytest.param(name, marks=pytest.mark.slow) for name in libraries]

@@ -1,9 +1,9 @@
-"""Apache Kafka itself, one broker on loopback, for tests and for hands.
+"""Apache Kafka, one broker on loopback, for tests and for trying things out.
 
-    python tests/conformance/apache_kafka.py --set group.max.size=10        # prints HOST:PORT, stays until Ctrl-C
+    python tests/conformance/apache_kafka.py --set group.max.size=10        # prints HOST:PORT, runs until Ctrl-C
 
-Maven resolves the newest 4.x from its repositories, once, into a cache outside the checkout: the folder that
-`REGROUP_KAFKA_HOME` names, or `regroup/kafka` below `XDG_CACHE_HOME`. `REGROUP_KAFKA_VERSION` asks for another version.
+Maven downloads the newest 4.x once, into a cache outside the checkout: the folder that `REGROUP_KAFKA_HOME` names, or
+`regroup/kafka` below `XDG_CACHE_HOME`. `REGROUP_KAFKA_VERSION` names another version.
 """
 
 import argparse
@@ -21,12 +21,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from regroup.conformance.harness.connection import Connection, ConnectionLost
+from regroup.conformance.harness.connection import ConformanceConnection, ConnectionLost
 from regroup.protocol.messages.cluster import ApiVersionsRequest
 
-NEWEST = "[4.0,5.0)"
-HEAP = "512m"
-READY_WITHIN_SECONDS = 90
+NEWEST_VERSION = "[4.0,5.0)"
+HEAP_SIZE = "512m"
+START_TIMEOUT_S = 90
 
 # The broker never needs kafka-tools-api, and not every release has published it.
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
@@ -40,7 +40,7 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0<
 """
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
-ONE_BROKER = {
+BROKER_SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
@@ -58,75 +58,75 @@ ONE_BROKER = {
 }
 
 
-class NotAvailable(Exception):
-    """This machine cannot run Apache Kafka; the text says what is missing."""
+class KafkaUnavailable(Exception):
+    """Apache Kafka cannot run on this machine; the text says why."""
 
 
-def why_not_available() -> str | None:
-    """One line, or None where Apache Kafka can be started."""
+def missing_requirement() -> str | None:
+    """The programs that this machine lacks, as a sentence; None if it can run Apache Kafka."""
     missing = [name for name in ("java", "mvn") if shutil.which(name) is None]
     return f"Apache Kafka needs {' and '.join(missing)} on the path" if missing else None
 
 
 def cache_folder() -> Path:
-    """Where the jars are kept between runs."""
+    """The folder in which the jars are cached."""
     named = os.environ.get("REGROUP_KAFKA_HOME")
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(named) if named else base / "regroup" / "kafka"
 
 
-def jars() -> Path:
-    """The folder with the broker and all it needs, resolved by Maven if it is not there yet."""
-    if (reason := why_not_available()) is not None:
-        raise NotAvailable(reason)
-    wanted = os.environ.get("REGROUP_KAFKA_VERSION", NEWEST)
+def kafka_jars() -> Path:
+    """The folder with the jars of the broker, downloaded by Maven if they are not there yet."""
+    if (reason := missing_requirement()) is not None:
+        raise KafkaUnavailable(reason)
+    wanted = os.environ.get("REGROUP_KAFKA_VERSION", NEWEST_VERSION)
     folder = cache_folder() / wanted.strip("[]()").replace(",", "-")
-    with only_one(folder.with_name(f"{folder.name}.lock")):
+    with file_lock(folder.with_name(f"{folder.name}.lock")):
         if not any(folder.glob("kafka_2.13-*.jar")):
-            _resolve(wanted, folder)
+            _download(wanted, folder)
     return folder
 
 
 @contextmanager
-def only_one(lock: Path) -> Iterator[None]:
-    """Of the processes that share the tests, who comes first fetches for all. The lock ends with its process."""
+def file_lock(lock: Path) -> Iterator[None]:
+    """A lock between processes: the first of several test processes downloads for all. It ends with its process."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("a") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
 
 
-def _resolve(version: str, folder: Path) -> None:
-    """All or nothing: whoever finds a jar finds every one."""
+def _download(version: str, folder: Path) -> None:
+    """Download all jars, or none: the folder is replaced at the end."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
         (Path(work) / "pom.xml").write_text(POM.format(version=version), encoding="utf-8")
         command = ["mvn", "-q", "-B", COPY_DEPENDENCIES, f"-DoutputDirectory={work}/jars"]
         done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise NotAvailable(f"Maven could not resolve Apache Kafka {version}: {done.stdout.strip()[-800:]}")
+            raise KafkaUnavailable(f"Maven could not resolve Apache Kafka {version}: {done.stdout.strip()[-800:]}")
         shutil.rmtree(folder, ignore_errors=True)
         (Path(work) / "jars").rename(folder)
 
 
 def version_of(folder: Path) -> str:
-    """The broker's version, as its jar is named."""
+    """The version of the broker, from the name of its jar."""
     return next(iter(sorted(folder.glob("kafka_2.13-*.jar")))).stem.removeprefix("kafka_2.13-")
 
 
-class ApacheKafka:
-    """One broker with its own settings and its own log directory; it may be stopped and started again.
+class ApacheKafkaBroker:
+    """One broker with its own settings and its own log directory, which can be stopped and started again.
 
-    It is a cluster of its own, or `joins` that of another, which it must find running.
+    It is a cluster of its own, or the second broker of the cluster that it is `controlled_by`, which must be running.
     """
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, str] | None = None, joins: "ApacheKafka | None" = None
+        self, folder: Path, settings: Mapping[str, str] | None = None, controlled_by: "ApacheKafkaBroker | None" = None
     ) -> None:
-        self._jars = jars()
+        self._jars = kafka_jars()
         self._folder = folder
         self._port, self._controller_port = _free_ports(2)
         self._process: subprocess.Popen[bytes] | None = None
-        self._write_properties(settings or {}, joins)
+        self._write_properties(settings or {}, controlled_by)
         self._java("kafka.tools.StorageTool", "format", "--cluster-id", "cmVncm91cC1rYWZrYS0wMQ", "--config")
 
     @property
@@ -137,15 +137,15 @@ class ApacheKafka:
     def version(self) -> str:
         return version_of(self._jars)
 
-    def _write_properties(self, settings: Mapping[str, str], joins: "ApacheKafka | None") -> None:
-        controller = f"127.0.0.1:{(joins or self)._controller_port}"
-        here = {
+    def _write_properties(self, settings: Mapping[str, str], controlled_by: "ApacheKafkaBroker | None") -> None:
+        controller = f"127.0.0.1:{(controlled_by or self)._controller_port}"
+        addresses = {
             "controller.quorum.voters": f"1@{controller}",
-            "listeners": f"PLAINTEXT://{self.address}" + ("" if joins else f",CONTROLLER://{controller}"),
+            "listeners": f"PLAINTEXT://{self.address}" + ("" if controlled_by else f",CONTROLLER://{controller}"),
             "log.dirs": str(self._folder / "log"),
         }
-        role = {"process.roles": "broker", "node.id": "2"} if joins else {}
-        lines = [f"{name}={value}" for name, value in (ONE_BROKER | here | role | dict(settings)).items()]
+        role = {"process.roles": "broker", "node.id": "2"} if controlled_by else {}
+        lines = [f"{name}={value}" for name, value in (BROKER_SETTINGS | addresses | role | dict(settings)).items()]
         self._properties.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     @property
@@ -156,24 +156,24 @@ class ApacheKafka:
     def _output(self) -> Path:
         return self._folder / "output.txt"
 
-    def _command(self, main: str, *words: str) -> list[str]:
+    def _command(self, main: str, *arguments: str) -> list[str]:
         return [
             "java",
-            f"-Xmx{HEAP}",
+            f"-Xmx{HEAP_SIZE}",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
             "-cp",
             f"{self._jars}/*",
             main,
-            *words,
+            *arguments,
             str(self._properties),
         ]
 
-    def _java(self, main: str, *words: str) -> None:
-        done = subprocess.run(self._command(main, *words), capture_output=True, text=True, check=False)
+    def _java(self, main: str, *arguments: str) -> None:
+        done = subprocess.run(self._command(main, *arguments), capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise NotAvailable(f"{main} failed: {(done.stdout + done.stderr).strip()[-800:]}")
+            raise KafkaUnavailable(f"{main} failed: {(done.stdout + done.stderr).strip()[-800:]}")
 
     def start(self) -> None:
         """Start and wait until the broker answers ApiVersions."""
@@ -181,16 +181,16 @@ class ApacheKafka:
             self._process = subprocess.Popen(
                 self._command("kafka.Kafka"), stdout=output, stderr=output, start_new_session=True
             )
-        deadline = time.monotonic() + READY_WITHIN_SECONDS
-        while not asyncio.run(_answers(self._port)):
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                said = self._output.read_text(encoding="utf-8", errors="replace")
+        deadline_s = time.monotonic() + START_TIMEOUT_S
+        while not asyncio.run(_is_ready(self._port)):
+            if self._process.poll() is not None or time.monotonic() > deadline_s:
+                output_text = self._output.read_text(encoding="utf-8", errors="replace")
                 self.stop()
-                raise NotAvailable(f"Apache Kafka did not come up: {said.strip()[-800:]}")
+                raise KafkaUnavailable(f"Apache Kafka did not start: {output_text.strip()[-800:]}")
             time.sleep(0.1)
 
     def stop(self) -> None:
-        """Ask the broker to go, and wait; one that hangs is killed."""
+        """Stop the broker with SIGTERM, or with SIGKILL if that takes too long."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGTERM)
@@ -201,33 +201,26 @@ class ApacheKafka:
             self._process.wait()
         self._process = None
 
-    def kill(self) -> None:
-        """The broker dies without a word."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
 
 def _free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
     try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        for probe in sockets:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in sockets]
     finally:
-        for each in sockets:
-            each.close()
+        for probe in sockets:
+            probe.close()
 
 
-async def _answers(port: int) -> bool:
+async def _is_ready(port: int) -> bool:
     try:
-        connection = await Connection.open("127.0.0.1", port)
+        connection = await ConformanceConnection.open("127.0.0.1", port)
     except OSError:
         return False
     try:
         async with asyncio.timeout(5):
-            await connection.ask(ApiVersionsRequest(), 0)
+            await connection.send(ApiVersionsRequest(), 0)
     except (ConnectionLost, TimeoutError):
         return False
     finally:
@@ -236,10 +229,12 @@ async def _answers(port: int) -> bool:
 
 
 @contextmanager
-def apache_kafka(settings: Mapping[str, str] | None = None, joins: ApacheKafka | None = None) -> Iterator[ApacheKafka]:
-    """A running broker; its folder goes with it. NotAvailable says why there can be none here."""
+def apache_kafka(
+    settings: Mapping[str, str] | None = None, controlled_by: ApacheKafkaBroker | None = None
+) -> Iterator[ApacheKafkaBroker]:
+    """A running broker, whose folder is deleted at the end. KafkaUnavailable if it cannot run here."""
     with tempfile.TemporaryDirectory(prefix="regroup-kafka-") as folder:
-        broker = ApacheKafka(Path(folder), settings, joins)
+        broker = ApacheKafkaBroker(Path(folder), settings, controlled_by)
         try:
             broker.start()
             yield broker
@@ -257,7 +252,7 @@ def main() -> int:
         with apache_kafka(dict(pair.split("=", 1) for pair in arguments.set)) as broker:
             print(f"Apache Kafka {broker.version} at {broker.address}", flush=True)
             signal.pause()
-    except NotAvailable as reason:
+    except KafkaUnavailable as reason:
         print(reason, file=sys.stderr)
         return 1
     except KeyboardInterrupt:

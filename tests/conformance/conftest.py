@@ -1,22 +1,18 @@
-"""The scripts beside the tests are modules for them, and Apache Kafka is a fixture."""
+"""Apache Kafka as a fixture."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from apache_kafka import ApacheKafka, NotAvailable, apache_kafka
-from peers import ROOMY
+from tests.conformance.apache_kafka import ApacheKafkaBroker, KafkaUnavailable, apache_kafka
+from tests.conformance.peers import FAST_SETTINGS
 
 
 @pytest.fixture(scope="session")
-def kafka() -> Iterator[ApacheKafka]:
-    """One Apache Kafka broker for all tests that ask for it; they are skipped where it cannot run."""
+def kafka() -> Iterator[ApacheKafkaBroker]:
+    """One Apache Kafka broker for all tests that need it; they are skipped where it cannot run."""
     try:
-        with apache_kafka(ROOMY) as broker:
+        with apache_kafka(FAST_SETTINGS) as broker:
             yield broker
-    except NotAvailable as reason:
+    except KafkaUnavailable as reason:
         pytest.skip(str(reason))

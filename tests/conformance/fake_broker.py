@@ -1,4 +1,4 @@
-"""A broker of a few lines that answers what a test tells it to, right or wrong."""
+"""A broker of a few lines whose responses a test chooses, right or wrong."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -15,10 +15,10 @@ from regroup.protocol.messages.cluster import (
 )
 from regroup.protocol.messages.describe import DescribedGroup, DescribeGroupsResponse
 
-Answer = Callable[[Message], Message | None]
+FakeResponse = Callable[[Message], Message | None]
 """The response to a request; None closes the connection."""
 
-GREETINGS: dict[str, Answer] = {
+DISCOVERY_RESPONSES: dict[str, FakeResponse] = {
     "Metadata": lambda request: MetadataResponse(brokers=[], topics=[]),
     "FindCoordinator": lambda request: FindCoordinatorResponse(),
     "DescribeGroups": lambda request: DescribeGroupsResponse(
@@ -28,9 +28,9 @@ GREETINGS: dict[str, Answer] = {
 
 
 @asynccontextmanager
-async def fake_broker(answers: Mapping[str, Answer]) -> AsyncIterator[str]:
-    """Its address. It offers the APIs that it has answers for, and those that a broker is greeted with."""
-    known = {**GREETINGS, **answers}
+async def fake_broker(responses: Mapping[str, FakeResponse]) -> AsyncIterator[str]:
+    """The address of a broker that offers these APIs, and those that `ConformanceTarget.discover` needs."""
+    known = {**DISCOVERY_RESPONSES, **responses}
     offered = [
         ApiVersion(api_key=key, min_version=api.versions.first, max_version=api.versions.last)
         for key, api in APIS.items()
@@ -43,11 +43,11 @@ async def fake_broker(answers: Mapping[str, Answer]) -> AsyncIterator[str]:
             for frame in frames.feed(chunk):
                 header, request = decode_request(frame)
                 name = APIS[header.api_key].name
-                answer = ApiVersionsResponse(api_keys=offered) if name == "ApiVersions" else known[name](request)
-                if answer is None:
+                response = ApiVersionsResponse(api_keys=offered) if name == "ApiVersions" else known[name](request)
+                if response is None:
                     writer.close()
                     return
-                writer.write(encode_response(header.api_key, header.api_version, header.correlation_id, answer))
+                writer.write(encode_response(header.api_key, header.api_version, header.correlation_id, response))
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)

@@ -1,7 +1,7 @@
-"""The others that speak Kafka's group protocol, each as a broker on loopback: ours, kfake, librdkafka's mock.
+"""Other brokers with Kafka's group protocol, on loopback: regroup, kfake and librdkafka's mock cluster.
 
-Each is a context manager that gives an address (`HOST:PORT`) and goes away at the end; `NotHere` says why one cannot
-run on this machine. Apache Kafka has a file of its own, `apache_kafka.py`.
+Each is a context manager that starts the broker, gives its address (`HOST:PORT`) and stops it at the end.
+PeerUnavailable says why one cannot run on this machine. Apache Kafka is in `apache_kafka.py`.
 """
 
 import os
@@ -17,37 +17,43 @@ from pathlib import Path
 
 import confluent_kafka
 
+from regroup.conformance.stories import CASES
 from tests.clients.emulator import EmulatorProcess
 
-ROOMY = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "100"}
-"""Settings under which stories are short."""
+FAST_SETTINGS = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "100"}
+"""Settings for short stories."""
 
-CROWDED = {
+SMALL_GROUP_SETTINGS = {
     "group.initial.rebalance.delay.ms": "1500",
     "group.min.session.timeout.ms": "100",
     "group.max.size": "4",
 }
-"""Small groups, and a first rebalance that waits."""
+"""Settings for small groups, and for a first rebalance with a delay."""
 
-FORGETFUL = {
-    **ROOMY,
+SHORT_RETENTION_SETTINGS = {
+    **FAST_SETTINGS,
     "offsets.retention.minutes": "1",
     "offsets.retention.check.interval.ms": "700",
 }
-"""Groups and offsets go soon; it would take the groups of other stories too."""
+"""Settings for the expiry of offsets and groups; they would remove the groups of other stories, too."""
 
-NARROW = {
+RANDOM_COURSE_SETTINGS = {
     "group.initial.rebalance.delay.ms": "2415",
     "group.min.session.timeout.ms": "100",
     "group.max.size": "3",
 }
-"""For random courses: one member too many, and a first rebalance that waits, to end late in a slot of half a second."""
+"""Settings for random courses: less room than members, and an initial delay that ends late in a slot of 500 ms."""
+
+TWO_BROKER_CASES = [
+    CASES[name] for name in ("validation.not-coordinator", "offset-fetch.not-coordinator", "list.scope-is-one-broker")
+]
+"""Stories that a single broker cannot show."""
 
 KFAKE = "github.com/twmb/franz-go/pkg/kfake@latest"
-# The newest kfake may need a newer franz-go than it says.
+# The newest kfake may need a newer franz-go than its go.mod requires.
 FRANZ_GO = "github.com/twmb/franz-go@latest"
 
-MOCK = """
+MOCK_PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 from confluent_kafka.admin import AdminClient
@@ -58,28 +64,28 @@ sys.stdin.read()
 """
 
 
-class NotHere(Exception):
-    """This machine cannot run the peer; the text says what is missing."""
+class PeerUnavailable(Exception):
+    """The broker cannot run on this machine; the text says why."""
 
 
-class Regroup(EmulatorProcess):
-    """`regroup serve`, which may be stopped and started again on the same port and store."""
+class RegroupBroker(EmulatorProcess):
+    """`regroup serve`, which can be stopped and started again on the same port and store."""
 
     version = version("kafka-regroup")
 
     def stop(self) -> None:
-        """End it in good order."""
+        """Stop it with SIGTERM."""
         self.terminate()
 
 
 @contextmanager
-def regroup(settings: Mapping[str, str], *, brokers: int = 1) -> Iterator[Regroup]:
-    """Our own broker, or a cluster of them, with a fresh store."""
+def regroup_broker(settings: Mapping[str, str], *, brokers: int = 1) -> Iterator[RegroupBroker]:
+    """A broker of regroup, or a cluster of several, with a new store."""
     with tempfile.TemporaryDirectory(prefix="regroup-conformance-") as folder:
-        words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-        # As a broker of today: by default regroup serves old versions too, which Kafka 4 does not.
-        words += ["--broker-version", "4.4", "--log-level", "error", "--brokers", str(brokers)]
-        broker = Regroup(Path(folder, "regroup.db"), *words)
+        options = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+        # With the versions of Kafka 4.4: by default regroup also offers old versions, which Kafka 4 does not.
+        options += ["--broker-version", "4.4", "--log-level", "error", "--brokers", str(brokers)]
+        broker = RegroupBroker(Path(folder, "regroup.db"), *options)
         try:
             broker.start()
             yield broker
@@ -87,54 +93,53 @@ def regroup(settings: Mapping[str, str], *, brokers: int = 1) -> Iterator[Regrou
             broker.stop()
 
 
-def kfake_built(folder: Path) -> tuple[Path, str]:
-    """The launcher beside this file, built with the newest kfake; and its version."""
+def build_kfake(folder: Path) -> tuple[Path, str]:
+    """Build `kfake/main.go` with the newest kfake; the program and the version of kfake."""
     if shutil.which("go") is None:
-        raise NotHere("kfake needs go on the path")
+        raise PeerUnavailable("kfake needs go on the path")
     shutil.copy(Path(__file__).parent / "kfake" / "main.go", folder)
-    for words in (
+    for arguments in (
         ["mod", "init", "launcher"],
         ["get", KFAKE, FRANZ_GO],
         ["mod", "tidy"],
         ["build", "-o", "kfake", "."],
     ):
-        done = subprocess.run(["go", *words], cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(["go", *arguments], cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise NotHere(f"go {words[0]} failed: {done.stderr.strip()[-400:]}")
-    listed = ["go", "list", "-m", "-f", "{{.Version}}", KFAKE.split("@", maxsplit=1)[0]]
-    return folder / "kfake", subprocess.run(
-        listed, cwd=folder, capture_output=True, text=True, check=True
-    ).stdout.strip()
+            raise PeerUnavailable(f"go {arguments[0]} failed: {done.stderr.strip()[-400:]}")
+    list_version = ["go", "list", "-m", "-f", "{{.Version}}", KFAKE.split("@", maxsplit=1)[0]]
+    listed = subprocess.run(list_version, cwd=folder, capture_output=True, text=True, check=True)
+    return folder / "kfake", listed.stdout.strip()
 
 
 @contextmanager
-def kfake(*, brokers: int = 1) -> Iterator[tuple[str, str]]:
-    """Address and version of franz-go's fake cluster."""
+def kfake_cluster(*, brokers: int = 1) -> Iterator[tuple[str, str]]:
+    """The address and the version of kfake, the fake cluster of franz-go."""
     with tempfile.TemporaryDirectory(prefix="regroup-kfake-") as folder:
-        program, which = kfake_built(Path(folder))
-        process = _started([str(program), str(brokers)])
+        program, kfake_version = build_kfake(Path(folder))
+        process = _start([str(program), str(brokers)])
         try:
-            yield _first_line(process), which
+            yield _first_line(process), kfake_version
         finally:
-            _stopped(process)
+            _stop(process)
 
 
 @contextmanager
-def librdkafka_mock(*, brokers: int = 1) -> Iterator[str]:
-    """Address of the mock cluster inside librdkafka."""
-    process = _started([sys.executable, "-c", MOCK, str(brokers)])
+def librdkafka_mock_cluster(*, brokers: int = 1) -> Iterator[str]:
+    """The address of the mock cluster of librdkafka."""
+    process = _start([sys.executable, "-c", MOCK_PROGRAM, str(brokers)])
     try:
         yield _first_line(process)
     finally:
-        _stopped(process)
+        _stop(process)
 
 
 def librdkafka_version() -> str:
-    """As it names itself."""
+    """The version of librdkafka."""
     return str(confluent_kafka.libversion()[0])
 
 
-def _started(command: list[str]) -> "subprocess.Popen[str]":
+def _start(command: list[str]) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
     )
@@ -144,11 +149,11 @@ def _first_line(process: "subprocess.Popen[str]") -> str:
     assert process.stdout is not None
     line = process.stdout.readline().strip()
     if not line:
-        raise NotHere(f"{process.args!r} ended with {process.wait()}")
+        raise PeerUnavailable(f"{process.args!r} ended with exit code {process.wait()}")
     return line
 
 
-def _stopped(process: "subprocess.Popen[str]") -> None:
+def _stop(process: "subprocess.Popen[str]") -> None:
     process.send_signal(signal.SIGINT)
     try:
         process.wait(20)

@@ -1,7 +1,7 @@
-"""Examine ours, Apache Kafka, kfake and librdkafka's mock, and write the page that puts them side by side.
+"""Run all stories on regroup, Apache Kafka, kfake and librdkafka's mock cluster, and write docs/conformance.md.
 
-python tests/conformance/publish.py docs/conformance.md            # half an hour: one story takes five minutes
-python tests/conformance/publish.py --longest 60 --only kafka --only regroup /tmp/page.md
+python -m tests.conformance.publish docs/conformance.md            # half an hour: one story takes five minutes
+python -m tests.conformance.publish --longest 60 --only kafka --only regroup /tmp/page.md
 """
 
 import argparse
@@ -15,219 +15,239 @@ from functools import partial, reduce
 from pathlib import Path
 
 import msgspec
-from apache_kafka import ApacheKafka, NotAvailable, apache_kafka
-from peers import CROWDED, FORGETFUL, NARROW, ROOMY, NotHere, Regroup, kfake, librdkafka_mock, librdkafka_version
-from peers import regroup as our_own
 
-from regroup.cli.conformance.steerable_cluster import steered_emulator
-from regroup.cli.serve.command import set_up_log
-from regroup.conformance.differential.comparison import Comparison, as_text, comparison
-from regroup.conformance.differential.duel import DuelOutcome, duels
-from regroup.conformance.harness.cases import Case
-from regroup.conformance.harness.target import NotThere, Target
-from regroup.conformance.run.report import Report, as_json, from_json, merged, with_the_unseen
-from regroup.conformance.run.runner import Outcome, Plan, Verdict, run
-from regroup.conformance.run.table import page
+from regroup.cli.conformance.steerable_cluster import run_steerable_cluster
+from regroup.cli.serve.log import configure_log
+from regroup.conformance.differential.comparison import CourseComparison, format_comparison, summarize
+from regroup.conformance.differential.differential_run import CourseResult, run_courses
+from regroup.conformance.harness.cases import ConformanceCase
+from regroup.conformance.harness.target import ConformanceTarget, TargetUnavailable
+from regroup.conformance.run.page import render_page
+from regroup.conformance.run.report import ConformanceReport, add_not_observable, encode_report, merge_verdicts
+from regroup.conformance.run.runner import StoryOutcome, StoryRunOptions, StoryVerdict, run_stories
 from regroup.conformance.stories import CASES
+from tests.conformance.apache_kafka import ApacheKafkaBroker, KafkaUnavailable, apache_kafka
+from tests.conformance.peers import (
+    FAST_SETTINGS,
+    RANDOM_COURSE_SETTINGS,
+    SHORT_RETENTION_SETTINGS,
+    SMALL_GROUP_SETTINGS,
+    TWO_BROKER_CASES,
+    PeerUnavailable,
+    RegroupBroker,
+    kfake_cluster,
+    librdkafka_mock_cluster,
+    librdkafka_version,
+    regroup_broker,
+)
 
-# It advertises the flexible versions and cannot read them.
-MOCK_NEWEST = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "LeaveGroup": 3}
+MOCK_NEWEST_VERSIONS = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "LeaveGroup": 3}
+"""The mock advertises the flexible versions, but cannot decode them."""
 
-# Its own: nothing can be set from outside.
-MOCK_TOLD = {"group.initial.rebalance.delay.ms": "3000", "group.min.session.timeout.ms": "6000"}
+MOCK_SETTINGS = {"group.initial.rebalance.delay.ms": "3000", "group.min.session.timeout.ms": "6000"}
+"""The settings of the mock, which cannot be changed."""
 
 MOCKS_AT_ONCE = 6
-"""Its stories mostly wait for what never comes."""
+"""Stories on the mock mostly wait for their timeouts."""
 
 SLOT_MS = 500
-"""From move to move of a random course: three Java processes and a test run may be going on beside it."""
-
-IN_A_CLUSTER = [
-    CASES[name] for name in ("validation.not-coordinator", "offset-fetch.not-coordinator", "list.scope-is-one-broker")
-]
-"""What a broker that is alone cannot show."""
-
-Broker = ApacheKafka | Regroup
+"""The time between the moves of a random course: three Java processes may run at the same time."""
 
 INTRODUCTION = """
 # Conformance
 
-What Apache Kafka's coordinator of classic groups does, behaviour by behaviour, and who else does it. Each row is a
-short exchange over the wire, told by `regroup conformance --bootstrap HOST:PORT` to any address that speaks Kafka;
-`regroup conformance --list` shows what each one needs. In a cluster the stories go to the coordinators of their groups.
-This page is written by `make conformance`.
+The behaviours of Apache Kafka's coordinator of classic groups, and which other brokers have them. Each row is a short
+story over the wire, which `regroup conformance --bootstrap HOST:PORT` runs on any broker with Kafka's protocol;
+`regroup conformance --list` shows which settings each one needs. In a cluster the stories go to the coordinators of
+their groups. This page is written by `make conformance`.
 """
 
 
-async def examined(
+async def examine(
     address: str,
-    longest: float,
+    longest_s: float,
     *,
     restart: Callable[[], None] | None = None,
-    told: Mapping[str, str] | None = None,
-    newest: Mapping[str, int] | None = None,
-    cases: Iterable[Case] = tuple(CASES.values()),
-) -> list[Verdict]:
-    """The verdicts on one address."""
+    settings: Mapping[str, str] | None = None,
+    newest_versions: Mapping[str, int] | None = None,
+    cases: Iterable[ConformanceCase] = tuple(CASES.values()),
+) -> list[StoryVerdict]:
+    """The verdicts on the broker at one address."""
 
-    async def again() -> None:
+    async def restart_in_thread() -> None:
         assert restart is not None
         await asyncio.to_thread(restart)
 
-    target = await Target.learn(address, told, again if restart else None, newest)
-    return await run(target, cases, Plan(uuid.uuid4().hex[:8], longest_seconds=longest))
+    target = await ConformanceTarget.discover(
+        address, settings, restart_in_thread if restart else None, newest_versions
+    )
+    return await run_stories(target, cases, StoryRunOptions(uuid.uuid4().hex[:8], max_case_timeout_s=longest_s))
 
 
-async def together(roomy: Broker, *others: Broker, longest: float) -> list[Verdict]:
-    """The same broker with several sets of settings: what one cannot show, another may."""
+async def examine_all(
+    fast: ApacheKafkaBroker | RegroupBroker, *others: ApacheKafkaBroker | RegroupBroker, longest_s: float
+) -> list[StoryVerdict]:
+    """The merged verdicts on the same broker with several settings; the first one can be restarted."""
 
     def restart() -> None:
-        roomy.stop()
-        roomy.start()
+        fast.stop()
+        fast.start()
 
     first, *rest = await asyncio.gather(
-        examined(roomy.address, longest, restart=restart), *(examined(each.address, longest) for each in others)
+        examine(fast.address, longest_s, restart=restart), *(examine(other.address, longest_s) for other in others)
     )
-    return reduce(merged, rest, first)
+    return reduce(merge_verdicts, rest, first)
 
 
-def of_kafka(longest: float) -> tuple[str, list[Verdict]]:
-    with apache_kafka(ROOMY) as roomy, apache_kafka(CROWDED) as crowded, apache_kafka(FORGETFUL) as forgetful:
-        of_one = asyncio.run(together(roomy, crowded, forgetful, longest=longest))
-    with apache_kafka(ROOMY) as first, apache_kafka(ROOMY, joins=first) as second:
-        of_two = asyncio.run(examined(second.address, longest, cases=IN_A_CLUSTER))
-    return f"Apache Kafka {first.version}", merged(of_one, of_two)
+def examine_kafka(longest_s: float) -> tuple[str, list[StoryVerdict]]:
+    with (
+        apache_kafka(FAST_SETTINGS) as fast,
+        apache_kafka(SMALL_GROUP_SETTINGS) as small,
+        apache_kafka(SHORT_RETENTION_SETTINGS) as short_retention,
+    ):
+        verdicts = asyncio.run(examine_all(fast, small, short_retention, longest_s=longest_s))
+    with apache_kafka(FAST_SETTINGS) as first, apache_kafka(FAST_SETTINGS, controlled_by=first) as second:
+        of_two_brokers = asyncio.run(examine(second.address, longest_s, cases=TWO_BROKER_CASES))
+    return f"Apache Kafka {first.version}", merge_verdicts(verdicts, of_two_brokers)
 
 
-def of_regroup(longest: float) -> tuple[str, list[Verdict]]:
-    with our_own(ROOMY) as roomy, our_own(CROWDED) as crowded, our_own(FORGETFUL) as forgetful:
-        of_one = asyncio.run(together(roomy, crowded, forgetful, longest=longest))
-    with our_own(ROOMY, brokers=2) as two:
-        of_two = asyncio.run(examined(two.address, longest, cases=IN_A_CLUSTER))
-    return f"regroup {two.version}", merged(of_one, of_two)
+def examine_regroup(longest_s: float) -> tuple[str, list[StoryVerdict]]:
+    with (
+        regroup_broker(FAST_SETTINGS) as fast,
+        regroup_broker(SMALL_GROUP_SETTINGS) as small,
+        regroup_broker(SHORT_RETENTION_SETTINGS) as short_retention,
+    ):
+        verdicts = asyncio.run(examine_all(fast, small, short_retention, longest_s=longest_s))
+    with regroup_broker(FAST_SETTINGS, brokers=2) as cluster:
+        of_two_brokers = asyncio.run(examine(cluster.address, longest_s, cases=TWO_BROKER_CASES))
+    return f"regroup {cluster.version}", merge_verdicts(verdicts, of_two_brokers)
 
 
-def of_kfake(longest: float) -> tuple[str, list[Verdict]]:
-    with kfake() as (address, version):
-        of_one = asyncio.run(examined(address, longest, told=ROOMY))
-    with kfake(brokers=2) as (address, _):
-        of_two = asyncio.run(examined(address, longest, told=ROOMY, cases=IN_A_CLUSTER))
-    return f"kfake {version}", merged(of_one, of_two)
+def examine_kfake(longest_s: float) -> tuple[str, list[StoryVerdict]]:
+    with kfake_cluster() as (address, version):
+        verdicts = asyncio.run(examine(address, longest_s, settings=FAST_SETTINGS))
+    with kfake_cluster(brokers=2) as (address, _):
+        of_two_brokers = asyncio.run(examine(address, longest_s, settings=FAST_SETTINGS, cases=TWO_BROKER_CASES))
+    return f"kfake {version}", merge_verdicts(verdicts, of_two_brokers)
 
 
-def of_the_mock(longest: float) -> tuple[str, list[Verdict]]:
-    """An area on each mock, several side by side."""
-    areas = dict.fromkeys(each.area for each in CASES.values())
+def examine_mock(longest_s: float) -> tuple[str, list[StoryVerdict]]:
+    """Each area has a mock cluster of its own; several run side by side."""
+    areas = dict.fromkeys(case.area for case in CASES.values())
     with ThreadPoolExecutor(MOCKS_AT_ONCE) as pool:
-        found = pool.map(partial(_of_an_area, longest=longest), areas)
-        verdicts = {each.behaviour: each for area in found for each in area}
-    of_two = [verdict for each in IN_A_CLUSTER for verdict in _of_a_mock([each], longest, brokers=2)]
-    return f"librdkafka mock {librdkafka_version()}", merged([verdicts[name] for name in CASES], of_two)
+        of_areas = pool.map(partial(_examine_area, longest_s=longest_s), areas)
+        verdicts = {verdict.behaviour: verdict for of_area in of_areas for verdict in of_area}
+    of_two_brokers = [
+        verdict for case in TWO_BROKER_CASES for verdict in _examine_on_mock([case], longest_s, brokers=2)
+    ]
+    return f"librdkafka mock {librdkafka_version()}", merge_verdicts([verdicts[name] for name in CASES], of_two_brokers)
 
 
-def _of_an_area(area: str, longest: float) -> list[Verdict]:
-    """A story may abort the whole process: then each story of the area has a mock of its own."""
-    cases = [each for each in CASES.values() if each.area == area]
-    found = _of_a_mock(cases, longest)
-    if any("refused" in each.reason for each in found):
-        found = [verdict for each in cases for verdict in _of_a_mock([each], longest)]
-    return found
+def _examine_area(area: str, longest_s: float) -> list[StoryVerdict]:
+    """A story may abort the mock's process; then each story of the area gets a mock of its own."""
+    cases = [case for case in CASES.values() if case.area == area]
+    verdicts = _examine_on_mock(cases, longest_s)
+    if any("refused" in verdict.reason for verdict in verdicts):
+        verdicts = [verdict for case in cases for verdict in _examine_on_mock([case], longest_s)]
+    return verdicts
 
 
-def _of_a_mock(cases: list[Case], longest: float, *, brokers: int = 1) -> list[Verdict]:
-    with librdkafka_mock(brokers=brokers) as address:
-        return asyncio.run(examined(address, longest, told=MOCK_TOLD, newest=MOCK_NEWEST, cases=cases))
+def _examine_on_mock(cases: list[ConformanceCase], longest_s: float, *, brokers: int = 1) -> list[StoryVerdict]:
+    with librdkafka_mock_cluster(brokers=brokers) as address:
+        return asyncio.run(
+            examine(address, longest_s, settings=MOCK_SETTINGS, newest_versions=MOCK_NEWEST_VERSIONS, cases=cases)
+        )
 
 
-CHANCE = "chance"
-PEERS = {"regroup": of_regroup, "kafka": of_kafka, "kfake": of_kfake, "mock": of_the_mock}
+COURSES = "courses"
+PEERS = {"regroup": examine_regroup, "kafka": examine_kafka, "kfake": examine_kfake, "mock": examine_mock}
 
 
-def reported(name: str, longest: float) -> Report | None:
-    """A report on this one, if it can run here."""
+def report_on(name: str, longest_s: float) -> ConformanceReport | None:
+    """A report on this peer, if it can run here."""
     try:
-        title, verdicts = PEERS[name](longest)
-    except (NotAvailable, NotHere, NotThere) as reason:
+        title, verdicts = PEERS[name](longest_s)
+    except (KafkaUnavailable, PeerUnavailable, TargetUnavailable) as reason:
         print(f"{name}: {reason}", file=sys.stderr)
         return None
-    report = Report(title, _now(), with_the_unseen(verdicts))
+    report = ConformanceReport(title, _now(), add_not_observable(verdicts))
     print(title, {str(outcome): count for outcome, count in report.totals().items()}, flush=True)
     return report
 
 
-def by_chance(courses: int) -> list[Comparison]:
-    """Random courses of Apache Kafka and of an emulator, under two sets of settings."""
-    found = []
-    for settings in (ROOMY, NARROW):
+def compare_courses(courses: int) -> list[CourseComparison]:
+    """Random courses on Apache Kafka and on an emulator, with two sets of settings."""
+    comparisons = []
+    for settings in (FAST_SETTINGS, RANDOM_COURSE_SETTINGS):
         with apache_kafka(settings) as kafka:
-            outcomes = asyncio.run(_played(kafka.address, range(1, courses + 1)))
-            told = comparison(f"Apache Kafka {kafka.version}", "regroup", _now(), settings, outcomes)
-        print(*as_text(told), sep="\n", flush=True)
-        found.append(told)
-    return found
+            results = asyncio.run(_run_courses(kafka.address, range(1, courses + 1)))
+            comparison = summarize(f"Apache Kafka {kafka.version}", "regroup", _now(), settings, results)
+        print(*format_comparison(comparison), sep="\n", flush=True)
+        comparisons.append(comparison)
+    return comparisons
 
 
-async def _played(address: str, seeds: Iterable[int]) -> list[DuelOutcome]:
-    kafka = await Target.learn(address)
-    async with steered_emulator(kafka.settings) as emulator:
-        ours = await Target.learn(emulator.address)
-        return await duels(kafka, ours, seeds, uuid.uuid4().hex[:8], guide=emulator, slot_ms=SLOT_MS)
+async def _run_courses(address: str, seeds: Iterable[int]) -> list[CourseResult]:
+    kafka = await ConformanceTarget.discover(address)
+    async with run_steerable_cluster(kafka.settings) as emulator:
+        regroup = await ConformanceTarget.discover(emulator.address)
+        return await run_courses(kafka, regroup, seeds, uuid.uuid4().hex[:8], steering=emulator, slot_ms=SLOT_MS)
 
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def is_equal(found: Mapping[str, Report], comparisons: Iterable[Comparison]) -> bool:
-    """Ours passes whatever Apache Kafka passes, which passes everything, and no random course told them apart."""
-    kafka, ours = found.get("kafka"), found.get("regroup")
-    if kafka and kafka.totals()[Outcome.FAILED]:
+def is_conformant(reports: Mapping[str, ConformanceReport], comparisons: Iterable[CourseComparison]) -> bool:
+    """Whether Apache Kafka fails nothing, regroup passes what Kafka passes, and no random course differs."""
+    kafka, regroup = reports.get("kafka"), reports.get("regroup")
+    if kafka and kafka.totals()[StoryOutcome.FAILED]:
         return False
-    if kafka and ours:
-        verdicts = ours.by_behaviour()
-        passed = [each.behaviour for each in kafka.verdicts if each.outcome is Outcome.PASSED]
-        if any(verdicts[each].outcome is not Outcome.PASSED for each in passed):
+    if kafka and regroup:
+        verdicts = {verdict.behaviour: verdict for verdict in regroup.verdicts}
+        passed = [each.behaviour for each in kafka.verdicts if each.outcome is StoryOutcome.PASSED]
+        if any(verdicts[behaviour].outcome is not StoryOutcome.PASSED for behaviour in passed):
             return False
-    return not any(each.differ for each in comparisons)
+    return not any(comparison.differ for comparison in comparisons)
 
 
 def main() -> int:
-    """Write the page; the reports themselves go beside it when a folder is named."""
+    """Write the page, and the reports beside each other if a folder is named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("page", type=Path)
-    parser.add_argument("--only", action="append", choices=(*PEERS, CHANCE), help="only this one; may be repeated")
+    parser.add_argument("--only", action="append", choices=(*PEERS, COURSES), help="only this part; may be repeated")
     parser.add_argument("--longest", type=float, default=400, metavar="SECONDS", help="leave out longer stories")
     parser.add_argument("--courses", type=int, default=120, metavar="N", help="random courses for each set of settings")
     parser.add_argument("--reports", type=Path, metavar="FOLDER", help="keep the reports there, and use those there")
     arguments = parser.parse_args()
-    set_up_log("error", "text")
-    found = {name: each for name in PEERS if (each := _asked_or_kept(name, arguments)) is not None}
-    comparisons = _compared_or_kept(arguments)
-    arguments.page.write_text(page([*found.values()], comparisons, INTRODUCTION), encoding="utf-8")
-    return 0 if is_equal(found, comparisons) else 1
+    configure_log("error", "text")
+    reports = {name: report for name in PEERS if (report := _new_or_kept_report(name, arguments)) is not None}
+    comparisons = _new_or_kept_comparisons(arguments)
+    arguments.page.write_text(render_page([*reports.values()], comparisons, INTRODUCTION), encoding="utf-8")
+    return 0 if is_conformant(reports, comparisons) else 1
 
 
-def _compared_or_kept(arguments: argparse.Namespace) -> list[Comparison]:
-    file: Path | None = arguments.reports and arguments.reports / f"{CHANCE}.json"
-    if arguments.only and CHANCE not in arguments.only:
-        return msgspec.json.decode(file.read_bytes(), type=list[Comparison]) if file and file.exists() else []
+def _new_or_kept_comparisons(arguments: argparse.Namespace) -> list[CourseComparison]:
+    file: Path | None = arguments.reports and arguments.reports / f"{COURSES}.json"
+    if arguments.only and COURSES not in arguments.only:
+        return msgspec.json.decode(file.read_bytes(), type=list[CourseComparison]) if file and file.exists() else []
     try:
-        comparisons = by_chance(arguments.courses)
-    except (NotAvailable, NotThere) as reason:
-        print(f"{CHANCE}: {reason}", file=sys.stderr)
+        comparisons = compare_courses(arguments.courses)
+    except (KafkaUnavailable, TargetUnavailable) as reason:
+        print(f"{COURSES}: {reason}", file=sys.stderr)
         return []
     if file:
         file.write_bytes(msgspec.json.format(msgspec.json.encode(comparisons)) + b"\n")
     return comparisons
 
 
-def _asked_or_kept(name: str, arguments: argparse.Namespace) -> Report | None:
+def _new_or_kept_report(name: str, arguments: argparse.Namespace) -> ConformanceReport | None:
     file: Path | None = arguments.reports and arguments.reports / f"{name}.json"
     if arguments.only and name not in arguments.only:
-        return from_json(file.read_text(encoding="utf-8")) if file and file.exists() else None
-    report = reported(name, arguments.longest)
+        return msgspec.json.decode(file.read_bytes(), type=ConformanceReport) if file and file.exists() else None
+    report = report_on(name, arguments.longest)
     if file and report:
-        file.write_text(as_json(report) + "\n", encoding="utf-8")
+        file.write_text(encode_report(report) + "\n", encoding="utf-8")
     return report
 
 

@@ -1,4 +1,4 @@
-"""The same members with the same habits, beside a consumer of librdkafka, on Apache Kafka and on the emulator."""
+"""Simulated members with faults, beside a consumer of librdkafka, on Apache Kafka and on regroup."""
 
 import asyncio
 import threading
@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from apache_kafka import ApacheKafka
 from confluent_kafka import Consumer as RdkafkaConsumer
 from confluent_kafka.admin import AdminClient, NewTopic
-from peers import ROOMY, regroup
 
 from regroup.members.consumer.effects import (
-    Change,
+    ConsumerChange,
     ConsumerError,
     PartitionsAssigned,
     PartitionsLost,
@@ -21,31 +19,33 @@ from regroup.members.consumer.effects import (
 )
 from regroup.members.consumer.inputs import Subscribe
 from regroup.members.consumer.settings import ConsumerSettings
-from regroup.members.consumer.state import Phase
-from regroup.members.faults import parse_habit
-from regroup.members.runtime.member import Member
+from regroup.members.consumer.state import MemberState
+from regroup.members.faults import parse_fault
+from regroup.members.runtime.member import SimulatedMember
 from regroup.members.transports.tcp import TcpTransport, parse_bootstrap
+from tests.conformance.apache_kafka import ApacheKafkaBroker
+from tests.conformance.peers import FAST_SETTINGS, regroup_broker
 
 NAMES = ("anna", "ben", "carla")
 PARTITIONS = 12
-"""As many for each of one, two, three or four members; who has one more would hang on the members' random ids."""
-PATIENCE_S = 40
-BEN_BEGINS_S = 20
-SETTLES_S = 5
-"""Longer than a session, so that whoever is silent has been missed."""
-TOLD = {PartitionsAssigned: "gets", PartitionsRevoked: "gives up", PartitionsLost: "loses"}
+"""A number that one, two, three and four members divide evenly; otherwise random member ids decide who gets more."""
+TIMEOUT_S = 40
+FAULT_AT_S = 20
+SETTLE_S = 5
+"""Longer than a session, so that the session of a crashed member has expired."""
 
-Story = dict[str, list[tuple[str, tuple[int, ...]]]]
+MemberChanges = dict[str, list[tuple[str, tuple[int, ...]]]]
+"""The changes of each member: their kinds and their partitions, in order."""
 
 
-class Company:
-    """Three members over TCP, each with what it was told."""
+class ThreeMembers:
+    """Anna, Ben and Carla over TCP, with the changes of their partitions."""
 
-    def __init__(self, address: str, topic: str, assignor: str, habit: str, *, static: bool) -> None:
-        self.told: Story = {name: [] for name in NAMES}
+    def __init__(self, address: str, topic: str, assignor: str, fault: str, *, static: bool) -> None:
+        self.changes: MemberChanges = {name: [] for name in NAMES}
         self.transports = {name: TcpTransport(parse_bootstrap(address), client_id=name) for name in NAMES}
         self.members = {
-            name: Member(
+            name: SimulatedMember(
                 name,
                 ConsumerSettings(
                     group_id=topic,
@@ -57,22 +57,23 @@ class Company:
                 ),
                 self.transports[name],
                 Subscribe((topic,)),
-                habits=[parse_habit(f"{habit}@{BEN_BEGINS_S}s")] if name == "ben" else [],
+                faults=[parse_fault(f"{fault}@{FAULT_AT_S}s")] if name == "ben" else [],
                 observe=self._observe,
             )
             for name in NAMES
         }
 
-    def _observe(self, name: str, happening: Change | ConsumerError) -> None:
-        if isinstance(happening, PartitionsAssigned | PartitionsRevoked | PartitionsLost) and happening.partitions:
-            told, what = self.told[name], TOLD[type(happening)]
-            # How many rebalances it takes until all is given out depends on who is quicker to come back.
-            before = told.pop()[1] if told and told[-1][0] == what else ()
-            told.append((what, tuple(sorted({*before, *(each.partition for each in happening.partitions)}))))
+    def _observe(self, name: str, change: ConsumerChange | ConsumerError) -> None:
+        if isinstance(change, PartitionsAssigned | PartitionsRevoked | PartitionsLost) and change.partitions:
+            changes, kind = self.changes[name], type(change).__name__
+            # In how many rebalances all partitions get assigned depends on which member rejoins first.
+            earlier = changes.pop()[1] if changes and changes[-1][0] == kind else ()
+            changes.append((kind, tuple(sorted({*earlier, *(each.partition for each in change.partitions)}))))
 
-    def share(self, name: str) -> list[int]:
+    def assigned(self, name: str) -> list[int]:
         consumer = self.members[name].consumer
-        return sorted(each.partition for each in consumer.assigned) if consumer.phase is Phase.STABLE else []
+        partitions = consumer.assigned_partitions if consumer.state is MemberState.STABLE else ()
+        return sorted(each.partition for each in partitions)
 
     async def close(self) -> None:
         for name in NAMES:
@@ -82,7 +83,7 @@ class Company:
 
 @contextmanager
 def rdkafka_consumer(address: str, topic: str, assignor: str) -> Iterator[Callable[[], list[int]]]:
-    """A consumer in a thread of its own, which alone may touch it; gives a function that says what it has."""
+    """A consumer of librdkafka in a thread of its own, which alone may use it; a function returns its partitions."""
     consumer = RdkafkaConsumer(
         {
             "bootstrap.servers": address,
@@ -94,79 +95,80 @@ def rdkafka_consumer(address: str, topic: str, assignor: str) -> Iterator[Callab
         }
     )
     consumer.subscribe([topic])
-    over = threading.Event()
-    has: list[int] = []
+    stop = threading.Event()
+    assigned: list[int] = []
 
-    def polls() -> None:
-        while not over.is_set():
+    def poll() -> None:
+        while not stop.is_set():
             consumer.poll(0.1)
-            has[:] = sorted(each.partition for each in consumer.assignment())
+            assigned[:] = sorted(each.partition for each in consumer.assignment())
         consumer.close()
 
-    thread = threading.Thread(target=polls)
+    thread = threading.Thread(target=poll)
     thread.start()
     try:
-        yield lambda: list(has)
+        yield lambda: list(assigned)
     finally:
-        over.set()
+        stop.set()
         thread.join()
 
 
-async def until(true: Callable[[], bool], *, for_s: float = 0) -> None:
-    """Wait until it is so, and has been for a while."""
-    looks = 0
-    for _ in range(PATIENCE_S * 20):
-        looks = looks + 1 if true() else 0
-        if looks > for_s * 20:
+async def wait_until(condition: Callable[[], bool], *, for_s: float = 0) -> None:
+    """Wait until the condition holds, and has held for some time."""
+    checks = 0
+    for _ in range(TIMEOUT_S * 20):
+        checks = checks + 1 if condition() else 0
+        if checks > for_s * 20:
             return
         await asyncio.sleep(0.05)
-    raise AssertionError(f"not within {PATIENCE_S} s")
+    raise AssertionError(f"not within {TIMEOUT_S} s")
 
 
-async def story_on(address: str, topic: str, assignor: str, habit: str, *, static: bool) -> Story:
-    """Anna, Ben, Carla and the stranger come one by one; then Ben misbehaves. Who was told what, and what each has."""
-    company = Company(address, topic, assignor, habit, static=static)
+async def changes_on(address: str, topic: str, assignor: str, fault: str, *, static: bool) -> MemberChanges:
+    """Start all members one by one, then Ben's fault; the changes of each member, and the partitions at the end."""
+    members = ThreeMembers(address, topic, assignor, fault, static=static)
     try:
-        return await gathered(company, address, topic, assignor)
+        return await run_members(members, address, topic, assignor)
     finally:
-        await company.close()
+        await members.close()
 
 
-async def gathered(company: Company, address: str, topic: str, assignor: str) -> Story:
-    ben = company.members["ben"]
+async def run_members(members: ThreeMembers, address: str, topic: str, assignor: str) -> MemberChanges:
+    ben = members.members["ben"]
     present: dict[str, Callable[[], list[int]]] = {}
 
-    def everything_is_shared_among(count: int) -> bool:
-        shares = [share() for name, share in present.items() if name != "ben" or not ben.is_over]
-        held = sorted(number for share in shares for number in share)
-        return len(shares) == count and all(shares) and held == list(range(PARTITIONS))
+    def is_balanced(count: int) -> bool:
+        """Whether this number of members has all partitions, each member at least one."""
+        assigned = [partitions() for name, partitions in present.items() if name != "ben" or not ben.is_stopped]
+        numbers = sorted(number for partitions in assigned for number in partitions)
+        return len(assigned) == count and all(assigned) and numbers == list(range(PARTITIONS))
 
     for count, name in enumerate(NAMES, 1):
-        present[name] = partial(company.share, name)
-        company.members[name].start()
-        await until(partial(everything_is_shared_among, count), for_s=1)
-    with rdkafka_consumer(address, topic, assignor) as stranger_has:
-        present["stranger"] = stranger_has
-        await until(lambda: everything_is_shared_among(4), for_s=1)
-        assert ben.view.condition == "", "they took so long to gather that Ben's habit has begun"
-        await until(lambda: ben.view.condition != "")
-        await until(lambda: ben.view.condition not in ("paused", "restarting"))
-        await asyncio.sleep(SETTLES_S)
-        await until(lambda: everything_is_shared_among(3 if ben.is_over else 4), for_s=1)
-        shares: Story = {f"{name} has": [("has", tuple(share()))] for name, share in present.items()}
-        return {name: list(told) for name, told in company.told.items()} | shares
+        present[name] = partial(members.assigned, name)
+        members.members[name].start()
+        await wait_until(partial(is_balanced, count), for_s=1)
+    with rdkafka_consumer(address, topic, assignor) as rdkafka_assigned:
+        present["librdkafka"] = rdkafka_assigned
+        await wait_until(lambda: is_balanced(4), for_s=1)
+        assert ben.view.condition == "", "Ben's fault began before all members had joined"
+        await wait_until(lambda: ben.view.condition != "")
+        await wait_until(lambda: ben.view.condition not in ("paused", "restarting"))
+        await asyncio.sleep(SETTLE_S)
+        await wait_until(lambda: is_balanced(3 if ben.is_stopped else 4), for_s=1)
+        last: MemberChanges = {f"{name} has": [("has", tuple(assigned()))] for name, assigned in present.items()}
+        return {name: list(changes) for name, changes in members.changes.items()} | last
 
 
 @pytest.fixture(scope="module")
 def emulator() -> Iterator[str]:
-    with regroup(ROOMY) as broker:
+    with regroup_broker(FAST_SETTINGS) as broker:
         yield broker.address
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
-    ("assignor", "habit", "static"),
+    ("assignor", "fault", "static"),
     [
         ("range", "crash", False),
         ("range", "pause:5s", False),
@@ -177,14 +179,14 @@ def emulator() -> Iterator[str]:
         ("cooperative-sticky", "restart:1s", True),
     ],
 )
-def test_members_live_through_the_same_on_both(
-    kafka: ApacheKafka, emulator: str, assignor: str, habit: str, static: bool
+def test_members_have_the_same_changes_of_partitions_on_both(
+    kafka: ApacheKafkaBroker, emulator: str, assignor: str, fault: str, static: bool
 ) -> None:
-    topic = f"{assignor}-{habit.replace(':', '-')}"
-    stories = []
+    topic = f"{assignor}-{fault.replace(':', '-')}"
+    runs = []
     for address in (kafka.address, emulator):
         client = AdminClient({"bootstrap.servers": address, "log_level": 0})
         client.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
-        stories.append(asyncio.run(story_on(address, topic, assignor, habit, static=static)))
-    assert stories[0] == stories[1]
-    assert sum(len(numbers) for name, [(_, numbers), *_] in stories[0].items() if name.endswith(" has")) >= PARTITIONS
+        runs.append(asyncio.run(changes_on(address, topic, assignor, fault, static=static)))
+    assert runs[0] == runs[1]
+    assert sum(len(numbers) for name, [(_, numbers), *_] in runs[0].items() if name.endswith(" has")) >= PARTITIONS

@@ -1,6 +1,6 @@
-"""Nothing of the catalogue of Apache Kafka's behaviours is forgotten: each has a test, or a row that says why not.
+"""Every behaviour of Apache Kafka in the catalogue has a test, or a row in docs/not-emulated.md that gives the reason.
 
-`behaviours.jsonl` lists the behaviours of classic groups, one a line: 1 is core, 2 ordinary, 3 exotic.
+`behaviours.jsonl` lists the behaviours of classic groups, one a line. Importance 1 is core, 2 ordinary, 3 exotic.
 """
 
 import ast
@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-HERE = Path(__file__).parent
-TESTS = HERE.parent
-ROWS = TESTS.parent / "docs" / "not-emulated.md"
+CATALOGUE = Path(__file__).parent / "behaviours.jsonl"
+TESTS = CATALOGUE.parents[1]
+NOT_EMULATED = TESTS.parent / "docs" / "not-emulated.md"
 
 
 class Behaviour(msgspec.Struct, frozen=True):
@@ -25,11 +25,11 @@ class Behaviour(msgspec.Struct, frozen=True):
 
 @cache
 def catalogue() -> dict[str, Behaviour]:
-    lines = (HERE / "behaviours.jsonl").read_bytes().splitlines()
+    lines = CATALOGUE.read_bytes().splitlines()
     return {each.id: each for each in (msgspec.json.decode(line, type=Behaviour) for line in lines)}
 
 
-def named_in(source: Path) -> Iterator[str]:
+def behaviours_in(source: Path) -> Iterator[str]:
     """The ids in every `behaviour("…")` of a file."""
     for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "behaviour":
@@ -37,26 +37,28 @@ def named_in(source: Path) -> Iterator[str]:
 
 
 @cache
-def named_by_tests() -> frozenset[str]:
-    return frozenset(name for source in TESTS.rglob("test_*.py") for name in named_in(source))
+def covered_by_tests() -> frozenset[str]:
+    return frozenset(name for source in TESTS.rglob("test_*.py") for name in behaviours_in(source))
 
 
 @cache
-def excused() -> frozenset[str]:
-    """The ids in the first column of the tables."""
-    return frozenset(re.findall(r"^\| `([a-z0-9.-]+)` \|", ROWS.read_text(encoding="utf-8"), re.MULTILINE))
+def not_emulated() -> frozenset[str]:
+    """The ids in the first column of the tables in docs/not-emulated.md."""
+    return frozenset(re.findall(r"^\| `([a-z0-9.-]+)` \|", NOT_EMULATED.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 @pytest.mark.parametrize("importance", [1, 2])
-def test_every_core_and_ordinary_behaviour_is_tested_or_excused(importance: int) -> None:
+def test_every_core_and_ordinary_behaviour_has_a_test_or_a_row_in_not_emulated(importance: int) -> None:
     wanted = {each.id for each in catalogue().values() if each.importance == importance}
-    forgotten = sorted(wanted - named_by_tests() - excused())
-    assert not forgotten, "write a test with @behaviour(…), or a row in docs/not-emulated.md that says why not"
+    missing = sorted(wanted - covered_by_tests() - not_emulated())
+    assert not missing, "write a test with @behaviour(…), or a row in docs/not-emulated.md with the reason"
 
 
-def test_tests_and_rows_name_only_what_the_catalogue_has() -> None:
-    assert sorted((named_by_tests() | excused()) - catalogue().keys()) == []
+def test_tests_and_rows_name_only_behaviours_of_the_catalogue() -> None:
+    assert sorted((covered_by_tests() | not_emulated()) - catalogue().keys()) == []
 
 
-def test_nothing_is_both_tested_and_excused() -> None:
-    assert sorted(named_by_tests() & excused()) == [], "there is a test now: take the row out of docs/not-emulated.md"
+def test_no_behaviour_has_both_a_test_and_a_row() -> None:
+    assert sorted(covered_by_tests() & not_emulated()) == [], (
+        "there is a test now: delete the row in docs/not-emulated.md"
+    )

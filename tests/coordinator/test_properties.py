@@ -1,10 +1,11 @@
-"""Whatever is asked of a group in whatever order, some things hold."""
+"""Properties of `decide` and `evolve` that hold for every sequence of commands."""
 
 import hashlib
 import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from typing import TypeAlias
 
 import msgspec
@@ -14,201 +15,217 @@ from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.decision import Decision
-from regroup.coordinator.events import OFFSETS_ALONE, AppendRefused
+from regroup.coordinator.events import OFFSET_EVENTS, AppendFailed
 from regroup.coordinator.evolve import evolve, fold
-from regroup.coordinator.group import Group, State
+from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.invariants import (
-    OF_GROUPS,
+    GROUP_INVARIANTS,
     a_stable_group_is_what_the_log_holds,
     an_empty_group_has_no_members,
-    broken_by_group,
-    broken_by_step,
+    violations_of_group,
+    violations_of_step,
 )
-from regroup.coordinator.serialization import NAME_OF, read, read_snapshot, snapshot, written
+from regroup.coordinator.serialization import (
+    EVENT_TYPE_NAMES,
+    decode_event,
+    decode_snapshot,
+    encode_event,
+    encode_snapshot,
+)
 from regroup.protocol.codec.codec import decode, encode
 from regroup.protocol.message import Message, Structure
 from regroup.protocol.messages.describe import DeleteGroupsResponse, DescribeGroupsResponse
 from regroup.protocol.messages.group import JoinGroupResponse, LeaveGroupResponse
 from regroup.protocol.messages.offsets import OffsetCommitResponse, OffsetFetchResponse
 from regroup.storage.records import Record
-from tests.coordinator.anything import Move, Player, moves_by_chance
+from tests.coordinator.random_commands import CommandChoice, RandomCommandRunner, random_choices
 
-LogSpeaks: TypeAlias = c.CommitAppend | c.RefuseAppend
-SMALL = st.integers(0, 63)
-FEW_MOVES = st.lists(st.builds(Move, SMALL, SMALL, SMALL, SMALL, SMALL), max_size=30)
-MANY_MOVES = st.builds(moves_by_chance, st.integers(0, 2**32), st.just(200))
-ANY_MOVES = FEW_MOVES | MANY_MOVES
-"""Short histories shrink to what matters; long ones come further."""
-whatever_happens = given(ANY_MOVES)
+INTERNAL_COMMANDS = (
+    c.DeadlinePassed | c.ExpireOffsets | c.DeleteTopicOffsets | c.LoadGroup | c.CompleteAppend | c.FailAppend
+)
+"""Commands that are no requests: they have no response."""
 
-AT_REST = [each for each in OF_GROUPS if each is not an_empty_group_has_no_members]
-"""A group that prepares may have nobody in it: all left during the initial delay, or a reserved id is still out."""
-EVERY_MOMENT = [each for each in AT_REST if each is not a_stable_group_is_what_the_log_holds]
-"""While Kafka's log holds a record back, and after it has lost one, the group may be ahead of it."""
+SMALL_NUMBER = st.integers(0, 63)
+SHORT_SEQUENCES = st.lists(st.builds(CommandChoice, *[SMALL_NUMBER] * 5), max_size=30)
+LONG_SEQUENCES = st.builds(random_choices, st.integers(0, 2**32), st.just(200))
+for_every_sequence = given(SHORT_SEQUENCES | LONG_SEQUENCES)
+"""Short sequences can be shrunk; long ones reach more states."""
+
+Choices: TypeAlias = list[CommandChoice]
+OnDecision: TypeAlias = Callable[[c.Command, Group, Decision], None]
+
+WITH_COMMITTED_LOG = [each for each in GROUP_INVARIANTS if each is not an_empty_group_has_no_members]
+"""A group in PreparingRebalance may have no members: all left during the initial delay, or a member id is pending."""
+WITH_DELAYED_LOG = [each for each in WITH_COMMITTED_LOG if each is not a_stable_group_is_what_the_log_holds]
+"""While an append is pending, and after one has failed, the group may differ from the log."""
 
 
-def play(moves: list[Move], player: Player) -> Player:
-    for move in moves:
-        player.play(move)
-    return player
+def run(choices: Choices, on_decision: OnDecision | None = None) -> RandomCommandRunner:
+    """Run the choices, and call `on_decision` with each command, the group before it, and its decision."""
+    runner = RandomCommandRunner()
+    if on_decision:
+        runner.on_decision = on_decision
+    for choice in choices:
+        runner.run(choice)
+    return runner
 
 
-@whatever_happens
-def test_a_decision_is_what_its_events_add_up_to(moves: list[Move]) -> None:
-    player = Player()
-
-    def watch(command: c.Command, before: Group, decision: Decision) -> None:
+@for_every_sequence
+def test_the_group_of_a_decision_is_the_fold_of_its_events(choices: Choices) -> None:
+    def check(command: c.Command, before: Group, decision: Decision) -> None:
         assert decision.group == fold(before, decision.events)
-        assert set(decision.heard) <= decision.group.members.keys()
+        assert set(decision.touched_sessions) <= decision.group.members.keys()
 
-    player.watch = watch
-    play(moves, player)
-    assert fold(Group(name="g"), player.history) == player.group
+    runner = run(choices, check)
+    assert fold(Group(group_id="g"), runner.events) == runner.group
 
 
-@whatever_happens
-def test_an_event_about_offsets_alone_changes_nothing_that_an_invariant_of_groups_speaks_of(moves: list[Move]) -> None:
-    group = Group(name="g")
-    for event in play(moves, Player()).history:
+@for_every_sequence
+def test_an_event_about_offsets_changes_nothing_else_in_the_group(choices: Choices) -> None:
+    group = Group(group_id="g")
+    for event in run(choices).events:
         before, group = group, evolve(group, event)
-        if isinstance(event, OFFSETS_ALONE):
-            back = {"offsets": before.offsets, "pending_offsets": before.pending_offsets, "number": before.number}
-            assert list(group.appends) == list(before.appends)
-            assert replace(group, **back) == replace(before, appends=group.appends)
+        if isinstance(event, OFFSET_EVENTS):
+            present = {
+                "committed_offsets": before.committed_offsets,
+                "pending_transactional_offsets": before.pending_transactional_offsets,
+                "event_number": before.event_number,
+            }
+            assert list(group.pending_appends) == list(before.pending_appends)
+            assert replace(group, **present) == replace(before, pending_appends=group.pending_appends)
 
 
-@whatever_happens
-def test_the_invariants_hold_after_every_command_and_every_event(moves: list[Move]) -> None:
-    player = Player()
+@for_every_sequence
+def test_the_invariants_hold_after_every_command_and_every_event(choices: Choices) -> None:
+    has_failed_append = False
 
-    def watch(command: c.Command, before: Group, decision: Decision) -> None:
+    def check(command: c.Command, before: Group, decision: Decision) -> None:
+        nonlocal has_failed_append
         group = before
         for event in decision.events:
             after = evolve(group, event)
-            assert broken_by_step(group, event, after) == []
+            assert violations_of_step(group, event, after) == []
             group = after
-        log_is_behind = group.appends or any(isinstance(event, AppendRefused) for event in player.history)
-        assert broken_by_group(group, EVERY_MOMENT if log_is_behind else AT_REST) == []
-        assert not (group.members and group.state in (State.EMPTY, State.DEAD))
+            has_failed_append = has_failed_append or isinstance(event, AppendFailed)
+        log_differs = group.pending_appends or has_failed_append
+        assert violations_of_group(group, WITH_DELAYED_LOG if log_differs else WITH_COMMITTED_LOG) == []
+        assert not (group.members and group.state in (GroupState.EMPTY, GroupState.DEAD))
 
-    player.watch = watch
-    play(moves, player)
-
-
-@whatever_happens
-def test_whoever_waits_in_the_group_waits_for_one_answer_and_nobody_else_is_answered(moves: list[Move]) -> None:
-    player = Player()
-
-    def watch(command: c.Command, before: Group, decision: Decision) -> None:
-        places = [reply.place for reply in decision.replies]
-        assert len(places) == len(set(places))
-        assert player.parked.keys() >= set(places)
-        waiting = {(member.waiting, name) for name, member in decision.group.members.items() if member.waiting}
-        assert player.parked.keys() - set(places) == waiting
-        asked = not isinstance(command, c.DeadlinePassed | c.ForgetOldOffsets | c.ForgetTopic | c.TakeOver | LogSpeaks)
-        assert (decision.answer is not None) + (decision.parked is not None) == asked
-
-    player.watch = watch
-    play(moves, player)
+    run(choices, check)
 
 
-@whatever_happens
-def test_nobody_waits_behind_a_record_that_will_never_be_settled(moves: list[Move]) -> None:
-    player = Player()
-    behind: set[int] = set()
+@for_every_sequence
+def test_a_member_awaits_a_response_exactly_while_its_request_is_held(choices: Choices) -> None:
+    held = set()
 
-    def watch(command: c.Command, before: Group, decision: Decision) -> None:
-        if isinstance(command, c.TakeOver):
-            behind.clear()
-        if decision.answer is not None and decision.behind is not None:
-            behind.add(decision.behind)
-        behind.difference_update(settled.append for settled in decision.settled)
-        assert behind <= {number for number, each in decision.group.appends.items() if not each.is_late}
+    def check(command: c.Command, before: Group, decision: Decision) -> None:
+        if isinstance(command, c.LoadGroup):
+            held.clear()
+        if decision.held_under:
+            held.add(decision.held_under)
+        released = [each.key for each in decision.released]
+        assert len(released) == len(set(released))
+        assert held >= set(released)
+        held.difference_update(released)
+        assert held == {(member.awaiting, each) for each, member in decision.group.members.items() if member.awaiting}
+        is_request = not isinstance(command, INTERNAL_COMMANDS)
+        assert (decision.response is not None) + (decision.held_under is not None) == is_request
 
-    player.watch = watch
-    play(moves, player)
-
-
-@whatever_happens
-def test_every_event_and_every_group_survives_being_written_and_read(moves: list[Move]) -> None:
-    player = Player()
-
-    def watch(command: c.Command, before: Group, decision: Decision) -> None:
-        for number, event in enumerate(decision.events, before.number + 1):
-            new = written("g", number, 1, event, None)
-            record = Record(new.group, new.number, new.reign, new.at_ms, new.type, new.version, new.payload, None, 1)
-            assert read(record) == event
-        assert read_snapshot(snapshot(decision.group, 1, 1)) == decision.group
-
-    player.watch = watch
-    play(moves, player)
+    run(choices, check)
 
 
-def as_sent(answer: Structure) -> Message:
-    """The response in which the server sends an answer; for one group, where a response can speak of several."""
-    if isinstance(answer, Message):
-        return answer
-    kind = {"OffsetFetchResponseGroup": OffsetFetchResponse, "DescribedGroup": DescribeGroupsResponse}
-    if type(answer).__name__ == "DeletableGroupResult":
-        return DeleteGroupsResponse(results=[answer])
-    return kind[type(answer).__name__](groups=[answer])
+@for_every_sequence
+def test_every_append_that_a_response_waits_for_is_completed_or_times_out(choices: Choices) -> None:
+    awaited: set[int] = set()
+
+    def check(command: c.Command, before: Group, decision: Decision) -> None:
+        if isinstance(command, c.LoadGroup):
+            awaited.clear()
+        if decision.response is not None and decision.after_append is not None:
+            awaited.add(decision.after_append)
+        awaited.difference_update(completed.append_number for completed in decision.completed_appends)
+        appends = decision.group.pending_appends
+        assert awaited <= {number for number, append in appends.items() if not append.has_timed_out}
+
+    run(choices, check)
 
 
-def versions_of(response: Message, command: c.Command) -> range:
-    """The versions in which whoever sent the command can be answered with this very response.
+@for_every_sequence
+def test_every_event_and_every_group_is_the_same_after_encoding_and_decoding(choices: Choices) -> None:
+    def check(command: c.Command, before: Group, decision: Decision) -> None:
+        for event_number, event in enumerate(decision.events, before.event_number + 1):
+            new = encode_event("g", event_number, 1, event, None)
+            record = Record(*(getattr(new, field) for field in new.__struct_fields__), position=1)
+            assert decode_event(record) == event
+        assert decode_snapshot(encode_snapshot(decision.group, 1, 1)) == decision.group
 
-    Below them the server reshapes the answer: one group in place of many, one member's code at the top.
+    run(choices, check)
+
+
+def as_message(response: Structure) -> Message:
+    """The message that the server sends: a response about one group is part of a message about several."""
+    if isinstance(response, Message):
+        return response
+    if type(response).__name__ == "DeletableGroupResult":
+        return DeleteGroupsResponse(results=[response])
+    message_types = {"OffsetFetchResponseGroup": OffsetFetchResponse, "DescribedGroup": DescribeGroupsResponse}
+    return message_types[type(response).__name__](groups=[response])
+
+
+def versions_of(message: Message, command: c.Command) -> range:
+    """The versions in which the sender of the command gets this message.
+
+    Below them the server changes the message: one group in place of several, one member's error code at the top.
     """
-    first, last = response.versions.first, response.versions.last
-    if isinstance(response, JoinGroupResponse) and isinstance(command, c.JoinGroup):
-        lowest = 9 if command.can_skip_assignment else 7 if response.protocol_name is None else 5
-        return range(lowest, last + 1)
-    if isinstance(response, LeaveGroupResponse):
+    first, last = message.versions.first, message.versions.last
+    if isinstance(message, JoinGroupResponse) and isinstance(command, c.JoinGroup):
+        first = 9 if command.supports_skip_assignment else 7 if message.protocol_name is None else 5
+    elif isinstance(message, LeaveGroupResponse):
         first = 3
-    elif isinstance(response, OffsetFetchResponse):
-        return range(8, 10)
-    elif isinstance(response, OffsetCommitResponse):
+    elif isinstance(message, OffsetFetchResponse):
+        first, last = 8, 9
+    elif isinstance(message, OffsetCommitResponse):
         last = 9  # v10 names topics by id
     return range(first, last + 1)
 
 
-@whatever_happens
-def test_every_answer_can_be_sent_in_every_version_of_its_asker(moves: list[Move]) -> None:
-    player = Player()
+@for_every_sequence
+def test_every_response_can_be_encoded_in_every_version_of_its_request(choices: Choices) -> None:
+    held: dict[object, c.Command] = {}
 
-    def watch(command: c.Command, before: Group, decision: Decision) -> None:
-        sent = [(command, decision.answer)] if decision.answer else []
-        sent += [(player.parked[reply.place], reply.message) for reply in decision.replies if reply.message]
-        for asked, answer in sent:
-            response = as_sent(answer)
-            for version in versions_of(response, asked):
-                again = decode(type(response), version, encode(response, version))
-                assert getattr(again, "error_code", 0) == getattr(response, "error_code", 0)
+    def check(command: c.Command, before: Group, decision: Decision) -> None:
+        if decision.held_under:
+            held[decision.held_under] = command
+        sent = [(command, decision.response)] if decision.response else []
+        sent += [(held[each.key], each.response) for each in decision.released if each.response]
+        for request, response in sent:
+            message = as_message(response)
+            for version in versions_of(message, request):
+                decoded = decode(type(message), version, encode(message, version))
+                assert getattr(decoded, "error_code", 0) == getattr(message, "error_code", 0)
 
-    player.watch = watch
-    play(moves, player)
+    run(choices, check)
 
 
 def digest(seed: int) -> str:
-    """Of a whole history, payload by payload."""
-    player = play(moves_by_chance(seed, 400), Player())
-    told = hashlib.sha256()
-    for number, event in enumerate(player.history, 1):
-        told.update(msgspec.json.encode(written("g", number, 1, event, None)))
-    return told.hexdigest()
+    """A digest of the records of a random history."""
+    hashed = hashlib.sha256()
+    for event_number, event in enumerate(run(random_choices(seed, 400)).events, 1):
+        hashed.update(msgspec.json.encode(encode_event("g", event_number, 1, event, None)))
+    return hashed.hexdigest()
 
 
-def test_chance_meets_every_kind_of_event_often() -> None:
-    kinds: Counter[str] = Counter()
+def test_random_commands_cause_every_type_of_event_often() -> None:
+    counts: Counter[str] = Counter()
     for seed in range(30):
-        kinds.update(type(event).__name__ for event in play(moves_by_chance(seed, 400), Player()).history)
-    rare = {kind.__name__ for kind in NAME_OF if kinds[kind.__name__] < 5}
+        counts.update(type(event).__name__ for event in run(random_choices(seed, 400)).events)
+    rare = {event_type.__name__ for event_type in EVENT_TYPE_NAMES if counts[event_type.__name__] < 5}
     assert not rare
 
 
-def test_the_same_moves_give_the_same_history_in_every_process() -> None:
+def test_the_same_choices_give_the_same_history_in_every_process() -> None:
     script = "import sys; from tests.coordinator.test_properties import digest; print(digest(7))"
-    told = {
+    digests = {
         subprocess.run(
             [sys.executable, "-c", script],
             env=os.environ | {"PYTHONHASHSEED": hash_seed},
@@ -218,4 +235,4 @@ def test_the_same_moves_give_the_same_history_in_every_process() -> None:
         ).stdout.strip()
         for hash_seed in ("0", "1", "4711")
     }
-    assert told == {digest(7)}
+    assert digests == {digest(7)}

@@ -1,4 +1,4 @@
-"""The asyncio tests of this room run on a clock that jumps."""
+"""The asyncio tests of this room run on the lab's virtual clock."""
 
 import asyncio
 from collections.abc import Callable, Mapping

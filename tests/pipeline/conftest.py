@@ -1,4 +1,4 @@
-"""One Spark session for every test that needs one, on two cores; and histories for it."""
+"""One Spark session on two cores for all tests that need one, and stores for it to read."""
 
 import shutil
 from collections.abc import Iterator
@@ -8,58 +8,58 @@ import pytest
 from pyspark.sql import SparkSession
 
 from regroup.cli.main import main
-from regroup.pipeline.spark.session import session
-from tests.pipeline.histories import crashes_of, trim_store, write_store
+from regroup.pipeline.spark.session import spark_session
+from tests.pipeline.histories import crash_history, trim_store, write_store
 
-FROM_SPARK = (
-    "ignore:unclosed:ResourceWarning",  # py4j's sockets, which it leaves to the end of the process
+SPARK_WARNINGS = (
+    "ignore:unclosed:ResourceWarning",  # sockets of py4j, which closes them at the end of the process
     "ignore:subprocess .* is still running:ResourceWarning",  # the Java process
 )
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with Spark go to one process, and the first has to wait for Java."""
+    """Run the tests that use Spark in one process, with more time, since the first one starts Java."""
     for item in items:
-        if is_with_spark(item):
+        if uses_spark(item):
             item.add_marker(pytest.mark.xdist_group("spark"))
             item.add_marker(pytest.mark.timeout(300))
-            for warning in FROM_SPARK:
+            for warning in SPARK_WARNINGS:
                 item.add_marker(pytest.mark.filterwarnings(warning))
 
 
-def is_with_spark(item: pytest.Item) -> bool:
+def uses_spark(item: pytest.Item) -> bool:
     return "spark" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Started once, in one process, however many share the tests."""
+    """The session of all tests. With several test processes only one of them starts it."""
     if request.config.getoption("loadgroup", default=False):
-        assert all("@spark" in item.nodeid for item in request.session.items if is_with_spark(item))
+        assert all("@spark" in item.nodeid for item in request.session.items if uses_spark(item))
     warehouse = tmp_path_factory.mktemp("warehouse")
-    small = {
+    settings = {
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(warehouse),
-        # Compiling each small query takes longer than the query.
+        # Compiling a small query takes longer than running it.
         "spark.sql.codegen.wholeStage": "false",
     }
-    with session("local[2]", settings=small) as started:
+    with spark_session("local[2]", settings=settings) as started:
         yield started
 
 
 @pytest.fixture(scope="session")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two closed stores: crashes among eager members, and among cooperative ones."""
+    """A folder with two closed stores: crashes of eager members, and of cooperative members."""
     folder = tmp_path_factory.mktemp("stores")
     for seed, assignor in enumerate(("range", "cooperative-sticky")):
-        write_store(folder / f"{assignor}.db", crashes_of(assignor, seed))
+        write_store(folder / f"{assignor}.db", crash_history(assignor, seed))
     return folder
 
 
 @pytest.fixture(scope="session")
-def built(spark: SparkSession, stores: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Both stores taken in, one of them trimmed before, and every table, as a user makes them."""
+def built_tables(spark: SparkSession, stores: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both stores, ingested and built into tables by the commands. One of them was trimmed before."""
     folder = tmp_path_factory.mktemp("built")
     shutil.copytree(stores, folder / "runs")
     trim_store(folder / "runs" / "range.db", before=30)

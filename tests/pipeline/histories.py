@@ -1,24 +1,24 @@
-"""Real histories: the lab's runs, as records and as stores."""
+"""Histories of simulated runs, as records and as stores."""
 
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
 from regroup.coordinator.runtime.loading import load_groups
-from regroup.coordinator.serialization import snapshot
-from regroup.lab.simulation.world import play
-from regroup.pipeline.campaign.scenarios import SCENARIOS, Options
-from regroup.pipeline.gold.group_history import TOPIC_EVENTS, Chronicle
-from regroup.pipeline.gold.transition import Row
+from regroup.coordinator.serialization import encode_snapshot
+from regroup.lab.simulation.run import play
+from regroup.pipeline.campaign.scenarios import SCENARIOS, ScenarioOptions
+from regroup.pipeline.gold.group_history import TOPIC_EVENT_TYPES, GroupHistory
+from regroup.pipeline.gold.table_builder import TableRow
 from regroup.storage.records import NewRecord, Record
 from regroup.storage.sqlite.inline import open_inline_store
 
-GROUP = "lab"
+GROUP_ID = "lab"
 
 
-def crashes_of(assignor: str, seed: int, *, crashes: int = 2) -> tuple[Record, ...]:
-    """Three members share six partitions; some of them die and come back as strangers."""
-    options = Options(
+def crash_history(assignor: str, seed: int, *, crashes: int = 2) -> tuple[Record, ...]:
+    """Three members share six partitions; `crashes` of them crash and restart under new member ids."""
+    options = ScenarioOptions(
         members=3,
         partitions=6,
         assignor=assignor,
@@ -30,32 +30,35 @@ def crashes_of(assignor: str, seed: int, *, crashes: int = 2) -> tuple[Record, .
     return play(SCENARIOS["crashes"](options, seed)).records
 
 
-def new(record: Record) -> NewRecord:
+def new_record(record: Record) -> NewRecord:
     return NewRecord(*(getattr(record, name) for name in NewRecord.__struct_fields__))
 
 
 def write_store(path: Path, records: Iterable[Record]) -> None:
+    """Append the records to the store, which is made if it does not exist."""
+
     async def write() -> None:
         async with await open_inline_store(path) as store:
-            await store.append([new(record) for record in records])
+            await store.append([new_record(record) for record in records])
 
     asyncio.run(write())
 
 
 def trim_store(path: Path, before: int) -> None:
-    """Forget what came before a position, behind a snapshot of every group there."""
+    """Save a snapshot of every group at a position, and trim the records before it."""
 
     async def trim() -> None:
         async with await open_inline_store(path) as store:
             groups = await load_groups(store, before - 1)
             last = {record.group: record.position async for record in store.read(until=before - 1)}
-            await store.save_snapshots(before - 1, [snapshot(each, last[name], 1) for name, each in groups.items()])
+            snapshots = [encode_snapshot(group, last[group_id], 1) for group_id, group in groups.items()]
+            await store.save_snapshots(before - 1, snapshots)
             await store.trim(before)
 
     asyncio.run(trim())
 
 
-def spoil(path: Path) -> None:
+def overwrite_pages(path: Path) -> None:
     """Overwrite every page but the first two."""
     size = path.stat().st_size
     with path.open("r+b") as file:
@@ -63,15 +66,15 @@ def spoil(path: Path) -> None:
         file.write(b"\xff" * (size - 2 * 4096))
 
 
-def rows_of(records: Iterable[Record]) -> list[Row]:
-    """What a plain loop makes of one group's history and the topics of its cluster."""
-    chronicle = Chronicle(GROUP)
-    rows: list[Row] = []
+def all_rows(records: Iterable[Record]) -> list[TableRow]:
+    """The rows that a plain loop makes from the history of one group and of its topics."""
+    history = GroupHistory(GROUP_ID)
+    rows: list[TableRow] = []
     for record in records:
-        if record.group == GROUP or record.type in TOPIC_EVENTS:
-            rows += chronicle.reads(record)
-    return [*rows, *chronicle.ends()]
+        if record.group == GROUP_ID or record.type in TOPIC_EVENT_TYPES:
+            rows += history.on_record(record)
+    return [*rows, *history.on_end()]
 
 
-def table(rows: Iterable[Row], name: str) -> list[dict[str, object]]:
+def rows_of_table(rows: Iterable[TableRow], name: str) -> list[dict[str, object]]:
     return [row for table, row in rows if table == name]

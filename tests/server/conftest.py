@@ -1,129 +1,124 @@
-"""A broker in this process, and its clients."""
+"""Brokers in this process, and their clients."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
 from uuid import UUID
 
 import pytest
 
-from regroup.protocol.record_batch import Record, write_batch
+from regroup.protocol.record_batch import BatchRecord, write_batch
 from regroup.server.broker import Broker
-from regroup.server.cluster.causes import START
-from regroup.server.cluster.state import Cluster, load
+from regroup.server.cluster.events import BROKER_START
+from regroup.server.cluster.state import ClusterState, load_cluster_state
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
 from regroup.server.settings import BrokerSettings
 from regroup.storage.journal import Journal
 from regroup.storage.memory import MemoryStore
 from regroup.storage.store import EventStore
-from tests.server.client import NOW_MS, Client, until
-from tests.server.company import Company, gathered
-from tests.server.door import Door, opened
+from tests.server.cluster_harness import ClusterHarness, running_cluster
+from tests.server.group_api_harness import GroupApiHarness, running_group_api
+from tests.server.wire_client import NOW_MS, WireClient
 
 
-class Served:
-    """A running broker and what it stands on."""
+class BrokerHarness:
+    """A running broker without groups, its parts, and its clients."""
 
-    def __init__(self, store: EventStore, journal: Journal, cluster: Cluster, broker: Broker) -> None:
-        self.store, self.journal, self.cluster, self.broker = store, journal, cluster, broker
-        self.clients: list[Client] = []
+    def __init__(self, store: EventStore, journal: Journal, state: ClusterState, broker: Broker) -> None:
+        self.store, self.journal, self.state, self.broker = store, journal, state, broker
+        self.clients: list[WireClient] = []
 
     @property
     def address(self) -> str:
         return "{}:{}".format(*self.broker.address)
 
-    async def connect(self) -> Client:
-        self.clients.append(Client(*await asyncio.open_connection(*self.broker.address)))
+    async def connect(self) -> WireClient:
+        self.clients.append(await WireClient.connect(*self.broker.address))
         return self.clients[-1]
 
-    async def until(self, condition: Callable[[], object]) -> None:
-        """Let the broker work until this holds."""
-        await until(condition)
-
-    async def topic(self, name: str, partitions: int = 1) -> None:
-        self.cluster.create_topic(name, partitions, cause=START)
-        await self.journal.durable(self.journal.last_position)
+    async def create_topic(self, name: str, partitions: int = 1) -> None:
+        self.state.create_topic(name, partitions, cause=BROKER_START)
+        await self.journal.wait_until_durable(self.journal.last_position)
 
 
-class NoOffsets:
-    """There are no groups here, so no transaction has offsets to settle."""
+class NoTransactionalOffsets:
+    """There are no groups, so no transaction has offsets."""
 
-    def can_settle(self, partitions: Iterable[int]) -> bool:
+    def are_loaded(self, partitions: Iterable[int]) -> bool:
         return True
 
-    def settle(self, partitions: Iterable[int], producer_id: int, *, committed: bool) -> None:
+    def end_transaction(self, partitions: Iterable[int], producer_id: int, *, committed: bool) -> None:
         assert not list(partitions)
 
 
-Serve = Callable[..., "asyncio._AsyncGeneratorContextManager[Served]"]
-
-
 @asynccontextmanager
-async def serving(store: EventStore | None = None, crash: bool = False, **settings: str) -> AsyncIterator[Served]:
-    """`crash`: nothing is given back at the end, as if the process had been killed."""
+async def running_broker(
+    store: EventStore | None = None, crash: bool = False, **settings: str
+) -> AsyncIterator[BrokerHarness]:
+    """With `crash` reserved offsets are not given back at the end, as after a killed process."""
     store = store or MemoryStore()
     ids = count(1)
-    by_name = {name.replace("_", "."): value for name, value in settings.items()}
-    reign = await store.next_reign()
+    texts = {name.replace("_", "."): value for name, value in settings.items()}
+    epoch = await store.next_coordinator_epoch()
 
     def new_uuid() -> UUID:
-        return UUID(int=reign << 64 | next(ids))
+        return UUID(int=epoch << 64 | next(ids))
 
     journal = Journal(store)
-    cluster = Cluster(
-        await load(store, new_uuid),
+    state = ClusterState(
+        await load_cluster_state(store, new_uuid),
         journal,
-        reign=reign,
-        settings=BrokerSettings.from_texts(by_name),
+        coordinator_epoch=epoch,
+        settings=BrokerSettings.from_texts(texts),
         now_ms=lambda: NOW_MS,
         new_uuid=new_uuid,
     )
-    transactions = TransactionCoordinator(cluster, NoOffsets())
+    transactions = TransactionCoordinator(state, NoTransactionalOffsets())
     transactions.start()
-    broker = Broker(cluster, transactions)
+    broker = Broker(state, transactions)
     await broker.start()
-    served = Served(store, journal, cluster, broker)
+    harness = BrokerHarness(store, journal, state, broker)
     try:
-        yield served
+        yield harness
     finally:
-        await asyncio.gather(*[client.close() for client in served.clients])
+        await asyncio.gather(*[client.close() for client in harness.clients])
         transactions.stop()
         await broker.close()
         if not crash:
-            cluster.close()
+            state.close()
         await journal.close()
 
 
 @pytest.fixture
-def serve() -> Callable[..., object]:
-    """`async with serve(num_partitions="3") as served:`"""
-    return serving
+def start_broker() -> Callable[..., AbstractAsyncContextManager[BrokerHarness]]:
+    """`async with start_broker(num_partitions="3") as harness:`"""
+    return running_broker
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[Served]:
-    async with serving() as running:
+async def harness() -> AsyncIterator[BrokerHarness]:
+    async with running_broker() as running:
         yield running
 
 
 @pytest.fixture
-def a_batch() -> Callable[..., bytes]:
-    """A record batch with these values."""
+def make_batch() -> Callable[..., bytes]:
+    """Makes a record batch with these values."""
 
     def make(*values: bytes, at_ms: int = NOW_MS, **header: int) -> bytes:
-        return write_batch([Record(value=value) for value in values], base_timestamp_ms=at_ms, **header)
+        return write_batch([BatchRecord(value=value) for value in values], base_timestamp_ms=at_ms, **header)
 
     return make
 
 
 @pytest.fixture
-async def company() -> AsyncIterator[Company]:
-    async with gathered(MemoryStore()) as ready:
-        yield ready
+async def brokers() -> AsyncIterator[ClusterHarness]:
+    async with running_cluster(MemoryStore()) as running:
+        yield running
 
 
 @pytest.fixture
-async def door() -> AsyncIterator[Door]:
-    async with opened(MemoryStore()) as ready:
-        yield ready
+async def group_api() -> AsyncIterator[GroupApiHarness]:
+    async with running_group_api(MemoryStore()) as running:
+        yield running

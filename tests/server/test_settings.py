@@ -1,10 +1,10 @@
-"""Settings by Kafka's names."""
+"""Settings of brokers and topics by Kafka's names."""
 
 import pytest
 
-from regroup.coordinator.settings import InvalidSetting, Settings, UnknownSetting
+from regroup.coordinator.settings import CoordinatorSettings, InvalidSetting, UnknownSetting
 from regroup.server.cluster.topic_configs import TOPIC_CONFIGS, check_topic_config
-from regroup.server.settings import BOOL, INT, LONG, BrokerSettings, shown
+from regroup.server.settings import BOOL, INT, LONG, BrokerSettings, describe_settings
 
 
 def test_settings_are_read_from_text() -> None:
@@ -13,13 +13,13 @@ def test_settings_are_read_from_text() -> None:
     assert settings.connections_max_idle_ms == 600_000
 
 
-def test_every_setting_has_its_kafka_name_and_can_be_said_again() -> None:
-    texts = {each.name: each.text for each in shown(BrokerSettings())}
+def test_every_setting_has_its_kafka_name_and_is_read_back_from_its_text() -> None:
+    texts = {each.name: each.text for each in describe_settings(BrokerSettings())}
     assert tuple(texts) == BrokerSettings.names()
     assert BrokerSettings.from_texts(texts) == BrokerSettings()
 
 
-def test_an_unknown_name_is_answered_with_the_nearest_one() -> None:
+def test_an_unknown_name_is_refused_with_the_most_similar_one() -> None:
     with pytest.raises(UnknownSetting, match=r"num\.partition: did you mean num\.partitions\?"):
         BrokerSettings.from_texts({"num.partition": "3"})
 
@@ -38,20 +38,23 @@ def test_an_unknown_name_is_answered_with_the_nearest_one() -> None:
         ("connections.max.idle.ms", "9223372036854775808", "at most 9223372036854775807"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused_by_name(name: str, text: str, says: str) -> None:
+def test_an_invalid_value_is_refused_with_the_name_of_its_setting(name: str, text: str, says: str) -> None:
     with pytest.raises(InvalidSetting, match=f"{name}.*{says}"):
         BrokerSettings.from_texts({name: text})
 
 
-def test_settings_are_shown_with_the_types_that_kafka_gives_them() -> None:
-    kinds = {each.name: each.kind for each in (*shown(Settings()), *shown(BrokerSettings()))}
+def test_settings_are_described_with_kafkas_types() -> None:
+    kinds = {
+        each.name: each.type_id
+        for each in (*describe_settings(CoordinatorSettings()), *describe_settings(BrokerSettings()))
+    }
     assert kinds["group.max.size"] == kinds["num.partitions"] == INT == 3
     assert kinds["offsets.retention.check.interval.ms"] == kinds["log.retention.bytes"] == LONG == 5
     assert kinds["auto.create.topics.enable"] == BOOL == 1
 
 
 @pytest.mark.parametrize("name", TOPIC_CONFIGS)
-def test_the_default_of_every_topic_setting_is_allowed(name: str) -> None:
+def test_the_default_of_every_topic_setting_is_valid(name: str) -> None:
     check_topic_config(name, TOPIC_CONFIGS[name].default)
 
 
@@ -66,6 +69,6 @@ def test_the_default_of_every_topic_setting_is_allowed(name: str) -> None:
         ("retention.ms", "9223372036854775808"),
     ],
 )
-def test_a_topic_setting_that_cannot_be_is_refused(name: str, text: str) -> None:
+def test_an_invalid_topic_setting_is_refused(name: str, text: str) -> None:
     with pytest.raises(InvalidSetting, match=name):
         check_topic_config(name, text)

@@ -1,22 +1,20 @@
-"""Unmodified transactional producers: what they write and the offsets that they commit count together."""
+"""Unmodified transactional producers: records and offsets are committed together."""
 
 import asyncio
 import warnings
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as AioPartition
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from regroup.coordinator.settings import Settings
-from regroup.server.broker_cluster import Emulator
-from regroup.server.clock import Clock
+from regroup.server.broker_cluster import BrokerCluster, ClusterOptions
 from regroup.storage.sqlite.threaded import open_store
-from tests.server.client import PATIENCE_S
+from tests.server.cluster_harness import NO_DELAY
+from tests.server.wire_client import TIMEOUT_S
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in an old way
@@ -27,33 +25,26 @@ with warnings.catch_warnings():
 COUNT = 20
 
 
-def made_on(tmp_path: Path, port: int = 0) -> Emulator:
-    return Emulator(
-        partial(open_store, tmp_path / "groups.db"),
-        clock=Clock(started_at_ms=1_700_000_000_000, monotonic_s=asyncio.get_running_loop().time),
-        new_uuid=uuid4,
-        settings=Settings(group_initial_rebalance_delay_ms=0),
-        port=port,
-    )
+async def started(tmp_path: Path, port: int = 0) -> BrokerCluster:
+    options = ClusterOptions(settings=NO_DELAY, port=port)
+    return await BrokerCluster.start(partial(open_store, tmp_path / "groups.db"), options)
 
 
 @pytest.fixture
-async def emulator(tmp_path: Path) -> AsyncIterator[Emulator]:
-    running = made_on(tmp_path)
-    await running.start()
-    for topic in ("orders", "bills"):
-        await running.ensure_topic(topic, 2)
-    yield running
-    await running.close()
+async def cluster(tmp_path: Path) -> AsyncIterator[BrokerCluster]:
+    async with await started(tmp_path) as running:
+        for topic in ("orders", "bills"):
+            await running.ensure_topic(topic, 2)
+        yield running
 
 
-def address_of(emulator: Emulator) -> str:
-    return "{}:{}".format(*emulator.address)
+def address_of(cluster: BrokerCluster) -> str:
+    return "{}:{}".format(*cluster.address)
 
 
 def confluent_producer(address: str, name: str = "billing") -> Producer:
     producer = Producer({"bootstrap.servers": address, "transactional.id": name, "linger.ms": 1})
-    producer.init_transactions(PATIENCE_S)
+    producer.init_transactions(TIMEOUT_S)
     return producer
 
 
@@ -61,11 +52,11 @@ def confluent_fill(address: str) -> None:
     producer = Producer({"bootstrap.servers": address})
     for number in range(COUNT):
         producer.produce("orders", b"%d" % number, partition=0)
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(TIMEOUT_S) == 0
 
 
 def confluent_read(address: str, topic: str, group: str, count: int) -> list[bytes]:
-    """What a reader of committed records gets from partition 0."""
+    """The values of partition 0 for read_committed."""
     consumer = Consumer(
         {
             "bootstrap.servers": address,
@@ -75,20 +66,20 @@ def confluent_read(address: str, topic: str, group: str, count: int) -> list[byt
         }
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
-    messages = consumer.consume(count, timeout=PATIENCE_S)
+    messages = consumer.consume(count, timeout=TIMEOUT_S)
     consumer.close()
     return [message.value() for message in messages]
 
 
-def confluent_stands_at(address: str, group: str) -> int:
+def confluent_committed_offset(address: str, group: str) -> int:
     consumer = Consumer({"bootstrap.servers": address, "group.id": group})
-    (found,) = consumer.committed([TopicPartition("orders", 0)], timeout=PATIENCE_S)
+    (found,) = consumer.committed([TopicPartition("orders", 0)], timeout=TIMEOUT_S)
     consumer.close()
     return int(found.offset)
 
 
 def confluent_bills(address: str) -> None:
-    """Consume, bill and commit within transactions; every second one is aborted and done again."""
+    """Consume, produce and commit in transactions; every second one is aborted and repeated."""
     consumer = Consumer(
         {
             "bootstrap.servers": address,
@@ -110,65 +101,61 @@ def confluent_bills(address: str) -> None:
             for each in messages:
                 producer.produce("bills", each.value(), partition=0)
             position = consumer.position(consumer.assignment())
-            producer.send_offsets_to_transaction(position, consumer.consumer_group_metadata(), PATIENCE_S)
-            producer.commit_transaction(PATIENCE_S) if committed else producer.abort_transaction(PATIENCE_S)
+            producer.send_offsets_to_transaction(position, consumer.consumer_group_metadata(), TIMEOUT_S)
+            producer.commit_transaction(TIMEOUT_S) if committed else producer.abort_transaction(TIMEOUT_S)
         done += len(messages)
     consumer.close()
 
 
-async def test_confluent_kafka_bills_each_order_once(emulator: Emulator) -> None:
-    address = address_of(emulator)
+async def test_confluent_kafka_bills_each_order_once(cluster: BrokerCluster) -> None:
+    address = address_of(cluster)
     await asyncio.to_thread(confluent_fill, address)
     await asyncio.to_thread(confluent_bills, address)
     bills = await asyncio.to_thread(confluent_read, address, "bills", "auditor", COUNT)
     assert bills == [b"%d" % number for number in range(COUNT)]
-    assert await asyncio.to_thread(confluent_stands_at, address, "billing") == COUNT
+    assert await asyncio.to_thread(confluent_committed_offset, address, "billing") == COUNT
 
 
-async def test_a_second_confluent_producer_fences_the_first(emulator: Emulator) -> None:
+async def test_a_second_confluent_producer_fences_the_first(cluster: BrokerCluster) -> None:
     def fence() -> None:
-        address = address_of(emulator)
+        address = address_of(cluster)
         first = confluent_producer(address)
         first.begin_transaction()
         first.produce("bills", b"lost", partition=0)
-        assert first.flush(PATIENCE_S) == 0
+        assert first.flush(TIMEOUT_S) == 0
         second = confluent_producer(address)
         with pytest.raises(KafkaException, match="fenced"):
-            first.commit_transaction(PATIENCE_S)
+            first.commit_transaction(TIMEOUT_S)
         second.begin_transaction()
         second.produce("bills", b"kept", partition=0)
-        second.commit_transaction(PATIENCE_S)
+        second.commit_transaction(TIMEOUT_S)
         assert confluent_read(address, "bills", "auditor", 1) == [b"kept"]
 
     await asyncio.to_thread(fence)
 
 
 async def test_a_confluent_producer_carries_its_transaction_over_a_restart(tmp_path: Path) -> None:
-    """The history is all that the second emulator has; the offsets of the open transaction are in it."""
+    """The history is all that the second cluster has; the offsets of the open transaction are in it."""
 
     def begin(address: str) -> Producer:
         producer = confluent_producer(address)
         producer.begin_transaction()
         consumer = Consumer({"bootstrap.servers": address, "group.id": "billing"})
         offsets = [TopicPartition("orders", 0, 7)]
-        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), PATIENCE_S)
+        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), TIMEOUT_S)
         consumer.close()
         return producer
 
-    first = made_on(tmp_path)
-    await first.start()
-    await first.ensure_topic("orders", 1)
-    producer = await asyncio.to_thread(begin, address_of(first))
-    await first.close()
-    second = made_on(tmp_path, port=first.address[1])
-    await second.start()
-    await asyncio.to_thread(producer.commit_transaction, PATIENCE_S)
-    assert await asyncio.to_thread(confluent_stands_at, address_of(second), "billing") == 7
-    await second.close()
+    async with await started(tmp_path) as first:
+        await first.ensure_topic("orders", 1)
+        producer = await asyncio.to_thread(begin, address_of(first))
+    async with await started(tmp_path, port=first.address[1]) as second:
+        await asyncio.to_thread(producer.commit_transaction, TIMEOUT_S)
+        assert await asyncio.to_thread(confluent_committed_offset, address_of(second), "billing") == 7
 
 
-async def test_aiokafka_commits_and_aborts(emulator: Emulator) -> None:
-    address = address_of(emulator)
+async def test_aiokafka_commits_and_aborts(cluster: BrokerCluster) -> None:
+    address = address_of(cluster)
     partition = AioPartition("orders", 0)
     async with AIOKafkaProducer(bootstrap_servers=address, transactional_id="billing") as producer:
         for number in range(4):
@@ -180,19 +167,19 @@ async def test_aiokafka_commits_and_aborts(emulator: Emulator) -> None:
         bootstrap_servers=address, isolation_level="read_committed", auto_offset_reset="earliest"
     ) as consumer:
         consumer.assign([AioPartition("bills", 0)])
-        bills = [(await asyncio.wait_for(consumer.getone(), PATIENCE_S)).value for _ in range(2)]
+        bills = [(await asyncio.wait_for(consumer.getone(), TIMEOUT_S)).value for _ in range(2)]
     assert bills == [b"0", b"2"]
-    assert await asyncio.to_thread(confluent_stands_at, address, "billing") == 3
+    assert await asyncio.to_thread(confluent_committed_offset, address, "billing") == 3
 
 
-async def test_kafka_python_commits_and_aborts(emulator: Emulator) -> None:
+async def test_kafka_python_commits_and_aborts(cluster: BrokerCluster) -> None:
     def bill() -> list[bytes]:
-        address = address_of(emulator)
+        address = address_of(cluster)
         with KafkaProducer(bootstrap_servers=address, transactional_id="billing") as producer:
             producer.init_transactions()
             for number in range(4):
                 producer.begin_transaction()
-                producer.send("bills", b"%d" % number, partition=0).get(PATIENCE_S)
+                producer.send("bills", b"%d" % number, partition=0).get(TIMEOUT_S)
                 offsets = {PythonPartition("orders", 0): OffsetAndMetadata(number + 1, "", -1)}
                 producer.send_offsets_to_transaction(offsets, "billing")
                 producer.abort_transaction() if number % 2 else producer.commit_transaction()
@@ -200,7 +187,7 @@ async def test_kafka_python_commits_and_aborts(emulator: Emulator) -> None:
             bootstrap_servers=address,
             isolation_level="read_committed",
             auto_offset_reset="earliest",
-            consumer_timeout_ms=PATIENCE_S * 1000,
+            consumer_timeout_ms=TIMEOUT_S * 1000,
         )
         consumer.assign([PythonPartition("bills", 0)])
         bills = [message.value for _, message in zip(range(2), consumer, strict=False)]
@@ -208,4 +195,4 @@ async def test_kafka_python_commits_and_aborts(emulator: Emulator) -> None:
         return bills
 
     assert await asyncio.to_thread(bill) == [b"0", b"2"]
-    assert await asyncio.to_thread(confluent_stands_at, address_of(emulator), "billing") == 3
+    assert await asyncio.to_thread(confluent_committed_offset, address_of(cluster), "billing") == 3

@@ -1,4 +1,4 @@
-// A Java consumer that says what it is given and what it commits, in lines of JSON.
+// A Java consumer that prints its assignments, records and commits as lines of JSON.
 //
 //   java -cp 'kafka-clients.jar:…' Consume.java HOST:PORT GROUP TOPIC ASSIGNOR SESSION_TIMEOUT_MS [INSTANCE]
 
@@ -45,18 +45,18 @@ public class Consume {
 
     static class Listener implements ConsumerRebalanceListener {
         public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
-            say("assigned", partitions);
+            report("assigned", partitions);
         }
 
         public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
-            say("revoked", partitions);
+            report("revoked", partitions);
         }
 
         public void onPartitionsLost(Collection<TopicPartition> partitions) {
-            say("lost", partitions);
+            report("lost", partitions);
         }
 
-        private void say(String what, Collection<TopicPartition> partitions) {
+        private void report(String what, Collection<TopicPartition> partitions) {
             String listed = partitions.stream()
                 .map(each -> "[\"" + each.topic() + "\", " + each.partition() + "]")
                 .collect(Collectors.joining(", "));

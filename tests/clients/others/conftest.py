@@ -1,4 +1,4 @@
-"""Every test here has emulators at hand."""
+"""Fixtures that start emulators."""
 
 from tests.clients.processes import processes, serve
 

@@ -1,19 +1,19 @@
-// A kafkajs consumer that says what it is given and what it commits, in lines of JSON.
+// A kafkajs consumer that prints its assignments, records and commits as lines of JSON.
 //
 //   NODE_PATH=… node consume.cjs HOST:PORT GROUP TOPIC
 const { Kafka, logLevel } = require("kafkajs");
 
 const [address, group, topic, sessionTimeout] = process.argv.slice(2);
-const say = (what, details) => console.log(JSON.stringify({ what, ...details }));
+const report = (what, details) => console.log(JSON.stringify({ what, ...details }));
 const kafka = new Kafka({ brokers: [address], logLevel: logLevel.ERROR, retry: { initialRetryTime: 50, maxRetryTime: 500 } });
 const consumer = kafka.consumer({ groupId: group, sessionTimeout: Number(sessionTimeout), heartbeatInterval: 200, maxWaitTimeInMs: 100 });
 
 async function main() {
   let owned = [];
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
-    say("revoked", { partitions: owned });
+    report("revoked", { partitions: owned });
     owned = (payload.memberAssignment[topic] ?? []).map((partition) => [topic, partition]);
-    say("assigned", { partitions: owned });
+    report("assigned", { partitions: owned });
   });
   await consumer.connect();
   await consumer.subscribe({ topic, fromBeginning: true });
@@ -21,9 +21,9 @@ async function main() {
     autoCommit: false,
     eachMessage: async ({ partition, message }) => {
       const offset = Number(message.offset);
-      say("record", { topic, partition, offset, value: message.value.toString() });
+      report("record", { topic, partition, offset, value: message.value.toString() });
       await consumer.commitOffsets([{ topic, partition, offset: String(offset + 1) }]);
-      say("committed", { why: "" });
+      report("committed", { why: "" });
     },
   });
 }

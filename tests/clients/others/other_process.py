@@ -1,4 +1,4 @@
-"""Consumers that are not written in Python: how each is started, and what its output means."""
+"""Consumers that are not written in Python: how each is started, and how its output is read."""
 
 import json
 import os
@@ -16,18 +16,18 @@ from tests.clients.consumer_process import ConsumerProcess
 
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "regroup"
-"""What is downloaded is kept here, outside the project."""
+"""The folder of the downloads, outside the project."""
 KAFKAJS = "2.2.4"
 JAVA_CLIENT = "4.1.1"
-"""As in pom.xml."""
+"""The version in pom.xml."""
 DOWNLOAD_S = 240
 
-Said = dict[str, Any]
-Read = Callable[[str], Iterator[Said]]
+OutputMessage = dict[str, Any]
+ReadLine = Callable[[str], Iterator[OutputMessage]]
 
 
-class Wanted(NamedTuple):
-    """What a consumer is to read, and as whom."""
+class OtherClientOptions(NamedTuple):
+    """The settings of a consumer."""
 
     address: str
     group: str
@@ -36,15 +36,15 @@ class Wanted(NamedTuple):
     instance_id: str | None = None
 
 
-class OtherProcess(ConsumerProcess):
-    """Any command; `read` turns a line of its output or of its errors into what a Python consumer would have said."""
+class OtherClientProcess(ConsumerProcess):
+    """Any command. `read` turns a line of its output or its errors into the messages of a Python consumer."""
 
-    def __init__(self, words: Sequence[str | Path], environment: dict[str, str], read: Read, log: Path) -> None:
-        self.said: list[Said] = []
+    def __init__(self, command: Sequence[str | Path], environment: dict[str, str], read: ReadLine, log: Path) -> None:
+        self.output: list[OutputMessage] = []
         self._log = log
         self._read_line = read
         self._process = subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | environment
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | environment
         )
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -55,17 +55,17 @@ class OtherProcess(ConsumerProcess):
             for line in lines:
                 log.write(line)
                 log.flush()
-                self.said.extend(self._read_line(line))
+                self.output.extend(self._read_line(line))
 
 
-def read_json(line: str) -> Iterator[Said]:
-    """What our own programs print; a library's own words are left aside."""
+def read_json(line: str) -> Iterator[OutputMessage]:
+    """The messages that our own programs print, without the lines of the library."""
     if line.startswith('{"what"'):
         yield json.loads(line)
 
 
-def read_kcat(line: str) -> Iterator[Said]:
-    """Records as JSON on one stream, rebalances in words on the other."""
+def read_kcat(line: str) -> Iterator[OutputMessage]:
+    """Records as JSON on one stream, rebalances as text on the other."""
     if line.startswith("{"):
         record = json.loads(line)
         value = record["payload"]
@@ -76,69 +76,69 @@ def read_kcat(line: str) -> Iterator[Said]:
         yield {"what": what, "partitions": [[topic, int(partition)] for topic, partition in listed]}
 
 
-def needs(*programs: str) -> None:
-    """Skip, with the reason, where a program is absent."""
+def skip_without(*programs: str) -> None:
+    """Skip the test if a program is not installed."""
     for program in programs:
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
 
 
-def downloaded(folder: str, *words: str) -> Path:
-    """A folder in the cache that this command fills once; where it cannot, the test is skipped."""
+def downloaded(folder: str, *command: str) -> Path:
+    """A folder of the cache, which this command fills once; if it fails, the test is skipped."""
     target = CACHE / folder
     if not target.exists():
         unfinished = target.with_name(f"{folder}.{os.getpid()}")
         unfinished.mkdir(parents=True)
-        done = subprocess.run([*words, unfinished], capture_output=True, text=True, timeout=DOWNLOAD_S, check=False)
+        done = subprocess.run([*command, unfinished], capture_output=True, text=True, timeout=DOWNLOAD_S, check=False)
         if done.returncode:
             shutil.rmtree(unfinished)
-            pytest.skip(f"{words[0]} could not download {folder}: {(done.stderr or done.stdout)[-200:]!r}")
+            pytest.skip(f"{command[0]} could not download {folder}: {(done.stderr or done.stdout)[-200:]!r}")
         if not target.exists():
             unfinished.rename(target)
     return target
 
 
-def kcat(wanted: Wanted, log: Path) -> OtherProcess:
-    """librdkafka at the prompt; it commits by itself."""
-    needs("kcat")
+def kcat(options: OtherClientOptions, log: Path) -> OtherClientProcess:
+    """kcat, the command line of librdkafka, with auto commit."""
+    skip_without("kcat")
     settings = {
-        "session.timeout.ms": wanted.session_timeout_ms,
+        "session.timeout.ms": options.session_timeout_ms,
         "heartbeat.interval.ms": 200,
         "auto.commit.interval.ms": 100,
         "auto.offset.reset": "earliest",
-        **({"group.instance.id": wanted.instance_id} if wanted.instance_id else {}),
+        **({"group.instance.id": options.instance_id} if options.instance_id else {}),
     }
-    words = [word for name, value in settings.items() for word in ("-X", f"{name}={value}")]
-    return OtherProcess(
-        ["kcat", "-b", wanted.address, *words, "-u", "-J", "-G", wanted.group, wanted.topic], {}, read_kcat, log
-    )
+    arguments = [word for name, value in settings.items() for word in ("-X", f"{name}={value}")]
+    command = ["kcat", "-b", options.address, *arguments, "-u", "-J", "-G", options.group, options.topic]
+    return OtherClientProcess(command, {}, read_kcat, log)
 
 
-def kafkajs(wanted: Wanted, log: Path) -> OtherProcess:
-    """The client of Node that is written in JavaScript. It knows no static members."""
-    needs("node", "npm")
+def kafkajs(options: OtherClientOptions, log: Path) -> OtherClientProcess:
+    """kafkajs, the client for Node written in JavaScript; it has no static members."""
+    skip_without("node", "npm")
     folder = downloaded(
         f"kafkajs-{KAFKAJS}", "npm", "install", "--no-audit", "--no-fund", f"kafkajs@{KAFKAJS}", "--prefix"
     )
-    words = ["node", HERE / "consume.cjs", wanted.address, wanted.group, wanted.topic, str(wanted.session_timeout_ms)]
-    return OtherProcess(words, {"NODE_PATH": str(folder / "node_modules")}, read_json, log)
+    command = ["node", HERE / "consume.cjs", options.address, options.group, options.topic]
+    command.append(str(options.session_timeout_ms))
+    return OtherClientProcess(command, {"NODE_PATH": str(folder / "node_modules")}, read_json, log)
 
 
-def java(assignor: str) -> Callable[[Wanted, Path], OtherProcess]:
-    """Apache Kafka's own consumer, with one of its assignors."""
+def java(assignor: str) -> Callable[[OtherClientOptions, Path], OtherClientProcess]:
+    """Apache Kafka's own consumer with one of its assignors."""
 
-    def start(wanted: Wanted, log: Path) -> OtherProcess:
-        needs("java", "mvn")
+    def start(options: OtherClientOptions, log: Path) -> OtherClientProcess:
+        skip_without("java", "mvn")
         fetch = ("sh", "-c", f"mvn -q -B -f {HERE / 'pom.xml'} dependency:copy-dependencies -DoutputDirectory=$0")
         folder = downloaded(f"kafka-clients-{JAVA_CLIENT}", *fetch)
-        words = ["java", "-cp", f"{folder}/*", HERE / "Consume.java", wanted.address, wanted.group, wanted.topic]
-        words += [assignor, str(wanted.session_timeout_ms), *([wanted.instance_id] if wanted.instance_id else [])]
-        return OtherProcess(words, {}, read_json, log)
+        command = ["java", "-cp", f"{folder}/*", HERE / "Consume.java", options.address, options.group, options.topic]
+        command += [assignor, str(options.session_timeout_ms), *([options.instance_id] if options.instance_id else [])]
+        return OtherClientProcess(command, {}, read_json, log)
 
     return start
 
 
-OTHERS: dict[str, Callable[[Wanted, Path], OtherProcess]] = {
+OTHER_CLIENTS: dict[str, Callable[[OtherClientOptions, Path], OtherClientProcess]] = {
     "kcat": kcat,
     "kafkajs": kafkajs,
     "java-range": java("RangeAssignor"),

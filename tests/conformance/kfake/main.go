@@ -1,4 +1,5 @@
-// kfake, franz-go's fake cluster, with so many brokers on loopback until it is interrupted. It prints an address.
+// Runs kfake, the fake cluster of franz-go, on loopback until it is interrupted: the number of brokers is its argument.
+// It prints the address of a broker.
 package main
 
 import (

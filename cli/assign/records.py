@@ -1,0 +1,116 @@
+"""`regroup assign --records`: the partition of each record of a producer, by each of Kafka's partitioners."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Final
+
+import msgspec
+
+from regroup.cli.assign.arguments import PARTITIONERS
+from regroup.cli.jobs import CannotRun
+from regroup.cli.terminal.text import counted, printable
+from regroup.members.partitioners import PartitionerSettings, PartitionLoad, ProducedRecord, create_partitioner
+
+DEFAULT_PARTITIONS: Final = 3
+MAX_COUNT: Final = 1_000_000
+
+
+class RecordLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of the file: `count` equal records. The size is in bytes."""
+
+    key: str | None = None
+    size: Annotated[int, msgspec.Meta(ge=0)] = 100
+    partition: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    count: Annotated[int, msgspec.Meta(ge=1, le=MAX_COUNT)] = 1
+
+    def describe(self) -> str:
+        """The explicit partition or the key of the record, or a dash."""
+        if self.partition is not None:
+            return f"partition {self.partition}"
+        return "–" if self.key is None else f"key {printable(self.key)}"
+
+    def produced(self) -> ProducedRecord:
+        return ProducedRecord(None if self.key is None else self.key.encode(), self.size, self.partition)
+
+
+def choose_partitions(lines: Iterable[bytes], args: Namespace) -> None:
+    """Read the records, and print their partitions. Raises CannotRun, with the number of the line, for invalid ones."""
+    records = [record for line in _read_lines(lines) for record in [line] * line.count]
+    count = args.partitions or len(args.queues or ()) or DEFAULT_PARTITIONS
+    load = PartitionLoad.idle(count)
+    if args.queues is not None:
+        if len(args.queues) != count:
+            raise CannotRun(f"--queues has {len(args.queues)} numbers, and the topic has {counted(count, 'partition')}")
+        load = PartitionLoad(count, tuple(range(count)), args.queues)
+    chosen = {name: _partitions(name, records, load, args) for name in args.partitioners or PARTITIONERS}
+    (_print_json if args.json else _print_tables)(records, chosen, count)
+
+
+def _read_lines(lines: Iterable[bytes]) -> Iterator[RecordLine]:
+    """A line that begins with a brace is JSON; of the others, the first is the heading of a table."""
+    heading: list[str] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            text = line.decode().strip()
+            cells = text.split()
+            if not cells or text.startswith("#"):
+                continue
+            if text.startswith("{"):
+                yield msgspec.json.decode(text, type=RecordLine)
+            elif heading:
+                yield _convert_row(heading, cells)
+            elif unknown := [cell for cell in cells if cell not in RecordLine.__struct_fields__]:
+                raise ValueError(f"unknown column {unknown[0]!r}; columns: {', '.join(RecordLine.__struct_fields__)}")
+            else:
+                heading = cells
+        except (ValueError, RecursionError, msgspec.MsgspecError) as error:
+            raise CannotRun(f"line {number}: {error}") from error
+
+
+def _convert_row(heading: Sequence[str], cells: Sequence[str]) -> RecordLine:
+    if len(cells) != len(heading):
+        raise ValueError(f"{counted(len(cells), 'cell')} for {counted(len(heading), 'column')}; write - for none")
+    row = {name: cell for name, cell in zip(heading, cells, strict=True) if cell != "-"}
+    return msgspec.convert(row, RecordLine, strict=False)
+
+
+def _partitions(name: str, records: Sequence[RecordLine], load: PartitionLoad, args: Namespace) -> list[int]:
+    """The partition that one partitioner chooses for each record."""
+    try:
+        settings = PartitionerSettings.from_properties({**dict(args.settings), "partitioner.class": name})
+        partitioner = create_partitioner(settings, draw=args.seed)
+        return [partitioner.partition(each.produced(), load) for each in records]
+    except ValueError as error:
+        raise CannotRun(str(error)) from error
+
+
+def _print_json(records: Sequence[RecordLine], chosen: Mapping[str, Sequence[int]], count: int) -> None:
+    for index, each in enumerate(records):
+        partitions = {name: column[index] for name, column in chosen.items()}
+        row = {"key": each.key, "size": each.size, "partition": each.partition, "partitions": partitions}
+        sys.stdout.buffer.write(msgspec.json.encode(row) + b"\n")
+
+
+def _print_tables(records: Sequence[RecordLine], chosen: Mapping[str, Sequence[int]], count: int) -> None:
+    """Print the partition of each record, and then the records and bytes of each partition."""
+    names = [name.replace("Partitioner", "").replace("-before-", "<") for name in chosen]
+    rows = [
+        [str(number), each.describe(), str(each.size), *map(str, partitions)]
+        for number, (each, *partitions) in enumerate(zip(records, *chosen.values(), strict=True), 1)
+    ]
+    _print_table(["#", "record", "bytes", *names], rows)
+    totals = [[[0, 0] for _ in chosen] for _ in range(count)]
+    for each, *partitions in zip(records, *chosen.values(), strict=True):
+        for column, partition in enumerate(partitions):
+            totals[partition][column][0] += 1
+            totals[partition][column][1] += each.size
+    rows = [[str(number), *(f"{n:,} / {size:,}" for n, size in row)] for number, row in enumerate(totals)]
+    print("\nrecords / bytes of each partition")
+    _print_table(["partition", *names], rows)
+
+
+def _print_table(heading: list[str], rows: list[list[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
+    for row in [heading, *rows]:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -1,0 +1,48 @@
+"""The job of a parsed command line. What a person can correct becomes one line on standard error and exit code 2."""
+
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Final
+
+from regroup.cli.terminal.arguments import load
+from regroup.cli.terminal.output import EXIT_CANNOT_RUN, print_error
+from regroup.coordinator.settings import InvalidSetting, UnknownSetting
+from regroup.storage.errors import StoreError
+
+EXIT_INTERRUPTED: Final = 130
+"""The exit code that shells give to a command that was ended by Ctrl-C."""
+
+FILE_ERRORS: Final = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError)
+
+
+class CannotRun(Exception):
+    """The command cannot be carried out; the message says why, and what to do."""
+
+
+def run_job(args: Namespace) -> int:
+    """Load and run the job that the parser has named; return its exit code.
+
+    A parser may also name `packages` that the job needs, and how to `install` them.
+    """
+    try:
+        missing = [name for name in getattr(args, "packages", ()) if find_spec(name) is None]
+        if missing:
+            raise CannotRun(f"{', '.join(missing)} not installed: {args.install}")
+        return int(load(args.job)(args))
+    except (CannotRun, StoreError, UnknownSetting, InvalidSetting) as error:
+        print_error(args.command, str(error))
+        return EXIT_CANNOT_RUN
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+@contextmanager
+def cannot_run_after(*errors: type[Exception]) -> Iterator[None]:
+    """Raise CannotRun in place of these errors; for a `with` block, or as a decorator of a job."""
+    try:
+        yield
+    except errors as error:
+        text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        raise CannotRun(text) from error

@@ -1,0 +1,91 @@
+"""The page docs/conformance.md: the reports on several brokers side by side."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from regroup.conformance.differential.comparison import CourseComparison, render_comparisons
+from regroup.conformance.harness.cases import area_of
+from regroup.conformance.run.report import ConformanceReport
+from regroup.conformance.run.runner import StoryOutcome
+from regroup.conformance.stories import CASES
+
+OUTCOME_MARKS = {StoryOutcome.PASSED: "pass", StoryOutcome.FAILED: "**fail**", StoryOutcome.NOT_OBSERVABLE: "–"}
+MAX_REASON_LENGTH = 200
+RANDOM_ID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{32}\b")
+
+
+def render_page(
+    reports: Sequence[ConformanceReport], comparisons: Sequence[CourseComparison], introduction: str
+) -> str:
+    """The whole page, in Markdown."""
+    lines = [introduction.strip(), "", *_totals(reports), ""]
+    lines += render_comparisons(comparisons) if comparisons else ()
+    lines += ["## Behaviours", "", "`–`: not observable; the reasons are at the end of the page.", ""]
+    lines += [*_behaviours(reports), "", *_failures(reports), *_corrections(), *_reasons(reports)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _totals(reports: Sequence[ConformanceReport]) -> Iterator[str]:
+    yield from ("| | pass | fail | not observable | date |", "|---|--:|--:|--:|---|")
+    for report in reports:
+        counts = " | ".join(map(str, report.totals().values()))
+        yield f"| {report.name} | {counts} | {report.date[:10]} |"
+
+
+def _behaviours(reports: Sequence[ConformanceReport]) -> Iterator[str]:
+    """A table for each area, with a row for each behaviour and a column for each broker."""
+    verdicts = [{verdict.behaviour: verdict for verdict in report.verdicts} for report in reports]
+    areas: dict[str, list[str]] = {}
+    for behaviour in dict.fromkeys(name for each in verdicts for name in each):
+        areas.setdefault(area_of(behaviour), []).append(behaviour)
+    for area, behaviours in areas.items():
+        names = " | ".join(report.name for report in reports)
+        yield from ("", f"| {area} | | {names} |", "|---|---|" + "---|" * len(reports))
+        for behaviour in behaviours:
+            summary = CASES[behaviour].summary if behaviour in CASES else "not observable by a client"
+            marks = [OUTCOME_MARKS[each[behaviour].outcome] if behaviour in each else "" for each in verdicts]
+            yield f"| `{behaviour}` | {summary} | {' | '.join(marks)} |"
+
+
+def _failures(reports: Sequence[ConformanceReport]) -> Iterator[str]:
+    yield "## Failures"
+    for report in reports:
+        yield from ("", f"### {report.name}", "")
+        failed = [each for each in report.verdicts if each.outcome is StoryOutcome.FAILED]
+        yield from (f"- `{each.behaviour}`: {_escaped(each.reason)}" for each in failed)
+        if not failed:
+            yield "None."
+        retried = [each for each in report.verdicts if each.outcome is StoryOutcome.PASSED and each.reason]
+        if retried:
+            names = ", ".join(f"`{each.behaviour}`" for each in retried)
+            yield from ("", f"Passed only on the second run, with fewer stories at once: {names}")
+    yield ""
+
+
+def _corrections() -> Iterator[str]:
+    yield from ("## Corrections of the catalogue", "")
+    yield from (
+        "The behaviours were first read from Kafka's sources. Where the broker differs, the broker is right:",
+        "",
+    )
+    yield from (f"- `{case.id}`: {case.correction}" for case in CASES.values() if case.correction)
+    yield ""
+
+
+def _reasons(reports: Sequence[ConformanceReport]) -> Iterator[str]:
+    yield "## Reasons why behaviours were not observable"
+    for report in reports:
+        yield from ("", f"### {report.name}", "")
+        behaviours: dict[str, list[str]] = {}
+        for each in report.verdicts:
+            if each.outcome is StoryOutcome.NOT_OBSERVABLE:
+                behaviours.setdefault(each.reason, []).append(f"`{each.behaviour}`")
+        yield from (f"- {_escaped(reason)}: {', '.join(names)}" for reason, names in behaviours.items())
+    yield ""
+
+
+def _escaped(reason: str) -> str:
+    """The reason on one line of Markdown, shortened, without ids that differ from run to run."""
+    plain = RANDOM_ID.sub("…", reason)
+    short = plain if len(plain) <= MAX_REASON_LENGTH else plain[:MAX_REASON_LENGTH] + "…"
+    return short.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,294 @@
+"""Checks one run: receives everything that happens, and reports in the end what was violated and what it cost.
+
+checker = Checker(settings, now_ms)
+checker.make_coordinator(journal, settings=settings, now=clock)       # in place of a GroupCoordinator
+checker.on_stored(records, last_position)         # from the store, before the coordinator knows that they are durable
+checker.members.add_member("anna", group_id="payments")      # and checker.ledger("payments", "anna") for its process
+checker.on_member_change("anna", change, at_ms)
+verdict = checker.finish(records)
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from regroup.coordinator import commands as c
+from regroup.coordinator.group import GroupState
+from regroup.coordinator.invariants import invariant_sentence
+from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
+from regroup.coordinator.settings import CoordinatorSettings
+from regroup.lab.checker import coordinator_invariants as invariants
+from regroup.lab.checker.coordinator_invariants import CheckerState, ExchangeInvariant
+from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
+from regroup.lab.checker.member_invariants import MemberChecker, MemberLedger, MemberViolation
+from regroup.lab.checker.metrics import Counts, needless_moves, partitions_by_member
+from regroup.lab.checker.observed_coordinator import ObservedCoordinator
+from regroup.lab.checker.open_requests import OpenRequests
+from regroup.members.consumer.effects import ConsumerChange, ConsumerError
+from regroup.members.runtime.workload import RecordLedger
+from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.storage.journal import Journal
+from regroup.storage.records import NewRecord, Record
+
+NO_COUNTS: Final = Counts()
+MAX_VIOLATIONS: Final = 100
+"""Recorded of one run; later ones usually follow from earlier ones."""
+FULL_REPLAY: Final = "A full replay of the store gives the same groups as the records one by one."
+
+
+@dataclass(frozen=True, slots=True)
+class RunViolation:
+    """An invariant or expectation that does not hold."""
+
+    sentence: str
+    """The invariant or expectation."""
+    at_ms: int
+    """Milliseconds since the run began."""
+    position: int | None
+    """Position of the record after which it was found, if known."""
+    detail: str
+    """What was found."""
+
+    def __str__(self) -> str:
+        where = "" if self.position is None else f", position {self.position}"
+        return f"{self.sentence} (at {self.at_ms} ms{where}) {self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerdict:
+    """The violations of a run, in the order in which they were found, and its counts."""
+
+    violations: tuple[RunViolation, ...] = ()
+    counts: Counts = NO_COUNTS
+
+    def with_violations(self, violations: Iterable[RunViolation]) -> "RunVerdict":
+        """The same counts with other violations."""
+        return replace(self, violations=tuple(violations))
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Each violated sentence once, in the order of its first violation."""
+        return tuple(dict.fromkeys(each.sentence for each in self.violations))
+
+
+class Checker:
+    """Checks the coordinators and members of one run. It changes nothing of what it observes.
+
+    `now_ms` gives the milliseconds since the run began, by a clock that never jumps.
+    """
+
+    def __init__(self, settings: CoordinatorSettings, now_ms: Callable[[], int]) -> None:
+        self.state = CheckerState(settings, now_ms)
+        self.members = MemberChecker(self.state.acknowledgements.removed_members)
+        self.violations: list[RunViolation] = []
+        self._now_ms = now_ms
+        self._open_requests = OpenRequests()
+        self._coordinators: dict[str, GroupCoordinator] = {}
+        """The coordinator that changed each group last."""
+        self._crashed: dict[int, GroupCoordinator] = {}
+        """Crashed coordinators by their identity."""
+        self._assignments: dict[str, dict[str, frozenset[TopicPartition]]] = {}
+        """The last assignment of each group, by member."""
+        self._compared: dict[str, tuple[GroupState, int]] = {}
+        """State and generation in which each group was last compared with its shadow."""
+        self._exchanges = self._events = self._rebalances = self._removals = 0
+        self._offsets_went_back = self._needless_moves = 0
+
+    # Coordinators
+
+    def make_coordinator(
+        self, journal: Journal, *, settings: CoordinatorSettings, now: Callable[[], int], **options: Any
+    ) -> GroupCoordinator:
+        """A GroupCoordinator under observation; takes the arguments of GroupCoordinator."""
+        return ObservedCoordinator(journal, settings=settings, now=now, observer=self, **options).coordinator
+
+    def next_exchange_number(self) -> int:
+        """Count an exchange that begins."""
+        self._exchanges += 1
+        return self._exchanges
+
+    def on_response(self, exchange: ObservedExchange) -> None:
+        """Check a response that is about to leave. Responses of crashed coordinators reach no client."""
+        if id(exchange.coordinator) in self._crashed:
+            return
+        if exchange.response_count > 1:
+            self._check(invariants.a_request_has_at_most_one_response, exchange)
+            return
+        kind = type(exchange.command)
+        if not invariants.was_unavailable(exchange):
+            for invariant in invariants.RESPONSE_INVARIANTS_BY_COMMAND.get(kind, invariants.RESPONSE_INVARIANTS):
+                self._check(invariant, exchange)
+            self.state.timeouts.on_response(exchange, self._now_ms())
+        if kind is c.OffsetCommit:
+            self.state.acknowledgements.on_commit_response(exchange, exchange.response)
+        elif kind is c.SyncGroup:
+            self.state.acknowledgements.on_sync_response(exchange, exchange.response)
+
+    def on_command(self, exchange: ObservedExchange) -> None:
+        """Check a command that was handled."""
+        if exchange.refusal is not None:
+            return
+        now_ms = self._now_ms()
+        self.state.timeouts.on_command(exchange, now_ms)
+        if isinstance(exchange.command, c.DeadlinePassed):
+            for invariant in invariants.DEADLINE_INVARIANTS:
+                self._check(invariant, exchange)
+        if exchange.after is not exchange.before:
+            self._on_group_change(exchange, now_ms)
+        if exchange.outcome is ExchangeOutcome.OPEN:
+            self._open_requests.add(exchange)
+            if exchange.held_under is not None:
+                self._check(invariants.only_dependent_responses_are_held, exchange)
+            elif isinstance(exchange.command, c.OffsetCommit):
+                self.state.acknowledgements.on_commit(exchange, exchange.command)
+
+    def _on_group_change(self, exchange: ObservedExchange, now_ms: int) -> None:
+        group_id, before, after = exchange.group_id, exchange.before, exchange.after
+        self._coordinators[group_id] = exchange.coordinator
+        self.state.acknowledgements.on_group_change(exchange)
+        self.state.timeouts.on_group_change(exchange, now_ms)
+        self._open_requests.on_group_change(exchange)
+        if isinstance(exchange.command, c.LoadGroup):
+            for invariant in invariants.LOAD_INVARIANTS:
+                self._check(invariant, exchange)
+        elif isinstance(exchange.command, c.OffsetCommit):
+            self._on_offset_commit(exchange, exchange.command)
+        elif after.state is GroupState.STABLE and before.state is not GroupState.STABLE:
+            self._on_assignment(exchange)
+        elif not after.exists:
+            self._assignments.pop(group_id, None)
+
+    def _on_offset_commit(self, exchange: ObservedExchange, command: c.OffsetCommit) -> None:
+        """A commit without generation (by a tool, say) may set any offset."""
+        for each in command.offsets:
+            partition = TopicPartition(each.topic, each.partition)
+            committed = exchange.before.committed_offset(each.topic, each.partition)
+            if committed is not None and each.offset < committed.offset:
+                self._offsets_went_back += 1
+            if command.generation_id < 0:
+                self.members.ledger(exchange.group_id).ignore_below(partition, each.offset)
+            else:
+                self._report_members(self.members.on_commit(exchange.group_id, partition, each.offset))
+
+    def _on_assignment(self, exchange: ObservedExchange) -> None:
+        """The leader's assignment is in force."""
+        group = exchange.after
+        observed = self.members.by_name.values()
+        if any(each.member_id == group.leader_id and not each.has_sound_assignor for each in observed):
+            self.state.unsound_generations.add((group.group_id, group.generation_id))
+        assignment = partitions_by_member(group)
+        self._needless_moves += needless_moves(self._assignments.get(group.group_id, {}), assignment)
+        self._assignments[group.group_id] = assignment
+
+    def on_coordinator_crash(self, coordinator: GroupCoordinator) -> None:
+        """A coordinator has crashed: its open requests get no response."""
+        self._crashed[id(coordinator)] = coordinator
+        self._open_requests.close(
+            ExchangeOutcome.COORDINATOR_CRASHED, lambda exchange: exchange.coordinator is coordinator
+        )
+
+    def on_connection_lost(self, connection: str) -> None:
+        """A connection is lost: responses to its requests reach no client."""
+        self._open_requests.close(
+            ExchangeOutcome.CONNECTION_LOST,
+            lambda exchange: exchange.cause is not None and exchange.cause.connection == connection,
+        )
+
+    # The store
+
+    def on_stored(self, records: Sequence[NewRecord], last_position: int) -> None:
+        """The store has taken these records; the coordinator gets to know of it after this."""
+        shadow = self.state.shadow
+        for exchange in self._open_requests.overdue(shadow.position):
+            self._check(invariants.an_open_request_gets_its_response, exchange)
+        for violation in shadow.apply(records, last_position):
+            self._report(violation.sentence, f"group {violation.group}", violation.position)
+        self._events += len(records)
+        for record in records:
+            if record.type == "assignment-committed":
+                self._rebalances += 1
+            elif record.type == "member-removed":
+                self._removals += 1
+        for group_id in dict.fromkeys([each.group for each in records]):
+            if group_id is not None:
+                self._compare(group_id)
+
+    def _compare(self, group_id: str, *, in_full: bool = False) -> None:
+        """Compare a live group with its shadow: always the event numbers, the whole groups whenever they moved on."""
+        coordinator = self._coordinators.get(group_id)
+        if coordinator is None or id(coordinator) in self._crashed or not coordinator.is_ready:
+            return
+        live, stored = coordinator.group(group_id), self.state.shadow.group(group_id)
+        phase = live.state, live.generation_id
+        if live.event_number == stored.event_number and not in_full:
+            if self._compared.get(group_id) == phase:
+                return
+            self._compared[group_id] = phase
+        is_all_durable = coordinator.journal.last_position <= self.state.shadow.position
+        invariant = invariants.the_shadow_group_equals_the_live_group
+        if detail := invariant(live, stored, is_all_durable):
+            self._report(invariant_sentence(invariant), detail, self.state.shadow.position)
+
+    # Members
+
+    def ledger(self, group_id: str, name: str | None = None) -> RecordLedger:
+        """The ledger of a group; with a member's name, the one to be given to that SimulatedMember."""
+        ledger = self.members.ledger(group_id)
+        if name is None:
+            return ledger
+        return MemberLedger(ledger, lambda partition: self._report_members(self.members.on_record(name, partition)))
+
+    def on_member_change(self, name: str, change: ConsumerChange | ConsumerError, at_ms: int) -> None:
+        """A member's observer reports a change. Errors violate nothing."""
+        if not isinstance(change, ConsumerError):
+            self._report_members(self.members.on_member_change(name, change, at_ms))
+
+    # The end
+
+    def finish(self, records: Iterable[Record] | None = None) -> RunVerdict:
+        """The verdict on the run. With all records of the store, they are replayed once more from the first."""
+        shadow = self.state.shadow
+        for exchange in self._open_requests.overdue(shadow.position):
+            self._check(invariants.an_open_request_gets_its_response, exchange)
+        for violation in shadow.violations_at_end():
+            self._report(violation.sentence, f"group {violation.group}", violation.position)
+        for group_id, coordinator in self._coordinators.items():
+            self._compare(group_id, in_full=True)
+            if coordinator.is_ready and id(coordinator) not in self._crashed:
+                for detail in self.state.timeouts.overdue(coordinator.group(group_id), self._now_ms()):
+                    self._report(invariant_sentence(invariants.no_deadline_is_missed), detail)
+        for group_id in shadow.differing_groups(records) if records is not None else ():
+            self._report(FULL_REPLAY, f"group {group_id}", shadow.position)
+        for group_id in self.members.ledgers:
+            committed_offsets = shadow.group(group_id).committed_offsets
+            self._report_members(self.members.skipped_records(group_id, committed_offsets))
+        return RunVerdict(tuple(self.violations), self._counts())
+
+    def _counts(self) -> Counts:
+        counts = [ledger.counts for ledger in self.members.ledgers.values()]
+        return Counts(
+            processed=sum(each.processed for each in counts),
+            processed_twice=sum(each.duplicates for each in counts),
+            offsets_went_back=self._offsets_went_back,
+            ownerless_s=self.members.unowned_s(self._now_ms()),
+            moved_for_nothing=self._needless_moves,
+            rebalances=self._rebalances,
+            expulsions=self._removals,
+            exchanges=self._exchanges,
+            events=self._events,
+        )
+
+    # Reports
+
+    def _check(self, invariant: ExchangeInvariant, exchange: ObservedExchange) -> None:
+        if detail := invariant(self.state, exchange):
+            position = exchange.required_position or None
+            self._report(invariant_sentence(invariant), f"{detail}. {exchange}", position)
+
+    def _report_members(self, violations: Iterable[MemberViolation]) -> None:
+        for each in violations:
+            self._report(each.sentence, each.detail)
+
+    def _report(self, sentence: str, detail: str, position: int | None = None) -> None:
+        if len(self.violations) < MAX_VIOLATIONS:
+            self.violations.append(RunViolation(sentence, self._now_ms(), position, detail))

@@ -1,0 +1,112 @@
+"""Draws the members and surroundings of a plan: everything but its steps."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Final
+
+from regroup.lab.plan.plan import NO_WORKLOAD, MemberPlan, NetworkPlan
+from regroup.members.runtime.workload import Workload
+
+DRAWN_MEMBER_NAMES: Final = (
+    *("anna", "ben", "carla", "david", "emma", "finn"),
+    *("greta", "henry", "ida", "jonas", "klara", "lukas"),
+)
+DRAWN_TOPICS: Final = ("orders", "payments", "clicks")
+
+ASSIGNOR_MIXES: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
+    "eager": (("range",), ("range", "roundrobin"), ("sticky", "range")),
+    "sticky": (("sticky",),),
+    "cooperative": (("cooperative-sticky",),),
+    "eager or cooperative": (("range", "cooperative-sticky"), ("cooperative-sticky", "range")),
+    "on the way to cooperative": (("cooperative-sticky", "range"), ("range",)),
+}
+"""Every member gets one entry of the same row; all entries of a row have an assignor in common."""
+
+SESSION_TIMEOUTS_MS: Final = ((6_000, 2_000), (10_000, 3_000), (10_000, 1_000), (30_000, 3_000), (45_000, 3_000))
+"""Session timeout and heartbeat interval."""
+LASTING_FAULTS: Final = ("slow-join:{}s", "slow-sync:{}s", "never-sync")
+ASSIGNOR_FAULTS: Final = ("assignor-fails", "assignor-forgets", "assignor-doubles")
+
+
+def draw_topics(rng: Random) -> dict[str, int]:
+    """One to three topics with their partition counts; a large one is rare."""
+    count = rng.choices((1, 2, 3), (6, 3, 1))[0]
+    return {topic: rng.choice((1, 2, 3, 4, 6, 8, 12)) for topic in DRAWN_TOPICS[:count]}
+
+
+def draw_settings(rng: Random, members: int) -> dict[str, str | int]:
+    """Broker settings that operators of Kafka change."""
+    settings: dict[str, str | int] = {"group.initial.rebalance.delay.ms": rng.choice((0, 500, 3_000))}
+    if rng.random() < 0.1:
+        settings["group.max.size"] = max(1, members - rng.randint(0, 2))
+    if rng.random() < 0.2:
+        settings["offsets.commit.timeout.ms"] = rng.choice((500, 1_000, 10_000))
+    return settings
+
+
+def draw_network(rng: Random) -> NetworkPlan:
+    """A network within one machine, or to another continent, without or with a little loss."""
+    latency_ms = rng.choice((0.5, 1, 1, 5, 20, 100))
+    return NetworkPlan(
+        latency_ms=latency_ms,
+        jitter_ms=rng.choice((0.0, latency_ms, 2 * latency_ms)),
+        stall_share=rng.choice((0.0, 0.0, 0.0, 0.001, 0.01)),
+        stall_ms=rng.choice((500.0, 5_000.0)),
+    )
+
+
+def draw_workload(rng: Random) -> Workload:
+    """Records in one run of six, since fetches take most of a run's time; a few show a skipped record as well."""
+    if rng.random() < 5 / 6:
+        return NO_WORKLOAD
+    return Workload(
+        records_per_s=rng.choice((0.2, 0.5, 1, 2)),
+        keys=rng.choice((0, 0, 7)),
+        process_ms=rng.choice((0, 0, 10, 200)),
+        max_poll_records=rng.choice((2, 10, 500)),
+    )
+
+
+def draw_members(rng: Random, topics: Sequence[str], max_members: int) -> dict[str, MemberPlan]:
+    """One to six members as a rule, all with the same timeouts and with assignors that fit together."""
+    count = min(max_members, rng.choices((rng.randint(1, 6), rng.randint(7, 12)), (9, 1))[0])
+    session_timeout_ms, heartbeat_interval_ms = rng.choice(SESSION_TIMEOUTS_MS)
+    assignors = ASSIGNOR_MIXES[rng.choice(list(ASSIGNOR_MIXES))]
+    max_poll_interval_ms = rng.choice((30_000, 60_000, 300_000))
+    static_share = rng.choices((0.0, 0.5, 1.0), (5, 2, 3))[0]
+    fault_share = rng.choices((0.0, 0.2, 0.6), (6, 3, 1))[0]
+    has_assignor_faults = rng.random() < 0.05
+    second_group_share = 0.4 if rng.random() < 0.1 else 0.0
+    return {
+        name: MemberPlan(
+            topics=_draw_subscription(rng, topics),
+            group="audit" if rng.random() < second_group_share else "lab",
+            assignors=rng.choice(assignors),
+            instance_id=_draw_instance_id(rng, name) if rng.random() < static_share else None,
+            session_timeout_ms=session_timeout_ms,
+            heartbeat_interval_ms=heartbeat_interval_ms,
+            max_poll_interval_ms=max_poll_interval_ms,
+            auto_commit_interval_ms=rng.choice((1_000, 5_000)),
+            faults=_draw_faults(rng, fault_share, has_assignor_faults),
+        )
+        for name in DRAWN_MEMBER_NAMES[:count]
+    }
+
+
+def _draw_subscription(rng: Random, topics: Sequence[str]) -> tuple[str, ...]:
+    if rng.random() < 0.8:
+        return tuple(topics)
+    return tuple(topics[: rng.randint(1, len(topics))])
+
+
+def _draw_instance_id(rng: Random, name: str) -> str:
+    """Rarely the instance id of another member."""
+    return f"{name if rng.random() < 0.97 else DRAWN_MEMBER_NAMES[0]}-1"
+
+
+def _draw_faults(rng: Random, share: float, has_assignor_faults: bool) -> tuple[str, ...]:
+    if has_assignor_faults and rng.random() < 0.5:
+        return (rng.choice(ASSIGNOR_FAULTS),)
+    if rng.random() < share:
+        return (rng.choice(LASTING_FAULTS).format(rng.choice((1, 5, 20))),)
+    return ()

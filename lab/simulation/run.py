@@ -1,0 +1,217 @@
+"""Plays a plan: schedules its steps, lets the groups recover, and returns the verdict.
+
+    outcome = play(plan)
+    outcome.failed, outcome.verdict.violations, outcome.verdict.counts
+
+Everything that decides what happens is in the plan, its seed included: the same plan gives the same history.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, NoReturn
+
+import structlog
+
+from regroup.lab.checker.checker import RunVerdict
+from regroup.lab.plan.plan import PlannedStep, SimulationPlan
+from regroup.lab.simulation.actions import perform
+from regroup.lab.simulation.disk import StoreOpener
+from regroup.lab.simulation.expectation_checks import CHECK_INTERVAL_S, check_expectation, is_expectation
+from regroup.lab.simulation.milestones import Milestones
+from regroup.lab.simulation.recovery import RECOVERY_INVARIANT, end_faults, recovery_obstacle
+from regroup.lab.simulation.virtual_clock import LoopLivelock, VirtualLoop, run_in_virtual_time
+from regroup.lab.simulation.world import World
+from regroup.members.consumer.effects import ConsumerChange, ConsumerError
+from regroup.storage.records import NewRecord, Record
+
+TIME_ADVANCES: Final = "Virtual time advances: nothing is due again and again at the same instant."
+NO_UNEXPECTED_EXCEPTION: Final = "No request, timer or task ends in an unexpected exception."
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """The result of a run."""
+
+    plan: SimulationPlan
+    verdict: RunVerdict
+    """Violations in the order of time, expectations that did not hold among them."""
+    records: tuple[Record, ...]
+    """The stored records; none if the brokers are down at the end."""
+    ended_ms: int
+    """Length of the run in virtual time."""
+    recovered: bool
+    """Whether every group recovered in time."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is a violation."""
+        return bool(self.verdict.violations)
+
+    @property
+    def first_sentence(self) -> str:
+        """The sentence of the first violation; empty if there is none."""
+        return self.verdict.violations[0].sentence if self.verdict.violations else ""
+
+
+def play(plan: SimulationPlan, *, check_invariants: bool = True, open_store: StoreOpener | None = None) -> RunOutcome:
+    """Run a plan to its end, in this thread and in virtual time.
+
+    Without `check_invariants` only expectations and recovery are checked. `open_store` opens the store to write to;
+    without it the store is in memory. Raises InvalidSetting or ValueError for a plan that cannot be played, StoreError
+    if the store cannot be opened at the start.
+    """
+    loop = VirtualLoop()
+    runs: list[SimulationRun] = []
+    outcomes: list[RunOutcome] = []
+
+    async def main() -> None:
+        run = SimulationRun(plan, check_invariants=check_invariants, open_store=open_store)
+        runs.append(run)
+        with _silence_logging(loop, partial(run.world.report_violation, NO_UNEXPECTED_EXCEPTION)):
+            outcomes.append(await run.play())
+
+    try:
+        run_in_virtual_time(main(), loop)
+    except LoopLivelock as error:
+        return runs[0].abort(str(error))
+    return outcomes[0]
+
+
+class SimulationRun:
+    """One run: the schedule of its steps, the recovery and the end. It is the observer of its world."""
+
+    def __init__(self, plan: SimulationPlan, *, check_invariants: bool, open_store: StoreOpener | None) -> None:
+        self.plan = plan
+        self.world = World(plan, self, check_invariants=check_invariants, open_store=open_store)
+        self.milestones = Milestones(self.world, self.reach_milestone)
+        self._faults_are_over = False
+        """Only expectations are carried out from then on."""
+        self._waiting: dict[str, list[PlannedStep]] = {}
+        """Steps by the milestone that they wait for."""
+
+    async def play(self) -> RunOutcome:
+        """Start everything, carry out the steps, end the faults, wait for recovery."""
+        world = self.world
+        await world.brokers.start()
+        await self._create_topics()
+        world.members.start_producers()
+        for planned in self.plan.steps:
+            self._schedule(planned)
+        await asyncio.sleep(_faults_end_ms(self.plan) / 1000)
+        self._faults_are_over = True
+        await end_faults(world)
+        self.reach_milestone("faults are over")
+        recovered = await self._wait_for_recovery()
+        return await self._end(recovered)
+
+    async def _create_topics(self) -> None:
+        broker_cluster = self.world.brokers.broker_cluster
+        assert broker_cluster is not None
+        for topic, partitions in self.plan.topics.items():
+            await broker_cluster.ensure_topic(topic, partitions)
+
+    async def _wait_for_recovery(self) -> bool:
+        """Wait until every group has recovered and every expectation is decided. Whether that came in time."""
+        world = self.world
+        deadline_s = world.loop.time() + self.plan.recovery_timeout_ms / 1000
+        while (obstacle := recovery_obstacle(world, self.milestones)) or world.tasks:
+            if obstacle and world.loop.time() >= deadline_s:
+                world.report_violation(RECOVERY_INVARIANT, obstacle)
+                return False
+            await asyncio.sleep(CHECK_INTERVAL_S)
+        return True
+
+    async def _end(self, recovered: bool) -> RunOutcome:
+        world = self.world
+        for planned in (each for waiting in self._waiting.values() for each in waiting):
+            if is_expectation(planned.step):
+                milestone = planned.trigger.milestone
+                world.report_violation(f"{planned.step}.", f"its milestone was not reached: {milestone}")
+        world.is_over = True
+        await world.brokers.wait_until_durable()
+        records = await world.brokers.records()
+        verdict = world.checker.finish(records) if world.checker else RunVerdict()
+        ended_ms = world.now_ms
+        for task in world.tasks:
+            task.cancel()
+        await world.members.close()
+        await world.brokers.close()
+        violations = sorted([*verdict.violations, *world.violations], key=lambda each: each.at_ms)
+        return RunOutcome(self.plan, verdict.with_violations(violations), records or (), ended_ms, recovered)
+
+    def abort(self, reason: str) -> RunOutcome:
+        """The outcome of a run whose time does not advance any more."""
+        self.world.report_violation(TIME_ADVANCES, reason)
+        verdict = RunVerdict().with_violations(self.world.violations)
+        return RunOutcome(self.plan, verdict, (), self.world.now_ms, recovered=False)
+
+    # Steps
+
+    def _schedule(self, planned: PlannedStep) -> None:
+        trigger = planned.trigger
+        if trigger.milestone:
+            self._waiting.setdefault(trigger.milestone, []).append(planned)
+        else:
+            self.world.loop.call_at(trigger.delay_ms / 1000, self._carry_out, planned)
+
+    def _carry_out(self, planned: PlannedStep) -> None:
+        if self.world.is_over:
+            return
+        if is_expectation(planned.step):
+            check_expectation(planned.step, self.world, self.milestones)
+        elif not self._faults_are_over:
+            perform(planned.step, self.world)
+
+    # WorldObserver
+
+    def reach_milestone(self, milestone: str) -> None:
+        """Carry out the steps that wait for this milestone; each waits for its first occurrence."""
+        for planned in self._waiting.pop(milestone, ()):
+            if planned.trigger.delay_ms:
+                self.world.loop.call_later(planned.trigger.delay_ms / 1000, self._carry_out, planned)
+            else:
+                self._carry_out(planned)
+
+    def on_member_change(self, name: str, change: ConsumerChange | ConsumerError) -> None:
+        """Report the milestones of a member's change."""
+        self.milestones.on_member_change(name, change)
+
+    def on_stored(self, records: Sequence[NewRecord]) -> None:
+        """Report the milestones of stored records."""
+        self.milestones.on_stored(records)
+
+
+def _faults_end_ms(plan: SimulationPlan) -> int:
+    """End of the faults: as planned, but not before the last step that happens at a time."""
+    times = [planned.trigger.delay_ms for planned in plan.steps if not planned.trigger.milestone]
+    return max([plan.faults_end_ms, *times])
+
+
+@contextmanager
+def _silence_logging(loop: asyncio.AbstractEventLoop, on_exception: Callable[[str], None]) -> Iterator[None]:
+    """Log nothing inside the block: thousands of runs would flood the terminal.
+
+    Unexpected exceptions in handlers, timers and tasks go to `on_exception`.
+    """
+
+    def drop(logger: object, method: str, event: Any) -> NoReturn:
+        if event.get("exc_info"):
+            on_exception(repr(sys.exc_info()[1]))
+        raise structlog.DropEvent
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        on_exception(f"{context['message']}: {context.get('exception')!r}")
+
+    before = structlog.get_config()
+    errors_only = structlog.make_filtering_bound_logger(logging.ERROR)
+    structlog.configure(wrapper_class=errors_only, processors=[drop], cache_logger_on_first_use=False)
+    loop.set_exception_handler(handle)
+    try:
+        yield
+    finally:
+        structlog.configure(**before)

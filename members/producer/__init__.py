@@ -1,1 +1,0 @@
-"""members/producer"""

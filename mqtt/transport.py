@@ -1,0 +1,59 @@
+"""An asyncio transport whose bytes travel in MQTT messages: to a protocol it looks like a socket."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+DISCONNECT: Final = b""
+"""The payload that closes a connection inside MQTT, from either side."""
+
+
+class MqttByteTransport(asyncio.Transport):
+    """One connection inside MQTT.
+
+    `send(data)` gets what the protocol writes; `on_close()` is called once, when the protocol closes the connection.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[bytes], object],
+        on_close: Callable[[], object],
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(extra)
+        self._send = send
+        self._on_close = on_close
+        self._protocol: asyncio.Protocol | None = None
+        self._is_closing = False
+
+    def attach(self, protocol: asyncio.Protocol) -> None:
+        """Begin the connection."""
+        self._protocol = protocol
+        protocol.connection_made(self)
+
+    def receive(self, data: bytes) -> None:
+        """Hand received bytes to the protocol."""
+        if self._protocol is not None and not self._is_closing:
+            self._protocol.data_received(data)
+
+    def lose(self, error: Exception | None) -> None:
+        """End the connection from outside; the protocol gets the error."""
+        if self._protocol is not None and not self._is_closing:
+            self._is_closing = True
+            self._protocol.connection_lost(error)
+
+    # -- what a protocol calls
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._send(bytes(data))
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def close(self) -> None:
+        if not self._is_closing:
+            self._is_closing = True
+            self._on_close()
+
+    def abort(self) -> None:
+        self.close()

@@ -1,0 +1,222 @@
+"""Runs a campaign on Spark and writes the events and results of its runs as Parquet.
+
+    DIR/runs/chunk-00000000.parquet      one row for each run: its cell, its seed, the lab's verdict and counts
+    DIR/events/chunk-00000000.parquet    all events of these runs, in the columns of the data source
+    DIR/campaign.json                    the campaign's definition
+
+A chunk is a range of runs that one task simulates, named by the first of them. Its files are renamed when they are
+complete, the one in `runs` last; so a campaign that was killed continues with the runs that are missing.
+"""
+
+import hashlib
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from regroup.lab.checker.checker import RunViolation
+from regroup.lab.checker.metrics import Counts
+from regroup.lab.plan.plan import SimulationPlan
+from regroup.lab.simulation.run import RunOutcome, play
+from regroup.pipeline.campaign.grid import Campaign, CampaignRun, InvalidCampaign
+from regroup.pipeline.output_folder import atomic_parquet_writer, check_format, exclusive_writer, write_atomically
+from regroup.pipeline.source.columns import EVENT_SCHEMA, EVENTS_DDL, STORE_EVENT_SCHEMA
+from regroup.pipeline.spark.progress import JobProgress, run_with_progress
+from regroup.storage.records import Record
+
+RUNS_PER_CHUNK: Final = 20
+MAX_FILE_NAME_LENGTH: Final = 150
+
+STABLE_AT_LEAST_ONCE: Final = "In a run of a campaign the group is Stable at least once."
+
+PlayPlan: TypeAlias = Callable[[SimulationPlan], RunOutcome]
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignChunk:
+    """The runs that one task simulates: number `first` to `last` - 1 of the campaign."""
+
+    campaign: Campaign
+    first: int
+    last: int
+    folder: str
+
+
+def run_campaign(
+    spark: SparkSession,
+    campaign: Campaign,
+    folder: Path,
+    *,
+    play_one: PlayPlan = play,
+    progress: JobProgress | None = None,
+) -> int:
+    """Simulate the runs that are missing, and return their number. Raises InvalidCampaign, StoreError."""
+    folder = folder.resolve()
+    with exclusive_writer(folder, "events", "runs"):
+        claim_folder(campaign, folder)
+        missing = missing_chunks(campaign, folder)
+        if missing:
+            tasks = spark.sparkContext.parallelize(missing, len(missing))
+            what = f"simulating, {RUNS_PER_CHUNK} runs a task"
+            run_with_progress(spark, what, lambda: tasks.foreach(partial(simulate_chunk, play_one=play_one)), progress)
+    return sum(chunk.last - chunk.first for chunk in missing)
+
+
+def campaign_file(folder: Path) -> Path:
+    """The definition of a folder's campaign, as JSON; `read_campaign` accepts it like the original YAML."""
+    return folder / "campaign.json"
+
+
+def stored_campaign(folder: Path) -> Campaign | None:
+    """The campaign of a folder; None if it has none. Raises InvalidCampaign."""
+    file = campaign_file(folder)
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Campaign)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InvalidCampaign(
+            f"{file} cannot be read ({error}). Remove it, and start the same campaign again: it is written again."
+        ) from error
+
+
+def claim_folder(campaign: Campaign, folder: Path) -> None:
+    """Make the folder the campaign's, and remove events of chunks that were not completed. Raises InvalidCampaign."""
+    check_folder(campaign, folder)
+    write_atomically(campaign_file(folder), msgspec.json.encode(campaign))
+    for events in (folder / "events").glob("chunk-*.parquet"):
+        if not (folder / "runs" / events.name).exists():
+            events.unlink()
+
+
+def check_folder(campaign: Campaign, folder: Path) -> None:
+    """Raise InvalidCampaign if the folder holds another campaign. Its question may change, its seeds may grow."""
+    check_format(folder)
+    stored = stored_campaign(folder)
+    if stored and msgspec.structs.replace(stored, seeds=campaign.seeds, question=campaign.question) != campaign:
+        raise InvalidCampaign(f"{folder} holds another campaign ({stored.question}): choose another folder.")
+    through = max((last for _, last in simulated_ranges(folder)), default=0)
+    if through > campaign.run_count:
+        seeds = -(-through // (campaign.run_count // campaign.seeds))
+        raise InvalidCampaign(
+            f"{folder} holds {seeds} seeds already, and the plan asks for {campaign.seeds}: "
+            f"ask for {seeds} or more, or choose another folder."
+        )
+
+
+def simulated_ranges(folder: Path) -> list[tuple[int, int]]:
+    """The first run of each chunk, and the one after its last. Raises InvalidCampaign.
+
+    The number of runs is read from each file, since chunks differ: the last one of a campaign may be shorter, and more
+    seeds begin a new chunk after it.
+    """
+    ranges = []
+    for file in sorted((folder / "runs").glob("chunk-*.parquet")):
+        first = int(file.stem.removeprefix("chunk-"))
+        try:
+            ranges.append((first, first + int(pq.read_metadata(file).num_rows)))
+        except (OSError, pa.ArrowInvalid) as error:
+            raise InvalidCampaign(
+                f"{file} is damaged. Remove it, and start the campaign again: its runs are simulated again."
+            ) from error
+    return ranges
+
+
+def missing_chunks(campaign: Campaign, folder: Path) -> list[CampaignChunk]:
+    """Chunks for the gaps between the simulated ranges, and for the runs after the last."""
+    chunks, begin = [], 0
+    for first, last in [*simulated_ranges(folder), (campaign.run_count, campaign.run_count)]:
+        for start in range(begin, first, RUNS_PER_CHUNK):
+            chunks.append(CampaignChunk(campaign, start, min(start + RUNS_PER_CHUNK, first), str(folder)))
+        begin = max(begin, last)
+    return chunks
+
+
+def simulate_chunk(chunk: CampaignChunk, play_one: PlayPlan = play) -> None:
+    """Simulate the runs of a chunk and write their events and results."""
+    runs, events = [], []
+    for run in chunk.campaign.runs(chunk.first, chunk.last):
+        outcome = require_stable(play_one(chunk.campaign.plan(run)))
+        runs.append(run_row(run, outcome))
+        events.append(events_table(run.name, outcome.records))
+    tables = {"events": pa.concat_tables(events), "runs": pa.Table.from_pylist(runs, runs_schema(chunk.campaign))}
+    for kind, table in tables.items():
+        target = Path(chunk.folder, kind, f"chunk-{chunk.first:08}.parquet")
+        with atomic_parquet_writer(target, table.schema) as writer:
+            writer.write_table(table)
+
+
+def require_stable(outcome: RunOutcome) -> RunOutcome:
+    """The outcome, with a violation if the group never was Stable: no partition lost its owner, since none had one."""
+    if outcome.verdict.counts.rebalances:
+        return outcome
+    violation = RunViolation(STABLE_AT_LEAST_ONCE, outcome.ended_ms, None, "")
+    return replace(outcome, verdict=outcome.verdict.with_violations([*outcome.verdict.violations, violation]))
+
+
+def runs_schema(campaign: Campaign) -> pa.Schema:
+    """The schema of `DIR/runs`; Arrow cannot infer it from empty lists of violations."""
+    counts = [(field.name, pa.float64() if field.type is float else pa.int64()) for field in fields(Counts)]
+    return pa.schema(
+        [
+            *((name, pa.string()) for name in ("store", "cell", *campaign.grid)),
+            *(("seed", pa.int64()), ("ended_ms", pa.int64()), ("recovered", pa.bool_())),
+            *(("violations", pa.list_(pa.string())), ("violation_positions", pa.list_(pa.int64()))),
+            *counts,
+        ]
+    )
+
+
+def run_row(run: CampaignRun, outcome: RunOutcome) -> dict[str, Any]:
+    return {
+        "store": run.name,
+        "cell": run.cell_name,
+        **{key: str(value) for key, value in run.cell.items()},
+        "seed": run.seed,
+        "ended_ms": outcome.ended_ms,
+        "recovered": outcome.recovered,
+        "violations": [each.sentence for each in outcome.verdict.violations],
+        "violation_positions": [each.position for each in outcome.verdict.violations],
+        **asdict(outcome.verdict.counts),
+    }
+
+
+def events_table(store: str, records: Sequence[Record]) -> pa.Table:
+    columns: dict[str, Any] = {"store": [store] * len(records)}
+    for name in EVENT_SCHEMA.names:
+        values = [getattr(record, name) for record in records]
+        columns[name] = [each.decode() if isinstance(each, bytes) else each for each in values]
+    return pa.table(columns, schema=STORE_EVENT_SCHEMA)
+
+
+def read_events(spark: SparkSession, folder: Path) -> DataFrame:
+    """All events of the campaign, in the columns of the data source; `store` is the run's name."""
+    check_format(folder)
+    return spark.read.schema(EVENTS_DDL).parquet(str(folder / "events"))
+
+
+def read_runs(spark: SparkSession, folder: Path) -> DataFrame:
+    """One row for each run of the campaign."""
+    check_format(folder)
+    return spark.read.parquet(str(folder / "runs"))
+
+
+def replay_command(plan: Path, name: str) -> str:
+    """The shell command that simulates one run again, into a store of its own."""
+    return shlex.join(["regroup", "campaign", str(plan), "--only", name, "--store", store_file_name(name)])
+
+
+def store_file_name(run: str) -> str:
+    """A file name for a run's store. It has no comma, which `regroup pipeline ingest` takes for a separator."""
+    plain = re.sub(r"[^A-Za-z0-9._]+", "-", run)
+    if len(plain) > MAX_FILE_NAME_LENGTH:
+        plain = f"{plain[:MAX_FILE_NAME_LENGTH]}-{hashlib.sha256(run.encode()).hexdigest()[:8]}"
+    return f"{plain}.db"

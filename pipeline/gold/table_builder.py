@@ -1,0 +1,78 @@
+"""The input of the tables: one event with the group before and after it, and decoded consumer protocol bytes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias
+
+from regroup.coordinator.events import Event
+from regroup.coordinator.group import Group, Member
+from regroup.protocol.consumer.subscription import (
+    MalformedConsumerProtocol,
+    TopicPartition,
+    decode_assignment,
+    decode_subscribed_topics,
+    decode_subscription,
+)
+from regroup.storage.records import Record
+
+TableRow: TypeAlias = tuple[str, dict[str, Any]]
+"""The name of a table, and one of its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One event of a group, with the group before and after it."""
+
+    record: Record
+    event: Event
+    before: Group
+    after: Group
+    begins_command: bool
+    """It is the first event of a command. The events of one command have the same cause and time."""
+
+    @property
+    def at_ms(self) -> int:
+        return self.event.at_ms
+
+
+class TableBuilder(Protocol):
+    """Builds rows from the history of one group, and yields each when it is complete."""
+
+    def on_event(self, transition: Transition) -> Iterator[TableRow]: ...
+
+    def on_end(self) -> Iterator[TableRow]:
+        """The rows that are still incomplete after the last event."""
+        return iter(())
+
+
+def member_identity(member: Member) -> str:
+    """The instance id of a static member, else the member id: what stays the same if a static member restarts."""
+    return member.instance_id or member.member_id
+
+
+@lru_cache(maxsize=4096)
+def assigned_partitions(assignment: bytes) -> tuple[TopicPartition, ...]:
+    """The partitions of an assignment; none if the bytes are not of the consumer protocol."""
+    try:
+        return decode_assignment(assignment).partitions if assignment else ()
+    except MalformedConsumerProtocol:
+        return ()
+
+
+@lru_cache(maxsize=4096)
+def owned_partitions(metadata: bytes) -> tuple[TopicPartition, ...]:
+    """The partitions that a rejoining member still owns. An eager member revokes all of them first (KIP-429)."""
+    try:
+        return decode_subscription(metadata).owned_partitions
+    except MalformedConsumerProtocol:
+        return ()
+
+
+@lru_cache(maxsize=4096)
+def subscribed_topics(metadata: bytes) -> tuple[str, ...]:
+    """The topics of a subscription; none if the bytes are not of the consumer protocol."""
+    try:
+        return decode_subscribed_topics(metadata)
+    except MalformedConsumerProtocol:
+        return ()

@@ -1,0 +1,95 @@
+"""The group before and after each event, flat enough for SQL: the table `transitions`, which `violations` reads."""
+
+from collections.abc import Iterator
+from typing import Any
+from zlib import crc32
+
+import msgspec
+
+from regroup.coordinator import events as e
+from regroup.coordinator.group import Group, Member
+from regroup.pipeline.gold.table_builder import TableRow, Transition
+
+
+class Transitions:
+    """Builds `transitions` of one group.
+
+    Events that change offsets only have no row. The columns of the whole group are filled for the last event of each
+    command, since most invariants need not hold between the events of a command.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[dict[str, Any], Group] | None = None
+
+    def on_event(self, transition: Transition) -> Iterator[TableRow]:
+        if transition.begins_command:
+            yield from self._complete(ends_command=True)
+        if not isinstance(transition.event, e.OFFSET_EVENTS):
+            yield from self._complete(ends_command=False)
+            self._last = (transition_columns(transition), transition.after)
+
+    def on_end(self) -> Iterator[TableRow]:
+        yield from self._complete(ends_command=True)
+
+    def _complete(self, *, ends_command: bool) -> Iterator[TableRow]:
+        if self._last is not None:
+            row, group = self._last
+            yield "transitions", row | {"ends_command": ends_command} | (group_columns(group) if ends_command else {})
+            self._last = None
+
+
+def transition_columns(transition: Transition) -> dict[str, Any]:
+    before, after, record = transition.before, transition.after, transition.record
+    row = {
+        "position": record.position,
+        "event_number": record.event_number,
+        "coordinator_epoch": record.coordinator_epoch,
+        "at_ms": transition.at_ms,
+        "type": record.type,
+        "state_before": before.state.value,
+        "state": after.state.value,
+        "generation_id_before": before.generation_id,
+        "generation_id": after.generation_id,
+    }
+    if not isinstance(transition.event, e.CoordinatorLoaded):
+        return row
+    stored = before.group_metadata
+    return row | {
+        "stored_members_before": [member_checksum(member) for member in stored.members] if stored else [],
+        "loaded_members": [*map(member_checksum, after.members.values()), *after.pending_join_members],
+        "stored_generation_id": stored.generation_id if stored else 0,
+        "offsets_unchanged": before.committed_offsets == after.committed_offsets,
+    }
+
+
+def group_columns(group: Group) -> dict[str, Any]:
+    stored = group.group_metadata
+    return {
+        "leader_id": group.leader_id,
+        "protocol_name": group.protocol_name,
+        "has_join_phase": group.join_phase is not None,
+        "has_pending_appends": bool(group.pending_appends),
+        "members": [
+            {
+                "member_id": member.member_id,
+                "instance_id": member.instance_id,
+                "awaiting": member.awaiting.value if member.awaiting else None,
+                "supports_protocol": group.protocol_name is not None and member.supports(group.protocol_name),
+                "assignment_checksum": assignment_checksum(member),
+            }
+            for member in group.members.values()
+        ],
+        "static_members": [f"{instance_id} {member_id}" for instance_id, member_id in group.static_members.items()],
+        "pending_join_members": list(group.pending_join_members),
+        "stored_members": [assignment_checksum(member) for member in stored.members] if stored else [],
+    }
+
+
+def assignment_checksum(member: Member) -> str:
+    """The member id, and a checksum of the member's assignment."""
+    return f"{member.member_id} {crc32(member.assignment)}"
+
+
+def member_checksum(member: Member) -> str:
+    """The member id, and a checksum of everything that the coordinator knows about the member."""
+    return f"{member.member_id} {crc32(msgspec.json.encode(msgspec.to_builtins(member, str_keys=True)))}"

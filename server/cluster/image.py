@@ -1,0 +1,144 @@
+"""The cluster as a value: topics, producer ids, transactions; and Kafka's rules for topic names."""
+
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Collection
+from uuid import UUID
+
+import msgspec
+from msgspec.structs import replace
+
+from regroup.protocol.java_order import java_string_hash
+from regroup.server.cluster.events import (
+    ClusterEvent,
+    OffsetsReserved,
+    PartitionsAdded,
+    ProducerIdsReserved,
+    TopicConfigured,
+    TopicCreated,
+    TopicDeleted,
+)
+from regroup.server.cluster.transactions import Transaction, evolve_transactions
+
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+
+SNAPSHOT_VERSION = 1
+"""Version of `ClusterImage` as JSON. A snapshot of another version is ignored."""
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+_MAX_NAME_LENGTH = 249
+
+
+class Topic(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic; for each partition `reserved_before` is the offset below which all may be in use."""
+
+    name: str
+    topic_id: str
+    reserved_before: tuple[int, ...]
+    configs: dict[str, str] = {}  # msgspec gives each topic its own copy
+
+    @property
+    def partitions(self) -> int:
+        return len(self.reserved_before)
+
+    @property
+    def id_bytes(self) -> bytes:
+        """The id as it is on the wire."""
+        return uuid_bytes(self.topic_id)
+
+    @property
+    def is_internal(self) -> bool:
+        return self.name in INTERNAL_TOPICS
+
+
+class ClusterImage(msgspec.Struct, frozen=True, kw_only=True):
+    """The topics by name, in the order of their creation, and the transactions by transactional id.
+
+    Producer ids below `producer_ids_before` may be in use.
+    """
+
+    topics: dict[str, Topic] = {}  # msgspec gives each value its own copy
+    producer_ids_before: int = 0
+    transactions: dict[str, Transaction] = {}
+
+
+def evolve_cluster(image: ClusterImage, event: ClusterEvent) -> ClusterImage:
+    """The cluster after this event. It cannot refuse: the event has happened."""
+    match event:
+        case TopicCreated(name=name):
+            unreserved = (0,) * event.partitions
+            return _with(
+                image, Topic(name=name, topic_id=event.topic_id, reserved_before=unreserved, configs=event.configs)
+            )
+        case PartitionsAdded(name=name):
+            topic = image.topics[name]
+            unreserved = (0,) * (event.partitions - topic.partitions)
+            return _with(image, replace(topic, reserved_before=topic.reserved_before + unreserved))
+        case TopicConfigured(name=name):
+            return _with(image, replace(image.topics[name], configs=event.configs))
+        case TopicDeleted(name=name):
+            return replace(image, topics={key: topic for key, topic in image.topics.items() if key != name})
+        case OffsetsReserved(name=name, partition=partition):
+            topic = image.topics[name]
+            before = topic.reserved_before
+            return _with(
+                image, replace(topic, reserved_before=(*before[:partition], event.before, *before[partition + 1 :]))
+            )
+        case ProducerIdsReserved():
+            return replace(image, producer_ids_before=event.before)
+    return replace(image, transactions=evolve_transactions(image.transactions, event))
+
+
+def _with(image: ClusterImage, topic: Topic) -> ClusterImage:
+    return replace(image, topics=image.topics | {topic.name: topic})
+
+
+def encode_cluster_snapshot(image: ClusterImage) -> bytes:
+    """The image as JSON, the payload of a snapshot."""
+    return msgspec.json.encode(image)
+
+
+def decode_cluster_snapshot(payload: bytes) -> ClusterImage:
+    """The image in the payload of a snapshot. Raises one of UNREADABLE_ERRORS."""
+    return msgspec.json.decode(payload, type=ClusterImage)
+
+
+def topic_name_error(name: str, existing: Collection[str]) -> str | None:
+    """Why no topic may be created with this name, by Kafka's rules and in its words; None for a legal name."""
+    if not name:
+        return "Topic name is invalid: the empty string is not allowed"
+    if name in (".", ".."):
+        return "Topic name is invalid: '.' or '..' is not allowed"
+    if len(name) > _MAX_NAME_LENGTH:
+        return f"Topic name is invalid: the length of '{name}' is longer than the max allowed length {_MAX_NAME_LENGTH}"
+    if not _LEGAL_NAME.fullmatch(name):
+        return (
+            f"Topic name is invalid: '{name}' contains one or more characters other than "
+            "ASCII alphanumerics, '.', '_' and '-'"
+        )
+    # Kafka names its metrics after topics, and replaces '.' by '_' in their names.
+    metric_name = name.replace(".", "_")
+    twin = next((other for other in existing if other != name and other.replace(".", "_") == metric_name), None)
+    if twin is not None and name not in existing:
+        return f"Topic '{name}' collides with existing topic: {twin}"
+    return None
+
+
+def uuid_text(uuid: UUID) -> str:
+    """The id as Kafka writes it: URL-safe base64 without padding."""
+    return urlsafe_b64encode(uuid.bytes).rstrip(b"=").decode()
+
+
+def uuid_bytes(text: str) -> bytes:
+    """The sixteen bytes of an id in Kafka's text form."""
+    return urlsafe_b64decode(text + "==")
+
+
+def partition_of_key(key: str, partitions: int) -> int:
+    """The partition of an internal topic for a group id or transactional id: the absolute value of Java's string hash,
+    0 for the one hash that has none."""
+    code = java_string_hash(key)
+    signed = code - 2**32 if code >= 2**31 else code
+    return (0 if signed == -(2**31) else abs(signed)) % partitions

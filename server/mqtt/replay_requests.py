@@ -1,0 +1,100 @@
+"""Requests for events that were published before, from readers that missed them or that started later."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+import msgspec
+
+from regroup.mqtt.link import MqttMessage
+from regroup.mqtt.topics import MqttTopics
+from regroup.server.mqtt.messages import MAX_CONTROL_MESSAGE_BYTES, FeedMessage, ReplayRequest, feed_payloads
+from regroup.storage.records import Record
+from regroup.storage.store import EventStore
+
+MAX_PENDING_REQUESTS: Final = 1_000
+"""Groups with a request that is not complete."""
+MAX_RECORDS_PER_TURN: Final = 1_000
+"""Records that are read at once; other groups and new events get a turn after them."""
+
+
+class _Replay:
+    """The events of one group from a number on, read in portions. Between two portions no transaction is open."""
+
+    def __init__(self, group: str | None, from_number: int) -> None:
+        self.group = group
+        self.from_number = from_number
+        self.first_number = 0
+        """The earliest event number that is still in the store; 0 before the first portion, or if there is none."""
+        self.is_complete = False
+        self._records: AsyncIterator[Record] | None = None
+
+    async def read(self, store: EventStore, until: int) -> list[Record]:
+        """The next portion, up to the store's position `until`. Raises StoreError."""
+        if self._records is None:
+            self._records = store.read(group=self.group, after=store.trimmed_through, until=until)
+        portion: list[Record] = []
+        self.is_complete = True
+        async for record in self._records:
+            self.first_number = self.first_number or record.event_number
+            portion.append(record)
+            if len(portion) == MAX_RECORDS_PER_TURN:
+                self.is_complete = False
+                break
+        return [record for record in portion if record.event_number >= self.from_number]
+
+
+class ReplayRequests:
+    """The requests that are not complete. Several for one group become one, from the lowest number on.
+
+    `on_request` is called for a new one; `log_refusal` gets the reason for which a request is dropped.
+    """
+
+    def __init__(
+        self, topics: MqttTopics, on_request: Callable[[], None], log_refusal: Callable[[str], object]
+    ) -> None:
+        self._topics = topics
+        self._on_request = on_request
+        self._log_refusal = log_refusal
+        self._replays: dict[str | None, _Replay] = {}
+
+    def add(self, group: str | None, payload: bytes) -> None:
+        """Take a request: `{"from": 17}`, or an empty payload for all events."""
+        try:
+            if len(payload) > MAX_CONTROL_MESSAGE_BYTES:
+                raise ValueError(f"{len(payload)} bytes, at most {MAX_CONTROL_MESSAGE_BYTES} are allowed")
+            number = msgspec.json.decode(payload, type=ReplayRequest).from_event_number if payload else 1
+        except ValueError as error:
+            self._log_refusal(f'invalid replay request, expected {{"from": NUMBER}}: {error}')
+            return
+        present = self._replays.get(group)
+        if present is None and len(self._replays) >= MAX_PENDING_REQUESTS:
+            self._log_refusal(f"replays of more than {MAX_PENDING_REQUESTS} groups are requested at once")
+        elif present is None or number < present.from_number:
+            self._replays[group] = _Replay(group, number)
+            self._on_request()
+
+    def clear(self) -> None:
+        """Drop all requests, because the connection to the MQTT broker was lost."""
+        self._replays.clear()
+
+    @property
+    def is_pending(self) -> bool:
+        return bool(self._replays)
+
+    async def next_messages(self, store: EventStore, until: int) -> list[MqttMessage]:
+        """The messages of the next portion, with events up to the store's position `until`.
+
+        Raises StoreError; then the request is dropped.
+        """
+        replay = self._replays.pop(next(iter(self._replays)))
+        records = await replay.read(store, until)
+        if not replay.is_complete and replay.group not in self._replays:
+            self._replays[replay.group] = replay
+        first = replay.first_number
+        payloads = feed_payloads(replay.group, records, is_replay=True, first_event_number=first)
+        if not records and replay.is_complete:
+            # An empty message ends the wait of a reader that has requested events that do not exist.
+            empty = FeedMessage(group=replay.group, events=[], is_replay=True, first_event_number=first)
+            payloads = [msgspec.json.encode(empty)]
+        topic = self._topics.group(replay.group, "events")
+        return [MqttMessage(topic, payload) for payload in payloads]

@@ -1,0 +1,236 @@
+"""`regroup chaos`: runs, hunts, the list, and planted bugs."""
+
+from argparse import Namespace
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from regroup.lab.plan.yaml_format import read_plan
+from regroup.lab.planted_bugs.registry import BUGS
+from regroup.lab.search.bug_detection import BugDetection
+from regroup.lab.search.seed_run import Finding
+from tests.cli.conftest import RunCommand
+
+STORY = """\
+scenario: Two share a topic
+topics: {orders: 2}
+members: [anna, ben]
+faults end at: 30s
+steps:
+  - at 0s: [anna joins, ben joins]
+  - at 20s: EXPECTATION
+"""
+LATE = """\
+scenario: There is no time to recover
+members: [anna]
+faults end at: 30s
+recovers within: 1ms
+steps:
+  - at 29.9s: anna joins
+"""
+SOUND = "within 1s the group is Stable with anna and ben"
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Path:
+    path = tmp_path / "two-share.yaml"
+    path.write_text(STORY.replace("EXPECTATION", SOUND))
+    return path
+
+
+@pytest.fixture
+def wrong_story(tmp_path: Path) -> Path:
+    path = tmp_path / "one-is-missing.yaml"
+    path.write_text(STORY.replace("EXPECTATION", "within 1s the group is Stable with anna"))
+    return path
+
+
+@pytest.fixture
+def chaos(run_command: RunCommand) -> RunCommand:
+    """`chaos("run", "--seed", 7)` runs `regroup chaos run --seed 7`."""
+    return partial(run_command, "chaos")
+
+
+def test_a_sound_run_shows_its_plan_its_events_and_its_counts_and_ends_with_0(story: Path, chaos: RunCommand) -> None:
+    code, out, err = chaos("run", "--scenario", story)
+    assert (code, err) == (0, "")
+    assert "at 0s: anna joins" in out
+    assert "generation-started" in out
+    assert "rebalances 1" in out
+    assert "Nothing is broken" in out
+
+
+def test_a_run_that_breaks_something_ends_with_1_and_the_line_that_replays_it(
+    wrong_story: Path, chaos: RunCommand
+) -> None:
+    code, out, _ = chaos("run", "--scenario", wrong_story, "--seed", 3)
+    assert code == 1
+    assert "Broken: " in out
+    assert f"To run it again: regroup chaos run --seed 3 --scenario {wrong_story}" in out
+
+
+def test_a_group_that_does_not_recover_ends_with_3(story: Path, chaos: RunCommand) -> None:
+    story.write_text(LATE)
+    code, out, _ = chaos("run", "--scenario", story)
+    assert code == 3, out
+
+
+def test_a_store_holds_the_history_for_every_other_command(
+    story: Path, tmp_path: Path, chaos: RunCommand, run_command: RunCommand
+) -> None:
+    store = tmp_path / "groups.db"
+    story.write_text(story.read_text() + "  - at 22s: the brokers crash for 2s\n  - at 26s: the disk fails once\n")
+    code, out, _ = chaos("run", "--scenario", story, "--store", store)
+    assert (code, "coordinator-loaded" in out) == (0, True)
+    assert run_command("verify", store).code == 0
+    code, out, _ = run_command("events", store)
+    assert (code, "assignment-committed" in out) == (0, True)
+
+
+def test_an_existing_file_is_not_overwritten_by_a_store(story: Path, tmp_path: Path, chaos: RunCommand) -> None:
+    store = tmp_path / "groups.db"
+    store.write_text("a diary")
+    code, _, err = chaos("run", "--scenario", story, "--store", store)
+    assert (code, store.read_text()) == (2, "a diary")
+    assert "name another file" in err
+
+
+def test_two_processes_with_different_hash_seeds_have_the_same_history(story: Path, chaos: RunCommand) -> None:
+    code, out, _ = chaos("run", "--scenario", story, "--check-determinism")
+    assert (code, "Deterministic: " in out) == (0, True)
+
+
+def test_two_runs_that_differ_end_with_4(story: Path, chaos: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "regroup.cli.chaos.run.rows_in_new_process", lambda hash_seed, plan, bug: ["same", f"by {hash_seed}"]
+    )
+    code, out, _ = chaos("run", "--scenario", story, "--check-determinism")
+    assert code == 4
+    assert "Row 2 was\n  by 1\nand then\n  by 2" in out
+
+
+def test_until_leaves_out_later_steps(story: Path, chaos: RunCommand) -> None:
+    story.write_text(story.read_text() + "  - at 25s: ben crashes\n")
+    _, out, _ = chaos("run", "--scenario", story, "--until", "21s")
+    assert "ben crashes" not in out
+    assert "faults end at: 21s" in out
+
+
+def test_a_saved_plan_runs_as_the_seed_it_was_drawn_from(tmp_path: Path, chaos: RunCommand) -> None:
+    saved = tmp_path / "seed.yaml"
+    _, drawn, _ = chaos("run", "--seed", 8, "--until", "20s", "--save", saved)
+    _, read, _ = chaos("run", "--scenario", saved)
+    assert read.replace(str(saved), "") == drawn
+
+
+def test_a_hunt_shows_failures_and_saves_a_small_plan(
+    wrong_story: Path, tmp_path: Path, chaos: RunCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = read_plan(wrong_story.read_text())
+    monkeypatch.setattr("regroup.cli.chaos.hunt.draw_plan", lambda seed: replace(plan, seed=seed))
+    code, out, _ = chaos("hunt", "--seeds", "5-6", "--jobs", 1, "--save-in", tmp_path)
+    assert code == 1
+    assert "2 seeds were run, 2 of them fail." in out
+    assert "regroup chaos run --seed 5\n" in out
+    small = read_plan((tmp_path / "chaos-seed-5.yaml").read_text())
+    assert f"regroup chaos run --scenario {tmp_path / 'chaos-seed-5.yaml'}" in out
+    assert len(small.steps) < len(plan.steps)
+    assert chaos("run", "--scenario", tmp_path / "chaos-seed-5.yaml")[0] == 1
+
+
+def test_a_hunt_without_shrinking_saves_nothing(
+    wrong_story: Path, tmp_path: Path, chaos: RunCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = read_plan(wrong_story.read_text())
+    monkeypatch.setattr("regroup.cli.chaos.hunt.draw_plan", lambda seed: plan)
+    code, out, _ = chaos("hunt", "--seeds", 1, "--jobs", 1, "--no-shrink", "--save-in", tmp_path / "found")
+    assert (code, "was reduced to" in out) == (1, False)
+    assert not (tmp_path / "found").exists()
+
+
+def test_a_hunt_that_finds_nothing_ends_with_0(story: Path, chaos: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = read_plan(story.read_text())
+    monkeypatch.setattr("regroup.cli.chaos.hunt.draw_plan", lambda seed: replace(plan, seed=seed))
+    code, out, err = chaos("hunt", "--seeds", "3", "--jobs", 1)
+    assert (code, out, err) == (0, "3 seeds were run, 0 of them fail.\n", "")
+
+
+def test_the_list_names_every_scenario_and_every_bug(chaos: RunCommand) -> None:
+    code, out, _ = chaos("list")
+    assert code == 0
+    for bug in BUGS.values():
+        assert bug.name in out
+        assert bug.sentence in out
+
+
+def test_each_bug_is_shown_with_its_number_of_seeds_and_one_not_found_ends_with_1(
+    story: Path, chaos: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = BugDetection("two-leaders", 17, Finding(17, "There is one leader.", ""), read_plan(story.read_text()), 80)
+    monkeypatch.setattr(
+        "regroup.cli.chaos.bugs.hunt_bugs", lambda bugs, args: [found, BugDetection("session-never-ends", 200)]
+    )
+    code, out, _ = chaos("bugs", "--save-in", tmp_path)
+    assert code == 1
+    assert lines_of(out) == [
+        "two-leaders after 17 seeds 2 members, 3 steps There is one leader.",
+        "session-never-ends not in 200 seeds",
+        "1 of 2 bugs were found.",
+    ]
+    assert (tmp_path / "two-leaders.yaml").exists()
+
+
+def test_an_interrupted_command_goes_on_where_it_stopped_unless_its_limits_change(
+    chaos: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hunts = []
+
+    def caught(bugs: list[str], args: Namespace) -> Iterator[BugDetection]:
+        hunts.append(bugs)
+        yield BugDetection(bugs[0], args.seeds)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("regroup.cli.chaos.bugs.hunt_bugs", caught)
+    words = ("bugs", "--bug", "two-leaders", "--bug", "zombie-may-commit", "--save-in", tmp_path)
+    for more in ((), (), ("--seeds", 300)):
+        chaos(*words, *more)
+    assert hunts == [["two-leaders", "zombie-may-commit"], ["zombie-may-commit"], ["two-leaders", "zombie-may-commit"]]
+    monkeypatch.setattr("regroup.cli.chaos.bugs.hunt_bugs", lambda bugs, args: [])
+    _, out, _ = chaos("bugs", "--bug", "two-leaders", "--save-in", tmp_path, "--seeds", 300)
+    assert lines_of(out) == ["two-leaders not in 300 seeds", "0 of 1 bugs were found."]
+
+
+def lines_of(out: str) -> list[str]:
+    return [" ".join(line.split()) for line in out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("run", "--scenario", "no-such-story"), "unknown scenario"),
+        (("run", "--bug", "two-leader"), "did you mean two-leaders?"),
+        (("hunt", "--bug", "nonsense"), "unknown bug: 'nonsense'"),
+        (("bugs", "--bug", "nonsense"), "unknown bug: 'nonsense'"),
+        (("run", "--until", "soon"), "invalid duration"),
+        (("run", "--scenario", "first-join", "--save", "no-such-folder/plan.yaml"), "No such file or directory"),
+        (("run", "--scenario", "first-join", "--store", "no-such-folder/groups.db"), "no-such-folder"),
+        (("run", "--check-determinism", "--store", "groups.db"), "leave out --store"),
+        (("hunt", "--seeds", "9-3"), "invalid seeds: '9-3'"),
+        (("hunt", "--jobs", "0"), "at least 1"),
+        ((), "required"),
+    ],
+)
+def test_a_mistake_ends_with_2_and_a_hint(words: tuple[str, ...], hint: str, chaos: RunCommand) -> None:
+    code, _, err = chaos(*words)
+    assert code == 2
+    assert hint in err
+
+
+@pytest.mark.parametrize("word", ["run", "hunt", "list", "bugs"])
+def test_the_help_of_every_subcommand_has_an_example(word: str, chaos: RunCommand) -> None:
+    code, out, _ = chaos(word, "--help")
+    assert code == 0
+    assert f"\nregroup chaos {word}" in out

@@ -1,0 +1,144 @@
+"""`regroup members`: its arguments, its output, and its exit codes."""
+
+import argparse
+import asyncio
+import re
+import socket
+from collections.abc import Sequence
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from regroup.cli.members.arguments import add_arguments
+from regroup.cli.members.command import run_members
+from regroup.cli.members.fleet import plan_fleet
+from regroup.cli.members.table import members_table
+from regroup.cli.terminal.text import format_partitions
+from regroup.coordinator.settings import CoordinatorSettings
+from regroup.members.consumer.state import MemberState
+from regroup.members.faults import MemberFault, MemberFaultKind
+from regroup.members.runtime.application import FetchedRecord, MemberView, SimulatedApplication
+from regroup.members.runtime.workload import RecordCounts
+from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.server.broker_cluster import BrokerCluster, ClusterOptions
+from tests.cli.conftest import RunCommand
+
+NEEDED = ["--bootstrap", "localhost:9092", "--group", "payments", "--topic", "orders"]
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="regroup members")
+    add_arguments(parser)
+    return parser.parse_args([*NEEDED, *words])
+
+
+def test_faults_are_for_one_member_or_for_all() -> None:
+    faults = parsed("--habit", "2:pause:20s", "--habit", "all:crash").faults
+    assert faults == [(2, MemberFault(MemberFaultKind.PAUSE, 20_000)), (None, MemberFault(MemberFaultKind.CRASH))]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--habit", "pause:20s"], "write for example 2:pause:20s or all:slow-join:5s"),
+        (["--habit", "2:sleep"], "unknown fault 'sleep'"),
+        (["--assignor", "cleverest"], "unknown assignor 'cleverest'"),
+        (["--bootstrap", "localhost"], "write HOST:PORT"),
+        (["--for", "long"], "invalid duration"),
+        (["--count", "0"], "give a whole number of at least 1"),
+        (["--topic-pattern", "x"], "not allowed with argument"),
+    ],
+)
+def test_an_invalid_argument_is_explained(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parsed(*words)
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--habit", "9:crash"], "is for member 9, and there are 3 members"),
+        (["--heartbeat-interval", "1m"], "heartbeat_interval_ms (60000) must be below session_timeout_ms"),
+        (["--records-per-s", "-1"], "records_per_s must be at least 0, not -1"),
+    ],
+)
+def test_contradictory_arguments_end_with_2(words: list[str], says: str, run_command: RunCommand) -> None:
+    code, _, err = run_command("members", *NEEDED, *words)
+    assert (code, says in err) == (2, True)
+
+
+def test_consecutive_partitions_are_formatted_as_ranges() -> None:
+    partitions = [TopicPartition("orders", number) for number in (7, 0, 1, 2)] + [TopicPartition("clicks", 4)]
+    assert format_partitions(partitions) == "orders 0-2,7; clicks 4"
+
+
+def test_the_table_has_a_row_for_each_member_and_counts_the_records() -> None:
+    held = (TopicPartition("orders", 0),)
+    well = MemberView("1", "regroup-1-abcdefgh", 3, MemberState.STABLE, True, held, "", "", 40, 2)
+    gone = MemberView("2", "", -1, MemberState.UNJOINED, False, (), "crashed", "no answer in time", 0, 0)
+    console = Console(width=120, file=StringIO())
+    console.print(members_table([well, gone], RecordCounts(40, 2, 1, 0)))
+    text = str(console.file.getvalue())  # type: ignore[attr-defined]  # it is the StringIO above
+    for expected in ("abcdefgh", "stable (leader)", "orders 0", "crashed", "no answer in time", "2 twice, 1 late"):
+        assert expected in text
+
+
+def test_the_cells_of_the_table_hold_no_control_characters() -> None:
+    held = (TopicPartition("\x1b[2J", 0),)
+    view = MemberView("1", "c-\x1b[31m", 3, MemberState.STABLE, True, held, "", "[red]hung\x07 up", 0, 0)
+    console = Console(width=160, file=StringIO())
+    console.print(members_table([view], RecordCounts()))
+    assert isinstance(console.file, StringIO)
+    text = console.file.getvalue()
+    assert text.replace("\n", "").isprintable()
+    for expected in (r"\x1b[31m", r"\x1b[2J 0", r"[red]hung\x07 up"):
+        assert expected in text
+
+
+def test_members_without_a_broker_end_with_1_and_name_its_address(run_command: RunCommand) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    words = ["--bootstrap", f"127.0.0.1:{port}", "--for", "2s", "--count", "1"]
+    code, _, err = run_command("members", *NEEDED[2:], *words)
+    assert code == 1
+    assert f"no member joined the group: 127.0.0.1:{port} cannot be reached" in err
+
+
+def test_members_join_work_and_leave(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The assignor is eager: a member that reads on during a cooperative rebalance may read records twice."""
+    shown, batches = "", []
+
+    def counted(application: SimulatedApplication, records: Sequence[FetchedRecord], now_ms: int) -> None:
+        batches.append(len(records))
+        worked(application, records, now_ms)
+
+    worked = SimulatedApplication.complete_batch
+    monkeypatch.setattr(SimulatedApplication, "complete_batch", counted)
+
+    async def stop_once_both_work(stop: asyncio.Event) -> None:
+        nonlocal shown
+        while "member 2 was assigned orders" not in shown or not batches:
+            await asyncio.sleep(0.05)
+            shown += capsys.readouterr().out
+        stop.set()
+
+    async def story() -> int:
+        options = ClusterOptions(settings=CoordinatorSettings(group_initial_rebalance_delay_ms=0))
+        emulator = await BrokerCluster.start(options=options)
+        await emulator.ensure_topic("orders", 4)
+        host, port = emulator.address
+        words = ["--bootstrap", f"{host}:{port}", "--count", "2", "--every", "300ms", "--records-per-s", "100"]
+        words += ["--heartbeat-interval", "100ms", "--assignor", "range", "--from", "earliest"]
+        stop = asyncio.Event()
+        code, _ = await asyncio.gather(run_members(plan_fleet(parsed(*words)), stop), stop_once_both_work(stop))
+        await emulator.close()
+        return code
+
+    assert asyncio.run(story()) == 0
+    shown += capsys.readouterr().out
+    assert "member 1 joined generation" in shown
+    assert "records written, 0 refused" in shown
+    assert re.search(rf"{sum(batches)} records processed: 0 twice, \d+ late, 0 skipped", shown)

@@ -1,0 +1,36 @@
+"""`regroup events` for a group that does not exist, or not yet."""
+
+import signal
+import subprocess
+
+import pytest
+
+from tests.clients.emulator import REGROUP_COMMAND, TIMEOUT_S, eventually, run_regroup
+from tests.clients.libraries import ConsumerOptions
+from tests.clients.processes import Consume, Serve
+
+
+@pytest.mark.usefixtures("default_sigint")
+def test_a_group_can_be_followed_before_it_exists(serve: Serve, consume: Consume) -> None:
+    emulator = serve("--topic", "orders:1")
+    words = [REGROUP_COMMAND, "events", emulator.store, "--follow", "--group", "late"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as follower:
+        assert follower.stdout
+        assert follower.stderr
+        assert follower.stderr.readline() == (
+            "regroup events: unknown group 'late'; groups in this store: none; waiting for it\n"
+        )
+        consume("confluent-kafka", ConsumerOptions(emulator.address, "late", ["orders"]))
+        assert follower.stdout.readline().endswith(", times in UTC\n")
+        assert "late             group-created" in follower.stdout.readline()
+        follower.send_signal(signal.SIGINT)
+        assert follower.wait(TIMEOUT_S) == 130
+        assert follower.stderr.read() == ""
+
+
+def test_a_known_group_without_events_after_the_position_is_no_mistake(serve: Serve, consume: Consume) -> None:
+    emulator = serve("--topic", "orders:1")
+    consumer = consume("confluent-kafka", ConsumerOptions(emulator.address, "early", ["orders"]))
+    eventually(lambda: len(consumer.owned_partitions) == 1, "the assignment")
+    done = run_regroup("events", emulator.store, "--group", "early", "--after", "100000")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,0 +1,66 @@
+"""Jobs: every command names one that exists, and the errors that a person can correct become one line."""
+
+import inspect
+from argparse import Namespace
+
+import pytest
+
+from regroup.cli.jobs import FILE_ERRORS, CannotRun, cannot_run_after, run_job
+from regroup.cli.main import COMMANDS, build_parser
+from regroup.cli.terminal.arguments import load
+from regroup.coordinator.settings import InvalidSetting
+from regroup.storage.errors import NotAStore
+
+ARGUMENTS = {
+    "events": [["g.db"]],
+    "replay": [["g.db"]],
+    "verify": [["g.db"]],
+    "trim": [["g.db", "--before", "2"]],
+    "members": [["--bootstrap", "127.0.0.1:9092", "--group", "g", "--topic", "t"]],
+    "watch": [["--mqtt", "mqtt://localhost"]],
+    "chaos": [["run"], ["hunt"], ["list"], ["bugs"]],
+    "assign": [["cases.jsonl"], ["--records", "records.txt"]],
+    "pipeline": [["ingest", "*.db", "out"], ["tables", "out"], ["show", "out", "gaps"], ["replay", "out"]],
+    "campaign": [["plan.yaml"]],
+    "report": [["out"]],
+}
+
+
+@pytest.mark.parametrize(
+    "words", [(name, *words) for name in COMMANDS for words in ARGUMENTS.get(name, [[]])], ids=" ".join
+)
+def test_every_command_names_a_job_that_exists(words: tuple[str, ...]) -> None:
+    job = load(build_parser(words).parse_args(words).job)
+    assert list(inspect.signature(job).parameters) == ["args"]
+
+
+def fail(args: Namespace) -> int:
+    raise args.error
+
+
+@pytest.mark.parametrize(
+    "error", [CannotRun("it is broken"), InvalidSetting("it is broken"), NotAStore("it is broken")]
+)
+def test_an_expected_error_is_one_line_and_ends_with_2(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_job(Namespace(command="verify", job=f"{__name__}:fail", error=error)) == 2
+    assert capsys.readouterr() == ("", "regroup verify: it is broken\n")
+
+
+def test_an_interrupt_ends_with_130(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_job(Namespace(command="verify", job=f"{__name__}:fail", error=KeyboardInterrupt())) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_any_other_error_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        run_job(Namespace(command="verify", job=f"{__name__}:fail", error=ZeroDivisionError()))
+
+
+def test_the_errors_that_a_job_expects_say_why_it_cannot_run() -> None:
+    job = cannot_run_after(ValueError, *FILE_ERRORS)(fail)
+    with pytest.raises(CannotRun, match=r"^no such plan$"):
+        job(Namespace(error=ValueError("no such plan")))
+    with pytest.raises(CannotRun, match=r"^plan\.yaml: No such file or directory$"):
+        job(Namespace(error=FileNotFoundError(2, "No such file or directory", "plan.yaml")))
+    with pytest.raises(LookupError):
+        job(Namespace(error=LookupError()))

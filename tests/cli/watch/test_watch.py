@@ -1,0 +1,120 @@
+"""`regroup watch`: the table and the lines that it makes from the feed."""
+
+from argparse import Namespace
+from io import StringIO
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from regroup.cli.watch.command import FeedWatcher
+from regroup.cli.watch.table import WatchedCluster, event_line, groups_table
+from regroup.mqtt.address import MqttAddress
+from regroup.server.mqtt.messages import ConnectionLossMessage, FeedEvent, Presence
+from regroup.server.mqtt.summaries import GroupSummary, MemberSummary
+
+ANNA = "anna-1f2e3d4c-0000-4000-8000-000000000001"
+REMOVED = FeedEvent(
+    position=9, event_number=9, coordinator_epoch=1, at_ms=8_000, type="member-removed", version=1,
+    payload=msgspec.Raw(msgspec.json.encode({"member_id": ANNA, "reason": "silence\x1b[2J"})),
+)  # fmt: skip
+
+
+def group(died_at_ms: int | None = None) -> GroupSummary:
+    anna = MemberSummary(
+        member_id=ANNA,
+        client_id="anna",
+        client_host="/mqtt:anna",
+        session_timeout_ms=6_000,
+        connection_lost_at_ms=died_at_ms,
+    )
+    return GroupSummary(
+        group="pay[red]ments", event_number=8, state="Stable", state_since_ms=1_000, generation_id=3,
+        protocol_name="range", leader_id=ANNA, member_count=9, members=[anna],
+    )  # fmt: skip
+
+
+def drawn(cluster: WatchedCluster) -> str:
+    console = Console(file=StringIO(), width=200)
+    console.print(groups_table(cluster, now_ms=4_000))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_a_lost_connection_is_shown_with_the_session_timeout_until_the_member_is_removed() -> None:
+    cluster = WatchedCluster(MqttAddress("broker", 1883), coordinator=Presence("online", "1"))
+    cluster.groups["payments"] = group(died_at_ms=2_000)
+    seen = drawn(cluster)
+    assert "the coordinator is online" in seen
+    assert "pay[red]ments" in seen
+    assert "anna-1f2e3d4c… and 8 more" in seen
+    assert "anna-1f2e3d4c… lost 2 s ago, session timeout 6 s" in seen
+    loss = ConnectionLossMessage(
+        group="pay[red]ments",
+        member_id=ANNA,
+        client_name="laptop-1",
+        lost_at_ms=2_000,
+        session_timeout_ms=6_000,
+        is_removed=False,
+    )
+    cluster.record_connection_loss(loss)
+    cluster.record_event("pay[red]ments", REMOVED)
+    cluster.groups["payments"] = group()
+    assert "laptop-1 lost; removed after 6.0 s" in drawn(cluster)
+
+
+EVIL = "\x1b[31mred\x07"
+
+
+def test_the_cells_of_watched_groups_hold_no_control_characters() -> None:
+    member = MemberSummary(
+        member_id=EVIL, client_id=EVIL, client_host=EVIL, session_timeout_ms=1, connection_lost_at_ms=1
+    )
+    cluster = WatchedCluster(MqttAddress("broker", 1883), detections={EVIL: f"{EVIL} lost"})
+    cluster.groups["g"] = GroupSummary(
+        group=EVIL, event_number=1, state=EVIL, state_since_ms=0, generation_id=1, protocol_name=EVIL, leader_id=EVIL,
+        member_count=1, members=[member],
+    )  # fmt: skip
+    text = drawn(cluster)
+    assert text.replace("\n", "").isprintable()
+    assert text.count(r"\x1b[31mred\x07") == 5
+
+
+EVENT = (
+    b'{"group":"g","events":[{"position":1,"event_number":1,"coordinator_epoch":1,"at_ms":%s,"type":"%s",'
+    b'"version":1,"payload":%s}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("topic", "payload"),
+    [
+        ("coordinator", b"?"),
+        ("groups/g/state", b'{"group":"g"}'),
+        ("groups/g/connection-losses", b"[]"),
+        ("groups/g/events", b'{"group":"g"}'),
+        ("groups/g/events", EVENT % (b"1", b"member-left", b"[]")),
+        ("groups/g/events", EVENT % (b"1" * 400, b"offsets-committed", b"{}")),
+        ("groups/g/events", EVENT % (b"1", b"offsets-committed", b"[" * 100_000 + b"]" * 100_000)),
+    ],
+)
+async def test_an_invalid_message_is_reported_and_dropped_and_the_rest_is_shown(
+    topic: str, payload: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = StringIO()
+    args = Namespace(mqtt=MqttAddress("broker", 1883), group=None, from_start=True)
+    watcher = FeedWatcher(args, Console(file=shown, width=200))
+    watcher.handle_message(f"regroup/main/{topic}", payload)
+    assert "cannot be decoded" in capsys.readouterr().err
+    watcher.handle_message(
+        "regroup/main/groups/other/events", (EVENT % (b"1", b"member-left", b"null")).replace(b'"g"', b'"other"')
+    )
+    assert "member-left" in shown.getvalue()
+
+
+def test_the_line_of_an_event_has_ids_and_reason_and_no_control_characters() -> None:
+    line = event_line("pay\x07ments", REMOVED)
+    assert "member-removed" in line
+    assert "anna-1f2e3d4c…" in line
+    assert "because silence\\x1b[2J" in line
+    assert line.isprintable()

@@ -1,0 +1,46 @@
+"""The stories cover the catalogue, and each has a summary."""
+
+from pathlib import Path
+
+from regroup.conformance.harness.cases import KAFKA_DEFAULTS, SettingBounds, unmet_requirements
+from regroup.conformance.run.not_observable import NOT_OBSERVABLE
+from regroup.conformance.stories import CASES
+
+BEHAVIOURS = dict(
+    reversed(line.split(maxsplit=1))
+    for line in (Path(__file__).parents[1] / "behaviours.txt").read_text(encoding="utf-8").splitlines()
+    if not line.startswith("#")
+)
+
+
+def test_every_behaviour_has_a_story_or_a_reason_why_it_is_not_observable() -> None:
+    assert [name for name in BEHAVIOURS if (name in CASES) == (name in NOT_OBSERVABLE)] == []
+
+
+def test_a_reason_belongs_to_a_behaviour_of_the_catalogue() -> None:
+    assert set(NOT_OBSERVABLE) <= set(BEHAVIOURS)
+
+
+def test_a_story_has_the_importance_of_its_behaviour() -> None:
+    importance = {name: str(case.importance) for name, case in CASES.items()}
+    assert {name: BEHAVIOURS.get(name, own) for name, own in importance.items()} == importance
+
+
+def test_every_story_has_a_sentence_as_its_summary() -> None:
+    assert [case.id for case in CASES.values() if not case.summary.endswith(".") or len(case.summary) > 130] == []
+
+
+def test_every_required_setting_has_a_default() -> None:
+    assert {name for case in CASES.values() for name in case.required_settings} <= set(KAFKA_DEFAULTS)
+
+
+def test_no_two_stories_have_the_same_summary() -> None:
+    summaries = [case.summary for case in CASES.values()]
+    assert len(set(summaries)) == len(summaries)
+
+
+def test_an_unmet_requirement_says_what_the_setting_is_and_what_it_must_be() -> None:
+    required = {"group.max.size": SettingBounds(at_least=2, at_most=11)}
+    assert [*unmet_requirements({"group.max.size": "4"}, required)] == []
+    (unmet,) = unmet_requirements({}, required)
+    assert unmet == "group.max.size is 2147483647, but must be at least 2 and at most 11"

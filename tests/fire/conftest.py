@@ -1,5 +1,0 @@
-"""Emulators as processes of their own, ended when the test is over."""
-
-from tests.clients.processes import processes, serve
-
-__all__ = ["processes", "serve"]

@@ -1,0 +1,264 @@
+"""Each invariant holds for a correct coordinator, and finds a planted bug with its own sentence."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from regroup.coordinator import commands as c
+from regroup.coordinator import events as e
+from regroup.coordinator.evolve import EVOLVERS
+from regroup.coordinator.group import Group, GroupState, SupportedProtocol
+from regroup.coordinator.invariants import a_commit_comes_from_a_member, invariant_sentence
+from regroup.lab.checker import coordinator_invariants as invariants
+from regroup.members.consumer.effects import JoinedGroup
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupResponse
+from tests.lab.checker.checker_harness import SUBSCRIPTION, CheckerHarness, assignment_of, run_ready
+
+EVERY = (
+    *invariants.RESPONSE_INVARIANTS,
+    *invariants.RESPONSE_INVARIANTS_BY_COMMAND[c.JoinGroup],
+    *invariants.RESPONSE_INVARIANTS_BY_COMMAND[c.SyncGroup],
+    *invariants.RESPONSE_INVARIANTS_BY_COMMAND[c.OffsetCommit],
+    *invariants.LOAD_INVARIANTS,
+    invariants.a_request_has_at_most_one_response,
+    invariants.only_dependent_responses_are_held,
+    invariants.an_open_request_gets_its_response,
+    invariants.the_shadow_group_equals_the_live_group,
+)
+
+
+def test_every_invariant_has_a_sentence() -> None:
+    for invariant in EVERY:
+        assert invariant_sentence(invariant).endswith(".")
+
+
+# -- commits
+
+
+async def test_a_zombie_that_commits_after_its_removal_is_refused_without_a_violation() -> None:
+    harness = CheckerHarness()
+    await harness.stabilize("anna")
+    await asyncio.sleep(11)
+    assert harness.group.state is GroupState.EMPTY
+    [response] = harness.commit_as("anna", 5, generation=1)
+
+    assert response.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert harness.violated_sentences() == set()
+    assert harness.verdict.counts.expulsions == 1
+
+
+async def test_a_commit_accepted_from_a_removed_member_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regroup.coordinator.offsets.commits.refuse_commit", lambda group, command: None)
+    harness = CheckerHarness()
+    await harness.stabilize("anna", "ben")
+    harness.leave("anna")
+    await run_ready()
+    harness.commit_as("anna", 5, generation=1)
+    await run_ready()
+
+    assert {
+        invariant_sentence(invariants.a_removed_member_does_not_commit),
+        invariant_sentence(a_commit_comes_from_a_member),
+    } <= harness.violated_sentences()
+
+
+async def test_a_static_member_that_was_not_fenced_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = CheckerHarness()
+    await harness.start()
+    harness.join("anna", instance_id="anna-1")
+    await asyncio.sleep(4)
+    harness.sync("anna", anna=assignment_of(0))
+    await run_ready()
+    monkeypatch.setattr("regroup.coordinator.offsets.commits.refuse_generation", lambda *arguments: None)
+    harness.join("anna-2", instance_id="anna-1")
+    await run_ready()
+    harness.commit(5, member_id="anna", group_instance_id="anna-1", generation_id=1)
+    await run_ready()
+
+    assert invariant_sentence(invariants.a_removed_member_does_not_commit) in harness.violated_sentences()
+
+
+async def test_a_transactional_commit_without_a_member_is_no_violation() -> None:
+    harness = CheckerHarness()
+    await harness.stabilize("anna")
+    offsets = (c.RequestedOffset("orders", 0, 5),)
+    fields: dict[str, Any] = {"group_id": "payments", "producer_id": 1}
+    harness.submit(c.TxnOffsetCommit(**fields, at_ms=harness.now(), offsets=offsets))
+    harness.submit(c.EndTransaction(**fields, at_ms=harness.now(), committed=True))
+    await run_ready()
+
+    assert harness.group.committed_offsets["orders"][0].offset == 5
+    assert harness.violated_sentences() == set()
+
+
+async def test_offsets_of_a_transaction_survive_a_crash_like_any_others() -> None:
+    harness = CheckerHarness()
+    await harness.stabilize("anna")
+    harness.commit_as("anna", 3)
+    await run_ready()
+    offsets = (c.RequestedOffset("orders", 0, 5),)
+    fields: dict[str, Any] = {"group_id": "payments", "producer_id": 1}
+    harness.submit(c.TxnOffsetCommit(**fields, at_ms=harness.now(), offsets=offsets))
+    harness.submit(c.EndTransaction(**fields, at_ms=harness.now(), committed=True))
+    await run_ready()
+    harness.coordinator.stop()
+    await harness.start()
+
+    assert harness.violated_sentences() == set()
+
+
+async def test_offsets_that_were_deleted_need_not_survive() -> None:
+    harness = CheckerHarness()
+    await harness.start()
+    harness.commit(3)
+    await run_ready()
+    harness.submit(c.OffsetDelete(group_id="payments", at_ms=harness.now(), partitions={"orders": (0,)}))
+    await run_ready()
+    harness.coordinator.stop()
+    await harness.start()
+
+    assert harness.group.committed_offsets == {}
+    assert harness.violated_sentences() == set()
+
+
+# -- owners and leaders
+
+
+async def test_two_owners_of_one_partition_are_found_if_the_assignor_is_sound() -> None:
+    harness = CheckerHarness()
+    harness.checker.members.add_member("anna", "payments")
+    await harness.complete_join_phase("anna", "ben")
+    harness.sync("ben")
+    harness.sync("anna", anna=assignment_of(0), ben=assignment_of(0, 1))
+    await run_ready()
+
+    assert harness.violated_sentences() == {invariant_sentence(invariants.a_partition_has_one_owner)}
+
+
+async def test_owners_are_not_checked_if_the_leaders_assignor_is_unsound() -> None:
+    harness = CheckerHarness()
+    harness.checker.members.add_member("anna", "payments", has_sound_assignor=False)
+    await harness.complete_join_phase("anna", "ben")
+    harness.checker.on_member_change("anna", JoinedGroup(1, "anna", True, "range"), 0)
+    harness.sync("ben")
+    harness.sync("anna", anna=assignment_of(0), ben=assignment_of(0, 1))
+    await run_ready()
+
+    assert harness.violated_sentences() == set()
+
+
+async def test_the_new_process_of_a_static_member_may_have_the_assignment_of_the_old_one() -> None:
+    harness = CheckerHarness()
+    await harness.start()
+    harness.join("anna", instance_id="anna-1")
+    await asyncio.sleep(4)
+    harness.sync("anna", anna=assignment_of(0))
+    await run_ready()
+    harness.join("anna-2", instance_id="anna-1")
+    await run_ready()
+    harness.sync("anna-2")
+    await run_ready()
+
+    assert harness.group.members["anna-2"].assignment == assignment_of(0)
+    assert harness.violated_sentences() == set()
+
+
+async def test_two_leaders_of_one_generation_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def every_member_leads(group: Group, member_id: str, **options: Any) -> JoinGroupResponse:
+        return JoinGroupResponse(
+            generation_id=group.generation_id,
+            protocol_type=group.protocol_type,
+            protocol_name=group.protocol_name,
+            leader=member_id,
+            member_id=member_id,
+        )
+
+    monkeypatch.setattr("regroup.coordinator.responses.join_response", every_member_leads)
+    harness = CheckerHarness()
+    await harness.complete_join_phase("anna", "ben")
+
+    assert harness.violated_sentences() == {invariant_sentence(invariants.a_generation_has_one_leader)}
+
+
+# -- responses
+
+
+async def test_a_request_that_is_held_though_it_depends_on_no_other_member_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "regroup.coordinator.classic.join.reason_to_rebalance", lambda group, member, command: "no reason"
+    )
+    harness = CheckerHarness()
+    await harness.stabilize("anna", "ben", "carla")
+    harness.join(member_id="ben")
+
+    assert harness.violated_sentences() == {invariant_sentence(invariants.only_dependent_responses_are_held)}
+
+
+async def test_an_assignment_that_is_not_the_stored_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = CheckerHarness()
+    await harness.stabilize("anna", "ben")
+    monkeypatch.setattr(
+        "regroup.coordinator.classic.sync.responses.sync_response",
+        lambda group, member_id: SyncGroupResponse(protocol_type="consumer", assignment=assignment_of(9)),
+    )
+    harness.sync("ben")
+
+    assert harness.violated_sentences() == {invariant_sentence(invariants.a_response_agrees_with_the_store)}
+
+
+async def test_offsets_that_a_load_loses_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = CheckerHarness()
+    await harness.stabilize("anna")
+    harness.commit_as("anna", 3)
+    await run_ready()
+    harness.coordinator.stop()
+    load = EVOLVERS[e.CoordinatorLoaded]
+    monkeypatch.setitem(
+        EVOLVERS, e.CoordinatorLoaded, lambda group, event: replace(load(group, event), committed_offsets={})
+    )
+    await harness.start()
+
+    assert invariant_sentence(invariants.acknowledged_offsets_survive) in harness.violated_sentences()
+
+
+async def test_an_acknowledged_generation_that_a_load_takes_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = CheckerHarness()
+    await harness.stabilize("anna")
+    harness.coordinator.stop()
+    load = EVOLVERS[e.CoordinatorLoaded]
+    monkeypatch.setitem(
+        EVOLVERS, e.CoordinatorLoaded, lambda group, event: replace(load(group, event), generation_id=0)
+    )
+    await harness.start()
+
+    assert invariant_sentence(invariants.acknowledged_assignments_survive) in harness.violated_sentences()
+
+
+async def test_an_unavailable_coordinator_is_not_checked_against_the_table() -> None:
+    harness = CheckerHarness()
+    assert harness.heartbeat("anna", 1)[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    await harness.complete_join_phase("anna", "ben")
+    held = harness.sync("ben")
+    harness.coordinator.stop()
+
+    assert held[0].error_code == ErrorCode.NOT_COORDINATOR
+    assert harness.violated_sentences() == set()
+
+
+async def test_revalidated_heartbeats_are_observed_too() -> None:
+    harness = CheckerHarness()
+    await harness.stabilize("anna")
+    heartbeat = c.Heartbeat(group_id="payments", at_ms=harness.now(), member_id="anna", generation_id=1)
+    before = harness.verdict.counts.exchanges
+    accept_again = harness.coordinator.heartbeat_revalidator(heartbeat)
+
+    assert accept_again()
+    assert harness.verdict.counts.exchanges == before + 1
+    harness.join("ben", supported_protocols=(SupportedProtocol("range", SUBSCRIPTION),))
+    assert not accept_again()
+    assert harness.violated_sentences() == set()

@@ -1,0 +1,81 @@
+"""Cases of bugs of consumers."""
+
+from typing import Any
+
+from regroup.assignors.interface import AssignorMember, ClusterMetadata
+from regroup.assignors.sticky.assignor import CooperativeStickyAssignor
+from regroup.lab.planted_bugs import members
+from regroup.members.consumer.effects import OutgoingRequest
+from regroup.members.consumer.settings import ConsumerSettings
+from regroup.members.runtime.application import SimulatedApplication
+from regroup.members.runtime.fetcher import FetchedRecord, Fetcher
+from regroup.members.runtime.workload import RecordLedger, Workload
+from regroup.protocol.errors import ErrorCode as E
+from tests.lab.planted_bugs.bug_cases import bug_case
+from tests.members.harness import MemberHarness, orders
+
+FIRST, SECOND = orders(0, 1)
+
+
+class SilentTransport:
+    """A transport without responses."""
+
+    def __init__(self) -> None:
+        self.sent: list[OutgoingRequest] = []
+
+    def send(self, request: OutgoingRequest, callback: Any) -> None:
+        self.sent.append(request)
+
+
+def application(on_positions: Any = lambda positions: None) -> SimulatedApplication:
+    return SimulatedApplication(Workload(), RecordLedger(), on_positions=on_positions, on_records=lambda: None)
+
+
+@bug_case(members.member_reads_revoked_partitions, expected=[SECOND], with_bug=[FIRST, SECOND])
+def a_partition_is_revoked() -> Any:
+    fetcher = Fetcher(SilentTransport(), ConsumerSettings(group_id="payments"), application())
+    fetcher._positions = {FIRST: 10, SECOND: 20}
+    fetcher.remove_partitions([FIRST])
+    return list(fetcher._positions)
+
+
+@bug_case(members.member_starts_one_offset_too_far, expected={FIRST: 10}, with_bug={FIRST: 11})
+def a_partition_is_assigned() -> Any:
+    fetcher = Fetcher(SilentTransport(), ConsumerSettings(group_id="payments"), application())
+    fetcher._retry = object()  # a retry is scheduled already: there is no loop
+    fetcher.add_partitions({FIRST: 10})
+    return fetcher._positions
+
+
+@bug_case(members.member_commits_what_it_fetched, expected=[], with_bug=[{FIRST: 6}])
+def records_are_fetched() -> Any:
+    positions = []
+    application(positions.append).add_records([FetchedRecord(FIRST, 5, 0)])
+    return positions
+
+
+@bug_case(members.cooperative_member_revokes_nothing, expected=(SECOND,), with_bug=(FIRST, SECOND))
+def a_partition_is_taken_away() -> Any:
+    harness = MemberHarness().reach_stable(FIRST, SECOND)
+    harness.consumer._membership.request_rejoin("a member joined")
+    harness.pass_time(1)
+    harness.complete_join(2, others=("ben",))
+    harness.complete_sync(SECOND)
+    return harness.consumer.assigned_partitions
+
+
+@bug_case(members.cooperative_leader_moves_partitions_at_once, expected=1, with_bug=2)
+def a_cooperative_leader_assigns_to_an_owner_of_everything_and_a_new_member() -> Any:
+    owner = AssignorMember(("orders",), None, (FIRST, SECOND), 1, None, None)
+    new = AssignorMember(("orders",), None, (), -1, None, None)
+    assignments = CooperativeStickyAssignor().assign(ClusterMetadata({"orders": 2}), {"anna": owner, "ben": new})
+    return sum(len(partitions) for partitions in assignments.values())
+
+
+@bug_case(members.removed_member_keeps_its_partitions, expected=(), with_bug=(FIRST,))
+def a_member_learns_that_it_is_unknown() -> Any:
+    harness = MemberHarness().reach_stable(FIRST)
+    harness.pass_time(3_000)
+    harness.complete_heartbeat(E.UNKNOWN_MEMBER_ID)
+    harness.pass_time(1)
+    return harness.consumer.assigned_partitions

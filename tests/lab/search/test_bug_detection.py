@@ -1,0 +1,44 @@
+"""The lab finds planted bugs: each is hunted through a limited number of seeds, and its plan is shrunk.
+
+pytest tests/lab/search/test_bug_detection.py -s      prints after how many seeds a bug is found, and the plan's size
+"""
+
+import pytest
+
+from regroup.lab.plan.yaml_format import read_plan, write_plan
+from regroup.lab.planted_bugs.registry import BUGS
+from regroup.lab.search.bug_detection import MAX_SEEDS, detect_bug, draw_small_plan, shows_bug
+from regroup.lab.search.seed_run import run_seed
+
+QUICK = (
+    "two-leaders",
+    "follower-gets-an-empty-assignment",
+    "heartbeat-does-not-renew-the-session",
+    "replaced-process-is-not-fenced",
+    "response-does-not-wait-for-the-disk",
+)
+"""Found within a few seeds."""
+MAX_RUNS = 30
+"""Enough to see that shrinking works; `regroup chaos bugs` allows more."""
+
+
+@pytest.mark.parametrize("bug", QUICK)
+def test_a_planted_bug_is_found_within_a_few_seeds(bug: str) -> None:
+    detection = detect_bug(bug, draw_small_plan, max_seeds=30, max_runs=0)
+    print(f"{bug}: found after {detection.seeds} seeds")
+    assert detection.finding is not None
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("bug", BUGS)
+def test_every_planted_bug_is_found_and_the_shrunk_plan_still_shows_it(bug: str) -> None:
+    detection = detect_bug(bug, draw_small_plan, max_seeds=MAX_SEEDS, max_runs=MAX_RUNS)
+    print(f"{bug}: found after {detection.seeds} seeds; {detection.size} in {detection.runs} runs")
+    assert detection.finding is not None
+    assert detection.plan is not None
+    assert shows_bug(bug, detection.finding.sentence)(read_plan(write_plan(detection.plan)))
+
+
+def test_without_a_bug_the_first_seeds_find_nothing() -> None:
+    assert [found for seed in range(1, 11) if (found := run_seed(seed, draw=draw_small_plan))] == []

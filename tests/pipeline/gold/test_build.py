@@ -1,0 +1,142 @@
+"""The tables that Spark builds: the last groups, and the invariants as SQL."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from msgspec.structs import replace
+from pyspark.sql import DataFrame, SparkSession
+
+from regroup.coordinator.invariants import event_numbers_have_no_gap, invariant_sentence
+from regroup.coordinator.runtime.loading import load_groups
+from regroup.coordinator.serialization import group_as_json
+from regroup.coordinator.verification import GroupsVerifier
+from regroup.lab.checker.checker import MAX_VIOLATIONS
+from regroup.lab.search.seed_run import plant_bug
+from regroup.lab.search.swarm import draw_plan
+from regroup.lab.simulation.run import play
+from regroup.pipeline.bronze.ingest import store_name
+from regroup.pipeline.campaign.runner import events_table
+from regroup.pipeline.gold import build
+from regroup.pipeline.gold.group_history import GroupHistory
+from regroup.pipeline.gold.tables import TABLES
+from regroup.pipeline.gold.violations import SENTENCES, find_violations
+from regroup.storage.records import Record
+from regroup.storage.sqlite.inline import open_inline_store
+from tests.pipeline.histories import crash_history, rows_of_table
+
+
+def test_every_group_is_the_one_that_a_load_of_its_store_returns(spark: SparkSession, built_tables: Path) -> None:
+    rows = build.read_table(spark, built_tables / "out", "groups").collect()
+
+    async def loaded_groups(path: Path) -> dict[tuple[str, str], object]:
+        async with await open_inline_store(path, read_only=True) as store:
+            groups = await load_groups(store)
+        as_json = {group_id: json.loads(json.dumps(group_as_json(group))) for group_id, group in groups.items()}
+        return {(store_name(str(path)), group_id): group for group_id, group in as_json.items()}
+
+    expected: dict[tuple[str, str], object] = {}
+    for path in built_tables.glob("runs/*.db"):
+        expected |= asyncio.run(loaded_groups(path))
+    assert {(row.store, row.group): json.loads(row.json) for row in rows} == expected
+    assert len(rows) == 2
+
+
+def test_sound_histories_have_no_violations(spark: SparkSession, built_tables: Path) -> None:
+    assert build.read_table(spark, built_tables / "out", "violations").count() == 0
+
+
+@pytest.mark.slow
+def test_sql_finds_the_violations_that_the_verifier_finds(spark: SparkSession, tmp_path: Path) -> None:
+    runs = {f"run-{number}": tampered(crash_history("range", 20), number) for number in range(6)}
+    found = violations_of(spark, tmp_path, runs)
+    assert found == {(name, *violation) for name, records in runs.items() for violation in verifier_violations(records)}
+    assert len({sentence for _, _, sentence in found}) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "bug", ["protocol-of-the-first-member", "load-begins-at-generation-0", "load-remembers-what-was-never-stored"]
+)
+def test_sql_finds_the_violations_that_the_lab_finds_in_a_run_with_a_planted_bug(spark: SparkSession, bug: str) -> None:
+    """The events are folded with the planted bug, as the lab's checker does, since some bugs are in the fold."""
+    with plant_bug(bug):
+        outcome = play(draw_plan(2))
+        transitions, fold_errors = (
+            fold_in_process(spark, outcome.records, name) for name in ("transitions", "fold_errors")
+        )
+    events = spark.createDataFrame(events_table("run", outcome.records))
+    rows = find_violations(transitions, events, fold_errors).collect()
+    found = sorted((row.position, row.sentence) for row in rows)
+    violations = outcome.verdict.violations
+    expected = sorted((each.position or 0, each.sentence) for each in violations if each.sentence in SENTENCES)
+    assert expected
+    # The lab stops at its maximum.
+    assert (found[: len(expected)] if len(violations) >= MAX_VIOLATIONS else found) == expected
+
+
+def fold_in_process(spark: SparkSession, records: Sequence[Record], name: str) -> DataFrame:
+    """One table of a run, folded in this process."""
+    histories: dict[str, GroupHistory] = {}
+    rows: list[dict[str, object]] = []
+    for record in records:
+        if record.group is not None:
+            history = histories.setdefault(record.group, GroupHistory(record.group))
+            rows += [{"group": record.group, **row} for row in rows_of_table(history.on_record(record), name)]
+    for group, history in histories.items():
+        rows += [{"group": group, **row} for row in rows_of_table(history.on_end(), name)]
+    schema = pa.schema([("store", pa.string()), ("group", pa.string()), *TABLES[name].struct])
+    return spark.createDataFrame(pa.Table.from_pylist([{"store": "run", **row} for row in rows], schema))
+
+
+def violations_of(spark: SparkSession, folder: Path, runs: Mapping[str, Sequence[Record]]) -> set[tuple[str, int, str]]:
+    tables = pa.concat_tables([events_table(name, records) for name, records in runs.items()])
+    build.build_tables(spark, folder, spark.createDataFrame(tables))
+    return {(row.store, row.position, row.sentence) for row in build.read_table(spark, folder, "violations").collect()}
+
+
+TAMPERED_TYPES = (
+    "generation-started",
+    "leader-elected",
+    "assignment-committed",
+    "member-joined",
+    "group-metadata-written",
+    "member-left",
+)
+
+
+def tampered(records: tuple[Record, ...], number: int) -> list[Record]:
+    """Six changes of a history, one for each number: another generation, an empty payload, or a missing event."""
+    places = [place for place, each in enumerate(records) if each.type == TAMPERED_TYPES[number]]
+    changed, place = list(records), places[-1] if places else len(records) - 5
+    if number == 0:
+        payload = json.loads(changed[place].payload) | {"generation_id": 99, "leader_id": "unknown"}
+        changed[place] = replace(changed[place], payload=json.dumps(payload).encode())
+    elif number == 3:
+        changed[place] = replace(changed[place], payload=b"{}")
+    else:
+        del changed[place]
+    return changed
+
+
+def verifier_violations(records: list[Record]) -> Iterator[tuple[int, str]]:
+    """The violations that the coordinator's verifier finds, up to the first event that cannot be folded.
+
+    The verifier reports a wrong number for every event after a gap; SQL reports the gap once.
+    """
+    verifier, has_gap = GroupsVerifier(), False
+    for record in records:
+        for violation in verifier.violations_of(record):
+            if violation.sentence.startswith("The event has number"):
+                if not has_gap:
+                    yield record.position, invariant_sentence(event_numbers_have_no_gap)
+                has_gap = True
+                continue
+            yield violation.position, violation.sentence
+            if violation.sentence.startswith("The event cannot be folded"):
+                return
+    for violation in verifier.violations_at_end():
+        yield violation.position, violation.sentence

@@ -1,0 +1,164 @@
+"""The rows that one group's history becomes. No test needs Spark."""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from regroup.coordinator.evolve import evolve
+from regroup.coordinator.group import Group
+from regroup.coordinator.serialization import decode_event, group_as_json
+from regroup.lab.search.swarm import draw_plan
+from regroup.lab.simulation.run import play
+from regroup.pipeline.gold.tables import TABLES
+from regroup.storage.records import Record
+from tests.pipeline.histories import GROUP_ID, all_rows, crash_history, rows_of_table
+
+ASSIGNORS = ("range", "cooperative-sticky")
+
+
+def group_json(group: Group) -> str:
+    return msgspec.json.encode(group_as_json(group)).decode()
+
+
+def table_rows(records: Sequence[Record], name: str) -> list[dict[str, Any]]:
+    return rows_of_table(all_rows(records), name)
+
+
+@pytest.mark.parametrize("assignor", ASSIGNORS)
+def test_the_row_of_a_group_is_the_fold_of_its_events(assignor: str) -> None:
+    records = crash_history(assignor, 1)
+    group = Group(group_id=GROUP_ID)
+    for record in records:
+        if record.group == GROUP_ID:
+            group = evolve(group, decode_event(record))
+    [row] = table_rows(records, "groups")
+    assert row["json"] == group_json(group)
+    assert row["is_complete"]
+
+
+@pytest.mark.parametrize("assignor", ASSIGNORS)
+def test_a_partition_always_has_one_owner_or_one_gap(assignor: str) -> None:
+    rows = all_rows(crash_history(assignor, 2))
+    gaps = [gap for gap in rows_of_table(rows, "gaps") if gap["reason"] != "session-expiry"]
+    covered: dict[tuple[Any, Any], list[tuple[int, int]]] = defaultdict(list)
+    for row in [*rows_of_table(rows, "ownership"), *gaps]:
+        end: Any = row["to_ms"] or 2**62
+        covered[row["topic"], row["partition"]].append((row["from_ms"], end))  # type: ignore[arg-type]  # both are numbers
+    assert len(covered) == 6
+    for periods in covered.values():
+        periods = sorted(each for each in periods if each[0] < each[1])
+        assert [end for _, end in periods[:-1]] == [begin for begin, _ in periods[1:]]
+        assert periods[-1][1] == 2**62
+
+
+def test_a_crash_leads_to_a_session_expiry_gap_and_then_to_a_join_gap() -> None:
+    rows = all_rows(crash_history("range", 3, crashes=1))
+    gaps = [row for row in rows_of_table(rows, "gaps") if row["trigger"] == "removed"]
+    assert {row["reason"] for row in gaps} >= {"session-expiry", "join"}
+    [rebalance] = [row for row in rows_of_table(rows, "rebalances") if row["trigger"] == "removed"]
+    assert rebalance["since_last_seen_ms"] == 10_000
+    [lifetime] = [row for row in rows_of_table(rows, "member_lifetimes") if row["ended_by"] == "removed"]
+    expiries = {(row["from_ms"], row["to_ms"]) for row in gaps if row["reason"] == "session-expiry"}
+    assert expiries == {(lifetime["last_seen_ms"], lifetime["to_ms"])}
+
+
+def test_eager_members_are_returned_partitions_that_cooperative_members_keep() -> None:
+    eager, cooperative = [
+        [
+            row
+            for row in table_rows(crash_history(assignor, 4), "rebalances")
+            if row["outcome"] == "completed" and not row["is_initial"]
+        ]
+        for assignor in ASSIGNORS
+    ]
+    assert all(row["kept"] == 0 for row in eager)
+    assert any(row["revoked_and_returned"] for row in eager)
+    assert any(row["kept"] for row in cooperative)
+    assert all(row["revoked_and_returned"] == 0 for row in cooperative)
+
+
+def test_joined_left_and_removed_members_add_up_to_the_members_of_each_generation() -> None:
+    rows = [row for row in table_rows(crash_history("range", 5), "rebalances") if row["outcome"] == "completed"]
+    members = 0
+    for row in rows:
+        members += row["joined"] - row["left"] - row["removed"]
+        assert row["members_after"] == members
+
+
+def test_every_column_of_every_table_has_a_value_in_some_row_and_no_row_has_other_columns() -> None:
+    filled: dict[str, set[str]] = defaultdict(set)
+    for records in [*(play(draw_plan(seed)).records for seed in (1, 2, 3, 22)), with_damage(crash_history("range", 7))]:
+        for name, row in all_rows(records):
+            filled[name] |= {column for column, value in row.items() if value is not None}
+    assert filled == {name: {field.name for field in table.fields} for name, table in TABLES.items()}
+
+
+def with_damage(records: Sequence[Record]) -> list[Record]:
+    """The records, with an invalid payload in the first generation's event."""
+    place = next(number for number, record in enumerate(records) if record.type == "generation-started")
+    return [*records[:place], replace(records[place], payload=b'{"at_ms": "soon"}'), *records[place + 1 :]]
+
+
+def test_an_event_that_cannot_be_folded_is_a_fold_error_and_ends_its_group() -> None:
+    records = with_damage(crash_history("range", 7))
+    rows = all_rows(records)
+    [error] = rows_of_table(rows, "fold_errors")
+    assert error["position"] == next(record.position for record in records if record.type == "generation-started")
+    assert not rows_of_table(rows, "groups")[0]["is_complete"]
+    assert all(row["generation_id"] == 0 for row in rows_of_table(rows, "transitions"))
+
+
+def test_without_any_one_event_the_rest_is_folded_up_to_the_first_that_does_not_fit() -> None:
+    """Some of these events can be folded, and only the rows of the tables cannot be built."""
+    records = play(draw_plan(1)).records
+    folds = [fold_without(records, missing) for missing in records]
+    assert {is_complete for is_complete, _ in folds} == {True, False}
+    assert all(in_table == expected for _, (in_table, expected) in folds)
+
+
+def fold_without(records: Sequence[Record], missing: Record) -> tuple[bool, tuple[object, str]]:
+    """Fold without one record: whether it is complete, and the last group in the table and by `evolve`."""
+    records = [record for record in records if record is not missing]
+    rows = all_rows(records)
+    [row], errors = rows_of_table(rows, "groups"), rows_of_table(rows, "fold_errors")
+    assert row["is_complete"] == (not errors)
+    group, stop = Group(group_id=GROUP_ID), errors[0]["position"] if errors else None
+    for record in records:
+        if record.position == stop:
+            break
+        if record.group == GROUP_ID:
+            group = evolve(group, decode_event(record))
+    return not errors, (row["json"], group_json(group))
+
+
+def test_an_event_of_a_wrong_type_is_a_fold_error_where_a_later_event_does_not_fit() -> None:
+    records = list(play(draw_plan(1)).records)
+    place = next(number for number, record in enumerate(records) if record.type == "member-joined")
+    joined = json.loads(records[place].payload)
+    pending = {key: joined[key] for key in ("at_ms", "member_id")} | {"client_id": "", "session_timeout_ms": 10_000}
+    records[place] = replace(records[place], type="pending-member-added", payload=json.dumps(pending).encode())
+    rows = all_rows(records)
+    [error] = rows_of_table(rows, "fold_errors")
+    assert error["position"] != records[place].position
+    assert str(error["sentence"]).startswith(f"The event cannot be folded: Record {error['position']} is damaged")
+    assert all(row["position"] < error["position"] for row in rows_of_table(rows, "transitions"))
+
+
+def test_an_assigned_partition_is_in_sync_until_its_owner_sends_sync_group() -> None:
+    """The topic grows, the next generation assigns the new partition to ben, and he syncs a millisecond later."""
+    records = play(draw_plan(3)).records
+    grown, rejoined, started, stable, synced = (records[position - 1].at_ms for position in (23, 25, 29, 32, 33))
+    assert stable < synced
+    gaps = [row for row in table_rows(records, "gaps") if row["partition"] == 5]
+    assert [(row["reason"], row["from_ms"], row["to_ms"]) for row in gaps] == [
+        ("unassigned", grown, rejoined),
+        ("join", rejoined, started),
+        ("sync", started, synced),
+    ]
+    [owned] = [row for row in table_rows(records, "ownership") if row["partition"] == 5]
+    assert (owned["identity"], owned["from_ms"]) == ("ben-1", synced)

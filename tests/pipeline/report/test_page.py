@@ -1,0 +1,132 @@
+"""The page of a report and its plots, from rows as Spark returns them. No test needs Spark."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row
+
+from regroup.pipeline.report.page import STYLESHEET, render_page
+from regroup.pipeline.report.plots import (
+    LETTER_WIDTH,
+    PLOT_WIDTH,
+    Percentiles,
+    box_plot,
+    css_class,
+    fan_chart,
+    fan_scale,
+    stacked_bars,
+)
+from regroup.pipeline.report.run_statistics import NOT_OWNED_YET
+from regroup.pipeline.report.sections import GAP_REASONS, MOVEMENTS, SECTIONS, cell_label, render_sections
+
+PERCENTILES = Percentiles(1, 2, 3, 4, 5)
+LONG = "cooperative-sticky, session timeout 6 s, members 3, restart 20 s, jitter 10 ms"
+LONGEST = ", ".join(f"option number {number} of many" for number in range(15))
+
+
+def texts(svg: str) -> list[tuple[float, str, str]]:
+    """The x position, the anchor and the words of each text."""
+    return [
+        (float(x), anchor, words)
+        for x, anchor, words in re.findall(r'<text x="([-.\d]+)" y="[-.\d]+" text-anchor="(\w+)"[^>]*>([^<]*)<', svg)
+    ]
+
+
+@pytest.mark.parametrize("name", ["range", LONG, LONGEST])
+@pytest.mark.parametrize("value", [0.0, 3.0, 1_234_567.0])
+def test_every_label_and_number_fits_on_the_plot(name: str, value: float) -> None:
+    percentiles = Percentiles(value, value, value, value, value)
+    for drawing in (
+        box_plot({name: percentiles}, "seconds", "?"),
+        stacked_bars({name: {"join": value}}, GAP_REASONS, "seconds", "?"),
+    ):
+        for x, anchor, words in texts(drawing):
+            width = len(words) * LETTER_WIDTH
+            start = {"start": x, "middle": x - width / 2, "end": x - width}[anchor]
+            assert start >= -width / 2 if anchor == "middle" else start >= 0, words
+            assert start + width <= PLOT_WIDTH + (width / 2 if anchor == "middle" else 0), words
+
+
+def test_a_long_label_is_complete_on_several_lines() -> None:
+    labels = [words for _, _, words in texts(box_plot({LONGEST: PERCENTILES, "short": PERCENTILES}, "seconds", "?"))]
+    assert " ".join(labels).count("of many") == 15
+    assert "short" in labels
+
+
+def test_a_part_has_the_same_colour_and_place_in_every_plot() -> None:
+    one = stacked_bars({"a": {"join": 5.0, "session-expiry": 5.0}}, GAP_REASONS, "s", "?")
+    other = stacked_bars({"a": {"session-expiry": 5.0}, "b": {"join": 5.0}}, GAP_REASONS, "s", "?")
+    for page in (one, other):
+        assert re.findall(r'<i class="([\w-]+)"></i>([\w ]+)', page) == [
+            ("part-session-expiry", "session expiry"),
+            ("part-join", "join"),
+        ]
+
+
+def test_a_part_that_is_too_narrow_to_be_seen_is_not_in_the_legend() -> None:
+    page = stacked_bars({"a": {"session-expiry": 100_000.0, "sync": 0.1}}, GAP_REASONS, "s", "?")
+    assert re.findall(r'<i class="([\w-]+)">', page) == ["part-session-expiry"]
+
+
+def test_every_part_has_a_colour_in_the_light_and_the_dark_scheme() -> None:
+    style = STYLESHEET.read_text(encoding="utf-8")
+    light, dark = (set(re.findall(r"(--\w+): #", part)) for part in style.split("@media (prefers-color-scheme: dark)"))
+    assert light == dark
+    for part in (*GAP_REASONS, *MOVEMENTS):
+        [colour] = re.findall(rf"\.{css_class(part)} {{ --tone: var\((--\w+)\) }}", style)
+        assert colour in light
+
+
+def test_all_fan_charts_of_a_page_have_one_scale() -> None:
+    small, large = [(0.0, PERCENTILES), (10.0, PERCENTILES)], [(0.0, Percentiles(0, 0, 0, 0, 50)), (20.0, PERCENTILES)]
+    scale = fan_scale([small, large])
+    assert (scale.end, scale.top) == (20.0, 50)
+    marks = [
+        [words for _, _, words in texts(fan_chart(each, scale, "partitions", "seconds", "?"))]
+        for each in (small, large)
+    ]
+    assert marks[0] == marks[1]
+
+
+@pytest.mark.parametrize(
+    ("cell", "label"),
+    [
+        ("static=False,assignor=range,restart_ms=5000", "not static, range, restart 5 s"),
+        ("static=True,members=3,jitter_ms=10", "static, members 3, jitter 10 ms"),
+        ("pause_ms=1500,latency_ms=0", "pause 1500 ms, latency 0 ms"),
+        ("", "all runs"),
+    ],
+)
+def test_the_label_of_a_cell_has_words_for_its_options(cell: str, label: str) -> None:
+    assert cell_label(cell) == label
+
+
+EMPTY: dict[str, list[Row]] = {each.key: [] for each in SECTIONS} | {"worst_runs": [], "failed_runs": []}
+
+
+def test_a_section_without_rows_says_so_or_is_left_out() -> None:
+    rendered = {heading: (words, plot) for heading, words, plot in render_sections(EMPTY, is_campaign=True)}
+    assert rendered["Failure detection"] == ("No member was removed.", "")
+    assert "Records processed again" not in rendered
+    assert all(not plot for _, plot in rendered.values())
+
+
+def test_failed_runs_come_first_with_a_command_to_replay_one(tmp_path: Path) -> None:
+    row = Row(cell="members=2", runs=9, failed=3, store="members=2,seed=4", sentence="It <held> once.")
+    page = render_page("Does it?", tmp_path, EMPTY | {"failed_runs": [row]}, is_campaign=True)
+    assert "3 of 9" in page
+    assert "It &lt;held&gt; once." in page
+    assert f"regroup campaign {tmp_path}/campaign.json --only members=2,seed=4 --store members-2-seed-4.db" in page
+    assert page.index("Runs with violations") < page.index("Time without an owner")
+
+
+def test_both_kinds_of_report_explain_the_time_without_an_owner(tmp_path: Path) -> None:
+    row = Row(cell="a=b", p5=1.0, p25=1.0, p50=1.0, p75=1.0, p95=1.0, value_count=1)
+    reason = Row(cell="a=b", reason=NOT_OWNED_YET, mean_s=2.0)
+    for is_campaign in (True, False):
+        page = render_page(
+            "?", tmp_path, EMPTY | {"time_without_owner": [row], "gap_reasons": [reason]}, is_campaign=is_campaign
+        )
+        assert "A partition counts from its first owner on" in page
+        assert 'class="part-not-owned-yet"' in page

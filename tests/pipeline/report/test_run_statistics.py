@@ -1,0 +1,86 @@
+"""The statistics of a report, from tables that are small enough to be counted by hand."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from regroup.pipeline.gold.tables import TABLES
+from regroup.pipeline.output_folder import prepare_folder
+from regroup.pipeline.report.run_statistics import NOT_OWNED_YET, RunStatistics
+
+Values = Mapping[str, object]
+
+
+def write_rows(folder: Path, name: str, rows: Sequence[Values]) -> None:
+    target = folder / "tables" / name
+    target.mkdir(parents=True)
+    schema = pa.schema([("store", pa.string()), ("group", pa.string()), *TABLES[name].struct])
+    pq.write_table(pa.Table.from_pylist([{"group": "lab", **row} for row in rows], schema), target / "rows.parquet")
+
+
+def gap(store: str, partition: int, from_ms: int, to_ms: int, reason: str = "session-expiry") -> Values:
+    period = {"from_ms": from_ms, "to_ms": to_ms}
+    return {"store": store, "topic": "orders", "partition": partition, "reason": reason, **period}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Tables of two stores, which end after 10 s and after 20 s. Partition 1 never had an owner in either."""
+    prepare_folder(tmp_path)
+    ends = {"short": 10_000, "long": 20_000}
+    write_rows(tmp_path, "groups", [{"store": store} for store in ends])
+    write_rows(tmp_path, "transitions", [{"store": store, "at_ms": at} for store in ends for at in (0, ends[store])])
+    write_rows(tmp_path, "rebalances", [{"store": store, "sync_end_ms": 1_000} for store in ends])
+    owned = {"topic": "orders", "partition": 0, "from_ms": 1_000}
+    write_rows(tmp_path, "ownership", [{"store": store, **owned} for store in ends])
+    gaps = [gap("long", 0, 15_000, 20_000), gap("long", 1, 5_000, 8_000, "unassigned"), gap("short", 0, 0, 1_000)]
+    write_rows(tmp_path, "gaps", gaps)
+    return tmp_path
+
+
+def write_runs(folder: Path, rows: Sequence[Values]) -> None:
+    (folder / "runs").mkdir()
+    schema = pa.schema(
+        [
+            *((name, pa.string()) for name in ("store", "cell")),
+            *((name, pa.int64()) for name in ("ended_ms", "rebalances")),
+            ("ownerless_s", pa.float64()),
+            ("violations", pa.list_(pa.string())),
+        ]
+    )
+    pq.write_table(pa.Table.from_pylist(list(rows), schema), folder / "runs" / "chunk-00000000.parquet")
+
+
+def test_gaps_before_the_first_owner_are_counted_apart(spark: SparkSession, folder: Path) -> None:
+    statistics = RunStatistics(spark, folder)
+    assert {row.store: row.ownerless_s for row in statistics.runs.collect()} == {"short": 0.0, "long": 5.0}
+    reasons = {row.reason: row.mean_s for row in statistics.gap_reasons().collect()}
+    assert reasons == {"session-expiry": 2.5, NOT_OWNED_YET: 1.5}
+
+
+@pytest.mark.slow
+def test_gaps_over_time_count_each_run_up_to_its_end(spark: SparkSession, folder: Path) -> None:
+    counted = {row.at_s: row for row in RunStatistics(spark, folder).gaps_over_time().collect()}
+    assert [counted[at].value_count for at in (10.0, 10.5, 20.0)] == [2, 1, 1]
+    assert counted[17.0].p50 == 1
+
+
+@pytest.mark.slow
+def test_a_simulation_goes_on_after_its_last_event(spark: SparkSession, folder: Path) -> None:
+    row = {"cell": "all", "rebalances": 1, "ownerless_s": 0.0, "violations": [], "ended_ms": 20_000}
+    write_runs(folder, [{"store": "short", **row}, {"store": "long", **row}])
+    counted = {row.at_s: row for row in RunStatistics(spark, folder).gaps_over_time().collect()}
+    assert counted[17.0].value_count == 2
+
+
+def test_a_run_whose_group_was_never_stable_counts_as_failed_only(spark: SparkSession, folder: Path) -> None:
+    stable = {"store": "long", "cell": "good", "rebalances": 2, "ownerless_s": 5.0, "violations": []}
+    never = {"store": "short", "cell": "bad", "rebalances": 0, "ownerless_s": 0.0, "violations": ["Why."]}
+    write_runs(folder, [{**stable, "ended_ms": 1}, {**never, "ended_ms": 1}])
+    statistics = RunStatistics(spark, folder)
+    assert [(row.cell, row.p50) for row in statistics.time_without_owner().collect()] == [("good", 5.0)]
+    assert [tuple(row) for row in statistics.failed_runs().collect()] == [("bad", 1, 1, "short", "Why.")]

@@ -1,0 +1,135 @@
+"""The format of a folder, and whether its tables are current."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from regroup.cli.main import main
+from regroup.pipeline.bronze.ingest import read_bronze
+from regroup.pipeline.campaign.runner import read_events, read_runs
+from regroup.pipeline.gold.build import build_tables, read_table
+from regroup.pipeline.output_folder import (
+    DATA_FOLDERS,
+    FORMAT_VERSION,
+    UnsupportedFolderVersion,
+    check_format,
+    events_fingerprint,
+    exclusive_writer,
+    prepare_folder,
+    tables_are_current,
+    write_stamp,
+)
+
+NO_SPARK = cast(SparkSession, None)
+
+PLAN = """\
+question: Is the format checked?
+scenario: crashes
+seeds: 1
+"""
+
+
+def add_events(folder: Path, name: str, size: int = 4) -> None:
+    (folder / "events").mkdir(parents=True, exist_ok=True)
+    (folder / "events" / name).write_bytes(b"x" * size)
+
+
+def test_tables_are_current_until_events_are_added(tmp_path: Path) -> None:
+    add_events(tmp_path, "chunk-00000000.parquet")
+    assert not tables_are_current(tmp_path)
+    write_stamp(tmp_path, events_fingerprint(tmp_path))
+    assert tables_are_current(tmp_path)
+    add_events(tmp_path, ".chunk-00000020.parquet.17")
+    assert tables_are_current(tmp_path), "an unfinished file does not count yet"
+    add_events(tmp_path, "chunk-00000020.parquet")
+    assert not tables_are_current(tmp_path)
+
+
+def test_tables_are_not_current_while_they_are_built_and_when_a_block_has_grown(tmp_path: Path) -> None:
+    add_events(tmp_path, "block-000000.parquet")
+    write_stamp(tmp_path, events_fingerprint(tmp_path))
+    add_events(tmp_path, "block-000000.parquet", size=5)
+    assert not tables_are_current(tmp_path)
+    write_stamp(tmp_path, events_fingerprint(tmp_path))
+    write_stamp(tmp_path, "")
+    assert not tables_are_current(tmp_path)
+
+
+def test_a_new_folder_gets_the_present_format(tmp_path: Path) -> None:
+    check_format(tmp_path / "out")
+    with exclusive_writer(tmp_path / "out"):
+        pass
+    (tmp_path / "out" / "bronze").mkdir()
+    check_format(tmp_path / "out")
+    assert (tmp_path / "out" / "format").read_text() == f"{FORMAT_VERSION}\n"
+
+
+@pytest.mark.parametrize("kind", DATA_FOLDERS)
+def test_data_without_a_format_has_format_1_and_is_refused(tmp_path: Path, kind: str) -> None:
+    (tmp_path / kind).mkdir()
+    with pytest.raises(UnsupportedFolderVersion, match=f"{tmp_path} has format 1, and this release of regroup reads"):
+        check_format(tmp_path)
+    with pytest.raises(UnsupportedFolderVersion):
+        prepare_folder(tmp_path)
+    assert not (tmp_path / "format").exists()
+
+
+def test_data_of_a_newer_format_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "format").write_text("99\n")
+    with pytest.raises(UnsupportedFolderVersion, match="has format 99"), exclusive_writer(tmp_path):
+        pass
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "bronze": lambda folder: read_bronze(NO_SPARK, folder),
+    "events": lambda folder: read_events(NO_SPARK, folder),
+    "runs": lambda folder: read_runs(NO_SPARK, folder),
+    "tables": lambda folder: read_table(NO_SPARK, folder, "gaps"),
+    "the tables' events": lambda folder: build_tables(NO_SPARK, folder),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_no_data_of_another_format_is_read(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    (tmp_path / "tables").mkdir()
+    with pytest.raises(UnsupportedFolderVersion):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["pipeline", "ingest", "none.db", "{}"],
+        ["pipeline", "tables", "{}"],
+        ["pipeline", "show", "{}", "gaps"],
+        ["pipeline", "replay", "{}"],
+        ["report", "{}"],
+        ["campaign", "{}/plan.yaml", "{}"],
+    ],
+    ids=" ".join,
+)
+def test_commands_refuse_another_format_in_one_line_before_spark_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    for folder in ("bronze", "tables/gaps"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "tables" / "gaps" / "_SUCCESS").touch()
+    assert main([*(word.format(tmp_path) for word in words), "--master", "no such master"]) == 2
+    assert capsys.readouterr().err == (
+        f"regroup {words[0]}: {tmp_path} has format 1, and this release of regroup reads and writes format 2: "
+        "name another folder, and ingest the stores or simulate the campaign again.\n"
+    )
+
+
+def test_a_report_of_stale_tables_is_refused_before_spark_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare_folder(tmp_path)
+    (tmp_path / "tables").mkdir()
+    add_events(tmp_path, "chunk-00000000.parquet")
+    assert main(["report", str(tmp_path), "--master", "no such master"]) == 2
+    assert f"lack newer events: regroup pipeline tables {tmp_path}" in capsys.readouterr().err

@@ -1,0 +1,254 @@
+"""Creating, configuring, deleting and describing topics over the wire."""
+
+import pytest
+
+from regroup.protocol.errors import ErrorCode as E
+from regroup.protocol.messages.cluster import FindCoordinatorRequest, MetadataRequest, MetadataRequestTopic
+from regroup.protocol.messages.topics import (
+    AlterConfigsEntry,
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    IncrementalAlterConfigsEntry,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+)
+
+
+def wanted(name: str, partitions: int = 1, copies: int = 1, **more) -> CreatableTopic:
+    return CreatableTopic(name=name, num_partitions=partitions, replication_factor=copies, **more)
+
+
+def config(name: str, value: str | None) -> list[CreatableTopicConfig]:
+    return [CreatableTopicConfig(name=name, value=value)]
+
+
+async def create(client, *topics: CreatableTopic, **more) -> list[int]:
+    response = await client.call(CreateTopicsRequest(topics=list(topics), **more))
+    return [topic.error_code for topic in response.topics]
+
+
+async def names(client) -> dict[str, int]:
+    response = await client.call(MetadataRequest(topics=None))
+    return {topic.name: len(topic.partitions) for topic in response.topics}
+
+
+@pytest.mark.parametrize(
+    ("topic", "code"),
+    [
+        (wanted("fine"), E.NONE),
+        (wanted("orders"), E.TOPIC_ALREADY_EXISTS),
+        (wanted("a b"), E.INVALID_TOPIC_EXCEPTION),
+        (wanted("none", 0), E.INVALID_PARTITIONS),
+        (wanted("negative", -2), E.INVALID_PARTITIONS),
+        (wanted("enormous", 2**31 - 1), E.POLICY_VIOLATION),
+        (wanted("copies", copies=0), E.INVALID_REPLICATION_FACTOR),
+        (wanted("copies", copies=2), E.INVALID_REPLICATION_FACTOR),
+        (wanted("odd", configs=config("retention.mss", "1")), E.INVALID_CONFIG),
+        (wanted("odd", configs=config("retention.ms", "x")), E.INVALID_CONFIG),
+        (wanted("by-hand", -1, -1, assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[0])]), 0),
+        (wanted("by-hand", 1, 1, assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[0])]), 42),
+        (wanted("gap", -1, -1, assignments=[CreatableReplicaAssignment(partition_index=1, broker_ids=[0])]), 39),
+        (wanted("who", -1, -1, assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[9])]), 39),
+    ],
+)
+async def test_a_topic_is_created_or_refused_with_kafkas_code(harness, topic: CreatableTopic, code: int) -> None:
+    await harness.create_topic("orders")
+    client = await harness.connect()
+    assert await create(client, topic) == [code]
+    assert (topic.name in await names(client)) is (code == 0 or topic.name == "orders")
+
+
+async def test_minus_one_partitions_means_the_brokers_default(start_broker) -> None:
+    async with start_broker(num_partitions="7") as harness:
+        client = await harness.connect()
+        assert await create(client, wanted("orders", -1, -1)) == [0]
+        assert await names(client) == {"orders": 7}
+
+
+async def test_validate_only_does_not_create_a_topic(harness) -> None:
+    client = await harness.connect()
+    assert await create(client, wanted("orders"), validate_only=True) == [0]
+    assert await names(client) == {}
+
+
+async def test_a_topic_that_is_named_twice_is_refused(harness) -> None:
+    client = await harness.connect()
+    assert await create(client, wanted("twice"), wanted("twice"), wanted("once")) == [E.INVALID_REQUEST, 0]
+
+
+async def test_a_topic_is_deleted_by_name_or_by_id_and_created_again_with_another_id(harness) -> None:
+    await harness.create_topic("orders")
+    client = await harness.connect()
+    first = harness.state.topics["orders"].id_bytes
+    by_id = DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=first)], timeout_ms=1)
+    (deleted,) = (await client.call(by_id)).responses
+    assert (deleted.name, deleted.error_code) == ("orders", 0)
+    (again,) = (await client.call(by_id)).responses
+    assert again.error_code == E.UNKNOWN_TOPIC_ID
+    await create(client, wanted("orders"))
+    assert harness.state.topics["orders"].id_bytes != first
+    by_name = DeleteTopicsRequest(topic_names=["orders", "unknown"], timeout_ms=1)
+    assert [each.error_code for each in (await client.call(by_name, 4)).responses] == [0, 3]
+
+
+@pytest.mark.parametrize(("version", "code"), [(2, E.INVALID_REQUEST), (3, E.TOPIC_DELETION_DISABLED)])
+async def test_topic_deletion_can_be_disabled(start_broker, version: int, code: int) -> None:
+    async with start_broker(delete_topic_enable="false") as harness:
+        await harness.create_topic("orders")
+        client = await harness.connect()
+        request = DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1)
+        assert (await client.call(request, version)).responses[0].error_code == code
+        assert await names(client) == {"orders": 1}
+
+
+@pytest.mark.parametrize(("count", "code"), [(3, 0), (2, 37), (1, 37), (2**31 - 1, 44)])
+async def test_partitions_can_only_be_added(harness, count: int, code: int) -> None:
+    await harness.create_topic("orders", 2)
+    client = await harness.connect()
+    request = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="orders", count=count)], timeout_ms=1)
+    assert (await client.call(request)).results[0].error_code == code
+    assert await names(client) == {"orders": 3 if code == 0 else 2}
+
+
+async def test_metadata_does_not_create_a_topic_without_auto_creation(start_broker) -> None:
+    async with start_broker(auto_create_topics_enable="false") as harness:
+        client = await harness.connect()
+        request = MetadataRequest(topics=[MetadataRequestTopic(name="new")])
+        assert (await client.call(request)).topics[0].error_code == E.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_metadata_does_not_create_a_topic_if_the_request_does_not_allow_it(harness) -> None:
+    client = await harness.connect()
+    request = MetadataRequest(topics=[MetadataRequestTopic(name="new")], allow_auto_topic_creation=False)
+    assert (await client.call(request)).topics[0].error_code == E.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(("version", "name"), [(10, ""), (12, None)])
+async def test_an_unknown_topic_id_has_its_own_code(harness, version: int, name: str | None) -> None:
+    client = await harness.connect()
+    request = MetadataRequest(topics=[MetadataRequestTopic(topic_id=bytes(15) + b"\xff", name=None)])
+    (topic,) = (await client.call(request, version)).topics
+    assert (topic.error_code, topic.name) == (E.UNKNOWN_TOPIC_ID, name)
+
+
+async def test_metadata_v0_with_an_empty_list_returns_all_topics(harness) -> None:
+    await harness.create_topic("orders")
+    client = await harness.connect()
+    assert [topic.name for topic in (await client.call(MetadataRequest(topics=[]), 0)).topics] == ["orders"]
+    assert (await client.call(MetadataRequest(topics=[]), 1)).topics == []
+
+
+# FindCoordinator
+
+
+@pytest.mark.parametrize("version", range(7))
+async def test_validation_find_coordinator_offsets_topic_missing(harness, version: int) -> None:
+    """validation.find-coordinator.offsets-topic-missing: the first request creates it, and is repeated."""
+    client = await harness.connect()
+    request = FindCoordinatorRequest(coordinator_keys=["g"]) if version >= 4 else FindCoordinatorRequest(key="g")
+    first, then = await client.call(request, version), await client.call(request, version)
+    if version >= 4:
+        first, then = first.coordinators[0], then.coordinators[0]
+    assert (first.error_code, first.node_id, first.host, first.port) == (15, -1, "", -1)
+    assert (then.error_code, then.node_id, (then.host, then.port)) == (0, 0, harness.broker.address)
+    assert await names(client) == {"__consumer_offsets": 50}
+
+
+async def test_validation_find_coordinator_versions(harness) -> None:
+    """validation.find-coordinator.versions: several keys since v4, and no message without an error."""
+    await harness.create_topic("__consumer_offsets", 50)
+    client = await harness.connect()
+    response = await client.call(FindCoordinatorRequest(coordinator_keys=["g1", "g2"]), 4)
+    found = [(each.key, each.node_id, each.error_code, each.error_message) for each in response.coordinators]
+    assert found == [("g1", 0, 0, None), ("g2", 0, 0, None)]
+
+
+@pytest.mark.parametrize("key_type", [2, 9])
+async def test_an_unknown_key_type_is_an_invalid_request(harness, key_type: int) -> None:
+    client = await harness.connect()
+    response = await client.call(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["g"]))
+    assert response.coordinators[0].error_code == E.INVALID_REQUEST
+
+
+# Configs
+
+
+async def described(client, kind: int, name: str) -> dict[str, tuple[str | None, int]]:
+    request = DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=kind, resource_name=name)])
+    (result,) = (await client.call(request)).results
+    return {row.name: (row.value, row.config_source) for row in result.configs} or {"error": ("", result.error_code)}
+
+
+async def test_a_topics_own_settings_have_another_source_than_the_brokers(start_broker) -> None:
+    async with start_broker(message_max_bytes="5000") as harness:
+        client = await harness.connect()
+        await create(client, wanted("orders", configs=config("retention.ms", "7")))
+        rows = await described(client, 2, "orders")
+        assert rows["retention.ms"] == ("7", 1)
+        assert rows["max.message.bytes"] == ("5000", 4)
+        assert rows["cleanup.policy"] == ("delete", 5)
+
+
+async def test_a_brokers_settings_are_described_with_their_source(start_broker) -> None:
+    async with start_broker(num_partitions="3") as harness:
+        rows = await described(await harness.connect(), 4, "0")
+        assert rows["num.partitions"] == ("3", 4)
+        assert rows["delete.topic.enable"] == ("true", 5)
+
+
+@pytest.mark.parametrize(("kind", "name", "code"), [(2, "unknown", 3), (2, "a b", 17), (4, "9", 42), (77, "x", 42)])
+async def test_a_resource_without_settings_is_refused(harness, kind: int, name: str, code: int) -> None:
+    assert await described(await harness.connect(), kind, name) == {"error": ("", code)}
+
+
+async def test_settings_are_changed_incrementally_or_replaced_as_a_whole(harness) -> None:
+    await harness.create_topic("orders")
+    client = await harness.connect()
+    changes = [
+        ("retention.ms", 0, "9"),
+        ("cleanup.policy", 2, "compact"),
+        ("segment.ms", 0, "5"),
+        ("segment.ms", 1, None),
+    ]
+    entries = [
+        IncrementalAlterConfigsEntry(name=name, config_operation=operation, value=value)
+        for name, operation, value in changes
+    ]
+    resource = IncrementalAlterConfigsResource(resource_type=2, resource_name="orders", configs=entries)
+    response = await client.call(IncrementalAlterConfigsRequest(resources=[resource]))
+    assert response.responses[0].error_code == 0
+    assert harness.state.topics["orders"].configs == {"retention.ms": "9", "cleanup.policy": "delete,compact"}
+    whole = AlterConfigsResource(
+        resource_type=2, resource_name="orders", configs=[AlterConfigsEntry(name="segment.ms", value="6")]
+    )
+    assert (await client.call(AlterConfigsRequest(resources=[whole]))).responses[0].error_code == 0
+    assert harness.state.topics["orders"].configs == {"segment.ms": "6"}
+
+
+async def test_a_new_retention_applies_to_existing_partitions(harness) -> None:
+    await harness.create_topic("orders")
+    log = harness.state.partition_log(harness.state.topics["orders"], 0)
+    client = await harness.connect()
+    whole = AlterConfigsResource(
+        resource_type=2, resource_name="orders", configs=[AlterConfigsEntry(name="retention.bytes", value="100")]
+    )
+    await client.call(AlterConfigsRequest(resources=[whole]))
+    assert log.retention_bytes == 100
+
+
+async def test_a_brokers_settings_cannot_be_altered(harness) -> None:
+    client = await harness.connect()
+    entry = IncrementalAlterConfigsEntry(name="num.partitions", config_operation=0, value="2")
+    resource = IncrementalAlterConfigsResource(resource_type=4, resource_name="0", configs=[entry])
+    response = await client.call(IncrementalAlterConfigsRequest(resources=[resource]))
+    assert response.responses[0].error_code == E.INVALID_REQUEST
