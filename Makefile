@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo install lock check format test test-all test-slow bench conformance clean
+.PHONY: help demo install lock check format docs test test-all test-slow bench conformance clean
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
@@ -43,6 +43,9 @@ check: install  ## formatter, linter, strict types, and the imports that each fo
 format: install  ## fix what the formatter and the linter can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs:  ## write docs/api.md from the docstrings of the public modules
+	$(PYTHON) scripts/write_api_reference.py
 
 test: install  ## the quick tests: about two minutes
 	$(BIN)/pytest -q -n auto --dist loadgroup -m "not slow"

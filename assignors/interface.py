@@ -12,6 +12,17 @@ from enum import Enum
 from regroup.protocol.consumer.subscription import NO_GENERATION, Assignment, TopicPartition, topic_partitions
 from regroup.protocol.java_order import java_hash_map_order, utf16_order
 
+__all__ = [
+    "Assignments",
+    "RebalanceProtocol",
+    "AssignorError",
+    "ClusterMetadata",
+    "AssignorMember",
+    "LastAssignment",
+    "Assignor",
+    "leader_order",
+]
+
 Assignments = dict[str, list[TopicPartition]]
 """The partitions of each member, by member id."""
 

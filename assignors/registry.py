@@ -15,6 +15,8 @@ from regroup.assignors.round_robin import RoundRobinAssignor
 from regroup.assignors.sticky.assignor import CooperativeStickyAssignor, StickyAssignor
 from regroup.assignors.sticky.before_2_6 import StickyBefore26Assignor
 
+__all__ = ["assignor_named", "assign_checked"]
+
 ENTRY_POINT_GROUP = "regroup.assignors"
 
 BUILT_IN: dict[str, type[Assignor]] = {

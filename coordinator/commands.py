@@ -12,6 +12,30 @@ import msgspec
 from regroup.coordinator.group import MemberId, MemberProfile
 from regroup.protocol.errors import ErrorCode
 
+__all__ = [
+    "Command",
+    "JoinGroup",
+    "SyncGroup",
+    "Heartbeat",
+    "LeavingMember",
+    "LeaveGroup",
+    "RequestedOffset",
+    "OffsetCommit",
+    "TxnOffsetCommit",
+    "EndTransaction",
+    "OffsetFetch",
+    "OffsetDelete",
+    "DescribeGroup",
+    "DeleteGroup",
+    "DeadlineKind",
+    "DeadlinePassed",
+    "ExpireOffsets",
+    "DeleteTopicOffsets",
+    "CompleteAppend",
+    "FailAppend",
+    "LoadGroup",
+]
+
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """Something asked of one group at one time, in epoch milliseconds."""

@@ -36,6 +36,8 @@ from regroup.coordinator.offsets.log_appends import append_deadline_passed, comp
 from regroup.coordinator.offsets.transactions import end_transaction, txn_offset_commit
 from regroup.coordinator.settings import CoordinatorSettings
 
+__all__ = ["decide"]
+
 
 def decide(
     settings: CoordinatorSettings, group: Group, command: c.Command, choose_leader: LeaderPolicy = first_candidate

@@ -12,6 +12,8 @@ from regroup.coordinator.settings import CoordinatorSettings
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 
+__all__ = ["ResponseKey", "LeaderPolicy", "first_candidate", "ReleasedResponse", "CompletedAppend", "Decision"]
+
 Fields = ParamSpec("Fields")
 
 ResponseKey: TypeAlias = tuple[AwaitedResponse, MemberId]

@@ -10,6 +10,38 @@ import msgspec
 
 from regroup.coordinator.group import InstanceId, MemberId, MemberProfile, OffsetsByPartition
 
+__all__ = [
+    "Event",
+    "GroupCreated",
+    "PendingMemberAdded",
+    "PendingMemberRemoved",
+    "MemberJoined",
+    "MemberRejoined",
+    "StaticMemberReplaced",
+    "LeaderElected",
+    "RebalanceStarted",
+    "JoinPhaseExtended",
+    "GenerationStarted",
+    "GroupEmptied",
+    "MemberSynced",
+    "AssignmentWritten",
+    "AssignmentCommitted",
+    "MemberLeft",
+    "MemberRemoved",
+    "GroupMetadataWritten",
+    "OffsetsCommitted",
+    "OffsetsWritten",
+    "AppendCommitted",
+    "AppendFailed",
+    "AppendTimedOut",
+    "TransactionalOffsetsWritten",
+    "TransactionEnded",
+    "OffsetsDeleted",
+    "GroupDeleted",
+    "CoordinatorLoaded",
+    "AnyEvent",
+]
+
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A fact about one group at one time. `at_ms` is epoch milliseconds; `DecisionBuilder.apply` sets it."""
@@ -249,6 +281,7 @@ AnyEvent: TypeAlias = (
     | GroupDeleted
     | CoordinatorLoaded
 )
+"""Any event of a group."""
 
 OFFSET_EVENTS: Final = (OffsetsCommitted, TransactionalOffsetsWritten, TransactionEnded, OffsetsDeleted)
 """Events that change a group's offsets and nothing else."""

@@ -39,6 +39,8 @@ from regroup.coordinator.offsets.evolve_offsets import (
     transactional_offsets_written,
 )
 
+__all__ = ["evolve", "fold"]
+
 
 def evolve(group: Group, event: e.Event) -> Group:
     """The group after the event. The same events give the same group in every version of regroup that reads them."""

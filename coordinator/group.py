@@ -12,11 +12,33 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
+__all__ = [
+    "MemberId",
+    "InstanceId",
+    "GroupState",
+    "AwaitedResponse",
+    "SupportedProtocol",
+    "MemberProfile",
+    "Member",
+    "PendingJoinMember",
+    "JoinPhase",
+    "CommittedOffset",
+    "OffsetsByPartition",
+    "PendingTransactionalOffset",
+    "PendingTransactionalOffsets",
+    "GroupMetadata",
+    "LogRecordKind",
+    "PendingAppend",
+    "Group",
+]
+
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 MemberId: TypeAlias = str
+"""The id that the coordinator gave a member."""
 InstanceId: TypeAlias = str
+"""The group instance id of a static member (KIP-345)."""
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """Time limit of a member that has never completed a join phase; it replaces the session timeout (Kafka's constant)."""
@@ -152,6 +174,7 @@ class PendingTransactionalOffset(msgspec.Struct, frozen=True, omit_defaults=True
 
 
 PendingTransactionalOffsets: TypeAlias = dict[str, dict[int, PendingTransactionalOffset]]
+"""Offsets of one open transaction, by topic name and partition index."""
 
 
 class GroupMetadata(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

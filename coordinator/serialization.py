@@ -14,6 +14,8 @@ from regroup.coordinator.group import Group
 from regroup.storage.errors import StoreDamaged, StoreError
 from regroup.storage.records import NewRecord, Record, Snapshot
 
+__all__ = ["UnknownEvent", "Cause", "decode_event", "decode_cause", "decode_snapshot", "group_as_json"]
+
 EVENT_TYPES: Final[dict[str, type[e.Event]]] = {
     "group-created": e.GroupCreated,
     "pending-member-added": e.PendingMemberAdded,

@@ -8,6 +8,8 @@ from typing import Annotated, Final, Self, TypeAlias
 import msgspec
 from msgspec import inspect
 
+__all__ = ["UnknownSetting", "InvalidSetting", "NamedSettings", "CoordinatorSettings"]
+
 MAX_INT: Final = 2**31 - 1
 MAX_LONG: Final = 2**63 - 1
 MAX_PARTITIONS: Final = 10_000

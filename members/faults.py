@@ -43,6 +43,8 @@ from regroup.protocol.consumer.subscription import Assignment, decode_assignment
 from regroup.protocol.message import Message
 from regroup.protocol.messages.group import SyncGroupRequest, SyncGroupRequestAssignment
 
+__all__ = ["MemberMilestone", "FaultTrigger", "MemberFaultKind", "MemberFault", "parse_fault"]
+
 
 class MemberMilestone(Enum):
     """A point in a member's life that can trigger a fault."""

@@ -25,6 +25,15 @@ from itertools import accumulate, chain
 from random import Random
 from typing import Final, Self
 
+__all__ = [
+    "PartitionerSettings",
+    "ProducedRecord",
+    "PartitionLoad",
+    "Partitioner",
+    "PARTITIONER_CLASSES",
+    "create_partitioner",
+]
+
 _MULTIPLIER: Final = 0x5BD1E995
 _SEED: Final = 0x9747B28C
 _BITS_32: Final = 0xFFFFFFFF
@@ -311,6 +320,7 @@ PARTITIONER_CLASSES: Final[Mapping[str, type[Partitioner]]] = {
     "RoundRobinPartitioner": RoundRobinPartitioner,
     "UniformStickyPartitioner": UniformStickyPartitioner,
 }
+"""Each partitioner by its name in `partitioner.class`."""
 
 
 def create_partitioner(settings: PartitionerSettings, draw: int) -> Partitioner:

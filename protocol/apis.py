@@ -91,6 +91,8 @@ from regroup.protocol.messages.transactions import (
     TxnOffsetCommitResponse,
 )
 
+__all__ = ["Api", "APIS"]
+
 
 class Api(NamedTuple):
     """One API: its request and its response."""
@@ -160,3 +162,4 @@ APIS: Final[dict[int, Api]] = {
         (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
     )
 }
+"""Each API by its key."""

@@ -10,6 +10,8 @@ An `ErrorCode` is an int and can be put into any message as it is.
 from enum import IntEnum
 from typing import Final
 
+__all__ = ["ErrorCode"]
+
 RETRY: Final = True
 FINAL: Final = False
 MEMBER: Final = True
@@ -17,7 +19,7 @@ NOT_MEMBER: Final = False
 
 
 class ErrorCode(IntEnum):
-    """Each row: the code, RETRY or FINAL, MEMBER, NOT_MEMBER or None, and the meaning."""
+    """An error code by Kafka's name. Each row: the code, RETRY or FINAL, MEMBER, NOT_MEMBER or None, and the meaning."""
 
     retriable: bool
     """Whether the same request may succeed later. False also where the client must do something else first."""

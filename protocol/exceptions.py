@@ -13,6 +13,16 @@ An error response of a broker is an `ErrorCode`, not an exception.
 
 from regroup.protocol.header import RequestHeader
 
+__all__ = [
+    "ProtocolError",
+    "Malformed",
+    "MalformedFrame",
+    "Unencodable",
+    "Unsupported",
+    "UnsupportedApi",
+    "UnsupportedVersion",
+]
+
 
 class ProtocolError(Exception):
     """Bytes and messages do not fit together."""

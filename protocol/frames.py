@@ -13,6 +13,8 @@ from regroup.protocol.exceptions import Malformed, MalformedFrame, Unencodable, 
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 
+__all__ = ["FrameReader", "decode_request", "encode_request", "encode_response", "decode_response"]
+
 DEFAULT_MAX_FRAME_BYTES = 100 * 1024 * 1024
 """Kafka's default of `socket.request.max.bytes`."""
 

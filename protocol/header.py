@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+__all__ = ["RequestHeader"]
+
 
 class RequestHeader(NamedTuple):
     """The fields before the body of every request."""

@@ -29,7 +29,9 @@ IDENTITY = ("instance_id", "client_id", "client_host")
 RECORD_0_1 = """
 from regroup.lab.swarm import draw_plan
 from regroup.lab.world import play
-row = lambda r: (r.position, r.group, r.number, r.reign, r.at_ms, r.type, r.payload.decode(), (r.cause or b"null").decode())
+row = lambda r: (
+    r.position, r.group, r.number, r.reign, r.at_ms, r.type, r.payload.decode(), (r.cause or b"null").decode(),
+)
 broken = lambda outcome: outcome.verdict.broken
 """
 RECORD = """
@@ -45,7 +47,8 @@ PLAY = """
 import json, sys
 for seed in range(int(sys.argv[1]), int(sys.argv[2]) + 1):
     outcome = play(draw_plan(seed))
-    print(json.dumps([seed, outcome.ended_ms, len(broken(outcome)), [row(each) for each in outcome.records]]), flush=True)
+    rows = [row(each) for each in outcome.records]
+    print(json.dumps([seed, outcome.ended_ms, len(broken(outcome)), rows]), flush=True)
 """
 
 

@@ -41,6 +41,8 @@ from regroup.storage.journal import Journal
 from regroup.storage.memory import MemoryStore
 from regroup.storage.store import EventStore
 
+__all__ = ["StoreFactory", "ClusterOptions", "ClusterEnvironment", "BrokerCluster"]
+
 StoreFactory: TypeAlias = Callable[[], Awaitable[EventStore]]
 """Opens the store: at the start, and again after it has failed."""
 

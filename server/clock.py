@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable
 
+__all__ = ["Clock"]
+
 
 class Clock:
     """Epoch milliseconds that never go backwards: a start time, plus what a monotonic clock has counted since.

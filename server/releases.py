@@ -8,6 +8,8 @@ import msgspec
 from regroup.coordinator.settings import InvalidSetting
 from regroup.protocol.fields import Versions
 
+__all__ = ["Release", "release_named"]
+
 TABLE = Path(__file__).with_name("kafka_releases.json")
 
 

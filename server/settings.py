@@ -13,19 +13,9 @@ from regroup.coordinator.settings import (
     PositiveInt,
     PositiveLong,
     fields_of,
-    unknown_setting_message,
 )
 
-__all__ = [
-    "BOOL",
-    "INT",
-    "LONG",
-    "BrokerSettings",
-    "DescribedSetting",
-    "format_setting",
-    "describe_settings",
-    "unknown_setting_message",
-]
+__all__ = ["BrokerSettings"]
 
 BOOL, INT, LONG = 1, 3, 5
 """Kafka's numbers for the types of these settings."""

@@ -16,6 +16,21 @@ StoreError
 After any of them the store holds exactly what it held before.
 """
 
+__all__ = [
+    "StoreError",
+    "NotAStore",
+    "UnsupportedStoreVersion",
+    "StoreDamaged",
+    "StoreLocked",
+    "StoreReadOnly",
+    "StoreFull",
+    "StoreFailed",
+    "CoordinatorFenced",
+    "EventNumberConflict",
+    "PositionTrimmed",
+    "SnapshotMissing",
+]
+
 
 class StoreError(Exception):
     """A store, or what it was asked to do, is faulty."""

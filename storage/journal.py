@@ -15,6 +15,8 @@ from regroup.storage.errors import StoreError
 from regroup.storage.records import NewRecord
 from regroup.storage.store import EventStore
 
+__all__ = ["Journal"]
+
 MAX_BATCH_RECORDS = 4096
 """Records in one commit. Larger commits are not faster, and make every response in them wait longer."""
 

@@ -7,6 +7,8 @@ from regroup.storage.errors import PositionTrimmed, SnapshotMissing
 from regroup.storage.records import Head, NewRecord, Record, Snapshot
 from regroup.storage.store import ANY_GROUP, AnyGroup, EventStore, GroupHeads, check_cut, sorted_by_group
 
+__all__ = ["MemoryStore"]
+
 
 class MemoryStore(EventStore):
     """A store that never suspends, so that it runs under any clock. It keeps its contents when it is closed."""

@@ -2,6 +2,8 @@
 
 import msgspec
 
+__all__ = ["NewRecord", "Record", "Head", "Snapshot"]
+
 
 class NewRecord(msgspec.Struct, frozen=True):
     """An event that is not stored yet."""

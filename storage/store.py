@@ -12,6 +12,8 @@ from typing import Final, Self
 from regroup.storage.errors import CoordinatorFenced, EventNumberConflict
 from regroup.storage.records import Head, NewRecord, Record, Snapshot
 
+__all__ = ["AnyGroup", "ANY_GROUP", "EventStore", "follow"]
+
 
 class AnyGroup(Enum):
     """The type of `ANY_GROUP`. Any string may be a group's id, and None selects the records of the cluster."""

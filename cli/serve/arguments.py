@@ -122,8 +122,8 @@ def _add_process(parser: ArgumentParser) -> None:
         "--loop",
         choices=("asyncio", "uvloop"),
         default="asyncio",
-        help="the event loop; uvloop, installed by 'kafka-regroup[uvloop]', is quicker when clients wait for each "
-        "response before they send the next request (default: asyncio)",
+        help="the event loop; uvloop (pip install uvloop) is quicker when clients wait for each response "
+        "before they send the next request (default: asyncio)",
     )
     add(
         "--log-format",

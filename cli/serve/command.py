@@ -49,7 +49,7 @@ def loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop]:
     try:
         factory: Callable[[], asyncio.AbstractEventLoop] = load(f"{name}:new_event_loop")
     except ImportError:
-        raise CannotRun("uvloop is not installed: pip install 'kafka-regroup[uvloop]'.") from None
+        raise CannotRun("uvloop is not installed: pip install uvloop") from None
     return factory
 
 

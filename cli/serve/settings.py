@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from regroup.cli.jobs import CannotRun
-from regroup.coordinator.settings import CoordinatorSettings, UnknownSetting
-from regroup.server.settings import BrokerSettings, unknown_setting_message
+from regroup.coordinator.settings import CoordinatorSettings, UnknownSetting, unknown_setting_message
+from regroup.server.settings import BrokerSettings
 
 
 def read_settings(args: Namespace) -> tuple[CoordinatorSettings, BrokerSettings]:

@@ -29,7 +29,7 @@ regroup report out                                     writes out/report.html, a
 """
 SPARK_PACKAGES: Final = {
     "packages": ("pyspark", "pyarrow", "pandas"),
-    "install": "pip install 'kafka-regroup[spark]'   (and [spark-java] where there is no Java)",
+    "install": "pip install pyspark pyarrow 'pandas<3' protobuf adbc-driver-sqlite adbc-driver-manager",
 }
 
 

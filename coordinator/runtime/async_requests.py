@@ -18,6 +18,8 @@ from regroup.protocol.messages.group import (
 from regroup.protocol.messages.offsets import OffsetCommitResponse, OffsetDeleteResponse, OffsetFetchResponseGroup
 from regroup.protocol.messages.transactions import EndTxnResponse, TxnOffsetCommitResponse
 
+__all__ = ["AsyncRequests"]
+
 
 class AsyncRequests(ABC):
     """Awaitable forms of `submit`. A caller that is cancelled drops its response; the group does not change."""

@@ -35,6 +35,8 @@ from regroup.storage.errors import StoreError
 from regroup.storage.journal import Journal
 from regroup.storage.records import Snapshot
 
+__all__ = ["GroupCoordinator"]
+
 LOGGED_EVENTS = frozenset(
     {"rebalance-started", "generation-started", "group-emptied", "member-removed", "member-left", "coordinator-loaded"}
 )

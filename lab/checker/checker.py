@@ -30,6 +30,8 @@ from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.storage.journal import Journal
 from regroup.storage.records import NewRecord, Record
 
+__all__ = ["RunViolation", "RunVerdict"]
+
 NO_COUNTS: Final = Counts()
 MAX_VIOLATIONS: Final = 100
 """Recorded of one run; later ones usually follow from earlier ones."""

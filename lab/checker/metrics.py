@@ -7,6 +7,8 @@ from regroup.coordinator.group import Group
 from regroup.lab.checker.acknowledgements import assigned_partitions
 from regroup.protocol.consumer.subscription import TopicPartition
 
+__all__ = ["Counts"]
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:

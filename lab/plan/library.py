@@ -14,6 +14,8 @@ from typing import Final
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.plan.yaml_format import InvalidScenario, read_plan
 
+__all__ = ["scenario_names", "scenario_text", "scenario", "find_plan"]
+
 _SUFFIX: Final = ".yaml"
 
 

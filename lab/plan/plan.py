@@ -13,6 +13,8 @@ from regroup.lab.plan.steps import SimulationStep
 from regroup.lab.plan.triggers import StepTrigger
 from regroup.members.runtime.workload import Workload
 
+__all__ = ["PlannedStep", "MemberPlan", "NetworkPlan", "SimulationPlan"]
+
 
 class PlannedStep(msgspec.Struct, frozen=True):
     """A step of a plan, and when it happens."""

@@ -26,6 +26,8 @@ from regroup.lab.plan.triggers import parse_trigger
 from regroup.lab.plan.validation import plan_problems
 from regroup.lab.plan.yaml_options import InvalidScenarioOption, read_options, write_options
 
+__all__ = ["InvalidScenario", "read_plan", "write_plan"]
+
 _LAST_OPTIONS: Final = {"members": 1, "steps": 2, "faults end at": 3, "recovers within": 4}
 """Options that are written last, in this order."""
 

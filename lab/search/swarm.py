@@ -26,6 +26,8 @@ from regroup.lab.search.swarm_setup import (
 )
 from regroup.lab.simulation.members import is_well_behaved
 
+__all__ = ["draw_plan", "describe_plan"]
+
 TEN_MINUTES_MS: Final = 600_000
 METADATA_MAX_AGE_MS: Final = 300_000
 """Every member sees a change of its topics within this time."""

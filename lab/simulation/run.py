@@ -29,6 +29,8 @@ from regroup.lab.simulation.world import World
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError
 from regroup.storage.records import NewRecord, Record
 
+__all__ = ["RunOutcome", "play"]
+
 TIME_ADVANCES: Final = "Virtual time advances: nothing is due again and again at the same instant."
 NO_UNEXPECTED_EXCEPTION: Final = "No request, timer or task ends in an unexpected exception."
 

@@ -9,6 +9,24 @@ from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
 
+__all__ = [
+    "NodeAddress",
+    "RequestTarget",
+    "OutgoingRequest",
+    "ConsumerErrorKind",
+    "ConsumerError",
+    "PartitionsRevoked",
+    "PartitionsAssigned",
+    "PartitionsLost",
+    "CommittedOffsetsFetched",
+    "JoinedGroup",
+    "CommitCompleted",
+    "LeftGroup",
+    "ConsumerClosed",
+    "ConsumerChange",
+    "ConsumerEffects",
+]
+
 
 class NodeAddress(NamedTuple):
     """A broker's node id and the address it listens on; node id -1 for an address from the bootstrap list."""
@@ -142,6 +160,7 @@ ConsumerChange: TypeAlias = (
     | LeftGroup
     | ConsumerClosed
 )
+"""Any change that a consumer reports."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,23 @@ from regroup.assignors.interface import ClusterMetadata
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.message import Message
 
+__all__ = [
+    "ResponseReceived",
+    "RequestFailed",
+    "MetadataUpdated",
+    "TimePassed",
+    "Subscribe",
+    "Unsubscribe",
+    "Poll",
+    "PollReturned",
+    "RecordsConsumed",
+    "Commit",
+    "ListenerReturned",
+    "EnforceRebalance",
+    "Close",
+    "ConsumerInput",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class ResponseReceived:
@@ -124,3 +141,4 @@ ConsumerInput: TypeAlias = (
     | EnforceRebalance
     | Close
 )
+"""Any input."""

@@ -54,6 +54,8 @@ from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.consumer.state import MemberGeneration, Membership, MemberState
 from regroup.protocol.consumer.subscription import TopicPartition
 
+__all__ = ["ConsumerMachine"]
+
 
 @dataclass(slots=True)
 class _Closing:

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
+__all__ = ["ConsumerSettings"]
+
 _INSTANCE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _POSITIVE: Final = (
     "session_timeout_ms",

@@ -26,10 +26,13 @@ from regroup.members.runtime.timers import MemberTimers
 from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.members.transports.base import MemberTransport
 
+__all__ = ["MemberObserver", "SimulatedMember"]
+
 MAX_CLOSE_TIMEOUT_MS: Final = 5_000
 PROCESS_EXITS: Final = (MemberFaultKind.CRASH, MemberFaultKind.RESTART, MemberFaultKind.RESTART_AS_STRANGER)
 
 MemberObserver: TypeAlias = Callable[[str, ConsumerChange | ConsumerError], None]
+"""Gets the name of a member, and a change of its consumer or an error of its poll()."""
 
 
 class SimulatedMember:

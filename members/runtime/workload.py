@@ -15,6 +15,8 @@ from typing import Final
 from regroup.members.partitioners import PartitionerSettings
 from regroup.protocol.consumer.subscription import TopicPartition
 
+__all__ = ["Workload", "RecordCounts", "RecordLedger"]
+
 DEFAULT_PARTITIONER: Final = PartitionerSettings()
 
 

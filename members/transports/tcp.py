@@ -25,8 +25,10 @@ from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsResponse
 
+__all__ = ["parse_bootstrap", "ConnectionOpener", "TcpTransport"]
+
 SOFTWARE_NAME: Final = "regroup"
-SOFTWARE_VERSION: Final = "0.1.0"
+SOFTWARE_VERSION: Final = "0.2.0"
 CONNECT_TIMEOUT_S: Final = 10.0
 RECONNECT_BACKOFF_S: Final = 0.05
 RECONNECT_BACKOFF_MAX_S: Final = 1.0

@@ -41,6 +41,8 @@ from regroup.pipeline.source.stores import (
 )
 from regroup.storage.errors import PositionTrimmed, StoreDamaged
 
+__all__ = ["RegroupSource"]
+
 DEFAULT_ROWS_PER_SPLIT: Final = 250_000
 
 OPTION_NAMES: Final = ("group", "type", "after", "until", "on_error", "rows_per_split", "rows_per_batch", "pushdown")

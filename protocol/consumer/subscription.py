@@ -39,7 +39,9 @@ __all__ = [
 ]
 
 HIGHEST_VERSION = 3
+"""The newest version of Subscription and Assignment; members with a newer one are read as this one."""
 NO_GENERATION = -1
+"""The generation id of a member that owns nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,4 @@
 
 Field names are Kafka's own in snake_case. A field without a default must be given. Times are in milliseconds, and a
 topic id is sixteen bytes.
-
-Structures without a docstring hold what their name says: `…Topic` the partitions of one topic, `…Result` and
-`…Response` the error code of one partition, topic or group, and so on for each part of the request.
 """

@@ -21,6 +21,26 @@ from regroup.protocol.fields import (
 )
 from regroup.protocol.message import Message, Structure
 
+__all__ = [
+    "ApiVersionsRequest",
+    "ApiVersion",
+    "SupportedFeatureKey",
+    "FinalizedFeatureKey",
+    "ApiVersionsResponse",
+    "MetadataRequestTopic",
+    "MetadataRequest",
+    "MetadataResponseBroker",
+    "MetadataResponsePartition",
+    "MetadataResponseTopic",
+    "MetadataResponse",
+    "FindCoordinatorRequest",
+    "Coordinator",
+    "FindCoordinatorResponse",
+    "DescribeClusterRequest",
+    "DescribeClusterBroker",
+    "DescribeClusterResponse",
+]
+
 
 class ApiVersionsRequest(Message, api_key=18, versions="0-4", flexible="3+"):
     """Asks which APIs and versions the broker supports. Since v3 it names the client software (KIP-511)."""
@@ -82,6 +102,8 @@ class MetadataRequest(Message, api_key=3, versions="0-13", flexible="9+"):
 
 
 class MetadataResponseBroker(Structure):
+    """The address of one broker."""
+
     node_id: Int32
     host: Text
     port: Int32
@@ -163,6 +185,8 @@ class DescribeClusterRequest(Message, api_key=60, versions="0-2", flexible="0+")
 
 
 class DescribeClusterBroker(Structure):
+    """The address of one broker, and whether it is fenced (KIP-1073)."""
+
     broker_id: Int32
     host: Text
     port: Int32

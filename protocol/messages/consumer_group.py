@@ -5,8 +5,17 @@ from typing import Annotated
 from regroup.protocol.fields import Int16, Int32, Text, Uuid, since
 from regroup.protocol.message import Message, Structure
 
+__all__ = [
+    "ConsumerGroupTopicPartitions",
+    "ConsumerGroupHeartbeatRequest",
+    "ConsumerGroupAssignment",
+    "ConsumerGroupHeartbeatResponse",
+]
+
 
 class ConsumerGroupTopicPartitions(Structure):
+    """Partitions of one topic."""
+
     topic_id: Uuid
     partitions: list[Int32]
 

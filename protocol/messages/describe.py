@@ -5,6 +5,25 @@ from typing import Annotated
 from regroup.protocol.fields import UNKNOWN_OPERATIONS, Bool, Bytes, Int8, Int16, Int32, Text, Uuid, ignorable, since
 from regroup.protocol.message import Message, Structure
 
+__all__ = [
+    "DescribeGroupsRequest",
+    "DescribedGroupMember",
+    "DescribedGroup",
+    "DescribeGroupsResponse",
+    "ListGroupsRequest",
+    "ListedGroup",
+    "ListGroupsResponse",
+    "DeleteGroupsRequest",
+    "DeletableGroupResult",
+    "DeleteGroupsResponse",
+    "ConsumerGroupDescribeRequest",
+    "DescribedTopicPartitions",
+    "DescribedAssignment",
+    "DescribedConsumer",
+    "DescribedConsumerGroup",
+    "ConsumerGroupDescribeResponse",
+]
+
 
 class DescribeGroupsRequest(Message, api_key=15, versions="0-6", flexible="5+"):
     """Asks for the state and the members of classic groups."""
@@ -52,6 +71,8 @@ class ListGroupsRequest(Message, api_key=16, versions="0-5", flexible="3+"):
 
 
 class ListedGroup(Structure):
+    """One group. v4 adds its state (KIP-518), v5 its type (KIP-848)."""
+
     group_id: Text
     protocol_type: Text
     group_state: Annotated[Text, since(4), ignorable] = ""
@@ -73,11 +94,15 @@ class DeleteGroupsRequest(Message, api_key=42, versions="0-2", flexible="2+"):
 
 
 class DeletableGroupResult(Structure):
+    """The error code of one group."""
+
     group_id: Text
     error_code: Int16 = 0
 
 
 class DeleteGroupsResponse(Message, api_key=42, versions="0-2", flexible="2+"):
+    """An error code for each group."""
+
     throttle_time_ms: Int32 = 0
     results: list[DeletableGroupResult]
 
@@ -90,6 +115,8 @@ class ConsumerGroupDescribeRequest(Message, api_key=69, versions="0-1", flexible
 
 
 class DescribedTopicPartitions(Structure):
+    """Partitions of one topic."""
+
     topic_id: Uuid
     topic_name: Text
     partitions: list[Int32]

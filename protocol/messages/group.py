@@ -5,6 +5,22 @@ from typing import Annotated
 from regroup.protocol.fields import Bool, Bytes, Int16, Int32, Text, ignorable, nullable, since, until
 from regroup.protocol.message import Message, Structure
 
+__all__ = [
+    "JoinGroupRequestProtocol",
+    "JoinGroupRequest",
+    "JoinGroupResponseMember",
+    "JoinGroupResponse",
+    "SyncGroupRequestAssignment",
+    "SyncGroupRequest",
+    "SyncGroupResponse",
+    "HeartbeatRequest",
+    "HeartbeatResponse",
+    "MemberIdentity",
+    "LeaveGroupRequest",
+    "MemberResponse",
+    "LeaveGroupResponse",
+]
+
 
 class JoinGroupRequestProtocol(Structure):
     """One supported protocol: an assignor's name, and the subscription as bytes."""
@@ -114,6 +130,8 @@ class LeaveGroupRequest(Message, api_key=13, versions="0-5", flexible="4+"):
 
 
 class MemberResponse(Structure):
+    """The error code of one member that was to be removed."""
+
     member_id: Text
     group_instance_id: Text | None = None
     error_code: Int16 = 0

@@ -19,6 +19,31 @@ from regroup.protocol.fields import (
 )
 from regroup.protocol.message import Message, Structure
 
+__all__ = [
+    "OffsetCommitRequestPartition",
+    "OffsetCommitRequestTopic",
+    "OffsetCommitRequest",
+    "OffsetCommitResponsePartition",
+    "OffsetCommitResponseTopic",
+    "OffsetCommitResponse",
+    "OffsetFetchRequestTopic",
+    "OffsetFetchRequestTopics",
+    "OffsetFetchRequestGroup",
+    "OffsetFetchRequest",
+    "OffsetFetchResponsePartition",
+    "OffsetFetchResponseTopic",
+    "OffsetFetchResponsePartitions",
+    "OffsetFetchResponseTopics",
+    "OffsetFetchResponseGroup",
+    "OffsetFetchResponse",
+    "OffsetDeleteRequestPartition",
+    "OffsetDeleteRequestTopic",
+    "OffsetDeleteRequest",
+    "OffsetDeleteResponsePartition",
+    "OffsetDeleteResponseTopic",
+    "OffsetDeleteResponse",
+]
+
 
 class OffsetCommitRequestPartition(Structure):
     """The offset to commit for one partition: that of the next record to consume."""
@@ -50,17 +75,23 @@ class OffsetCommitRequest(Message, api_key=8, versions="0-10", flexible="8+"):
 
 
 class OffsetCommitResponsePartition(Structure):
+    """The error code of one partition."""
+
     partition_index: Int32
     error_code: Int16 = 0
 
 
 class OffsetCommitResponseTopic(Structure):
+    """A topic by name, since v10 by id."""
+
     name: Annotated[Text, until(9), ignorable] = ""
     topic_id: Annotated[Uuid, since(10), ignorable] = NO_UUID
     partitions: list[OffsetCommitResponsePartition]
 
 
 class OffsetCommitResponse(Message, api_key=8, versions="0-10", flexible="8+"):
+    """An error code for each partition; the message itself has none."""
+
     throttle_time_ms: Annotated[Int32, since(3), ignorable] = 0
     topics: list[OffsetCommitResponseTopic]
 
@@ -161,6 +192,8 @@ class OffsetDeleteRequestPartition(Structure):
 
 
 class OffsetDeleteRequestTopic(Structure):
+    """Partitions of one topic."""
+
     name: Text
     partitions: list[OffsetDeleteRequestPartition]
 
@@ -173,11 +206,15 @@ class OffsetDeleteRequest(Message, api_key=47, versions="0"):
 
 
 class OffsetDeleteResponsePartition(Structure):
+    """The error code of one partition."""
+
     partition_index: Int32
     error_code: Int16 = 0
 
 
 class OffsetDeleteResponseTopic(Structure):
+    """Partitions of one topic."""
+
     name: Text
     partitions: list[OffsetDeleteResponsePartition]
 

@@ -19,6 +19,41 @@ from regroup.protocol.fields import (
 )
 from regroup.protocol.message import Message, Structure
 
+__all__ = [
+    "PartitionProduceData",
+    "TopicProduceData",
+    "ProduceRequest",
+    "LeaderIdAndEpoch",
+    "NodeEndpoint",
+    "BatchIndexAndErrorMessage",
+    "PartitionProduceResponse",
+    "TopicProduceResponse",
+    "ProduceResponse",
+    "ReplicaState",
+    "FetchPartition",
+    "FetchTopic",
+    "ForgottenTopic",
+    "FetchRequest",
+    "EpochEndOffset",
+    "SnapshotId",
+    "AbortedTransaction",
+    "PartitionData",
+    "FetchableTopicResponse",
+    "FetchResponse",
+    "ListOffsetsPartition",
+    "ListOffsetsTopic",
+    "ListOffsetsRequest",
+    "ListOffsetsPartitionResponse",
+    "ListOffsetsTopicResponse",
+    "ListOffsetsResponse",
+    "OffsetForLeaderPartition",
+    "OffsetForLeaderTopic",
+    "OffsetForLeaderEpochRequest",
+    "OffsetForLeaderPartitionResult",
+    "OffsetForLeaderTopicResult",
+    "OffsetForLeaderEpochResponse",
+]
+
 
 class PartitionProduceData(Structure):
     """Record batches for one partition; up to v2 a message set."""
@@ -81,12 +116,16 @@ class PartitionProduceResponse(Structure):
 
 
 class TopicProduceResponse(Structure):
+    """A topic by name, since v13 by id (KIP-516)."""
+
     name: Annotated[Text, until(12), ignorable] = ""
     topic_id: Annotated[Uuid, since(13), ignorable] = NO_UUID
     partition_responses: list[PartitionProduceResponse]
 
 
 class ProduceResponse(Message, api_key=0, versions="0-13", flexible="9+"):
+    """The result for each partition. v10 adds the addresses of new leaders (KIP-951)."""
+
     responses: list[TopicProduceResponse]
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     node_endpoints: Annotated[list[NodeEndpoint], since(10), tagged(0)] = []
@@ -183,6 +222,8 @@ class PartitionData(Structure):
 
 
 class FetchableTopicResponse(Structure):
+    """A topic by name, since v13 by id (KIP-516)."""
+
     topic: Annotated[Text, until(12), ignorable] = ""
     topic_id: Annotated[Uuid, since(13), ignorable] = NO_UUID
     partitions: list[PartitionData]
@@ -208,6 +249,8 @@ class ListOffsetsPartition(Structure):
 
 
 class ListOffsetsTopic(Structure):
+    """Partitions of one topic."""
+
     name: Text
     partitions: list[ListOffsetsPartition]
 
@@ -233,11 +276,15 @@ class ListOffsetsPartitionResponse(Structure):
 
 
 class ListOffsetsTopicResponse(Structure):
+    """Partitions of one topic."""
+
     name: Text
     partitions: list[ListOffsetsPartitionResponse]
 
 
 class ListOffsetsResponse(Message, api_key=2, versions="0-11", flexible="6+"):
+    """The offset that was found in each partition."""
+
     throttle_time_ms: Annotated[Int32, since(2), ignorable] = 0
     topics: list[ListOffsetsTopicResponse]
 
@@ -251,6 +298,8 @@ class OffsetForLeaderPartition(Structure):
 
 
 class OffsetForLeaderTopic(Structure):
+    """Partitions of one topic."""
+
     topic: Text
     partitions: list[OffsetForLeaderPartition]
 
@@ -272,10 +321,14 @@ class OffsetForLeaderPartitionResult(Structure):
 
 
 class OffsetForLeaderTopicResult(Structure):
+    """Partitions of one topic."""
+
     topic: Text
     partitions: list[OffsetForLeaderPartitionResult]
 
 
 class OffsetForLeaderEpochResponse(Message, api_key=23, versions="0-4", flexible="4+"):
+    """The end offset of the leader epoch in each partition."""
+
     throttle_time_ms: Annotated[Int32, since(2), ignorable] = 0
     topics: list[OffsetForLeaderTopicResult]

@@ -5,6 +5,8 @@ from typing import Annotated
 from regroup.protocol.fields import Bytes, Int16, Int64, Text, ignorable, since
 from regroup.protocol.message import Message
 
+__all__ = ["SaslHandshakeRequest", "SaslHandshakeResponse", "SaslAuthenticateRequest", "SaslAuthenticateResponse"]
+
 
 class SaslHandshakeRequest(Message, api_key=17, versions="0-1"):
     """Names a mechanism. After v0 the client sends raw tokens, after v1 SaslAuthenticate."""
@@ -13,11 +15,15 @@ class SaslHandshakeRequest(Message, api_key=17, versions="0-1"):
 
 
 class SaslHandshakeResponse(Message, api_key=17, versions="0-1"):
+    """The mechanisms that the broker supports; code 33 if it does not support the named one."""
+
     error_code: Int16 = 0
     mechanisms: list[Text]
 
 
 class SaslAuthenticateRequest(Message, api_key=36, versions="0-2", flexible="2+"):
+    """The client's token."""
+
     auth_bytes: Bytes
 
 

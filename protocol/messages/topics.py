@@ -20,6 +20,46 @@ from regroup.protocol.fields import (
 )
 from regroup.protocol.message import Message, Structure
 
+__all__ = [
+    "CreatableReplicaAssignment",
+    "CreatableTopicConfig",
+    "CreatableTopic",
+    "CreateTopicsRequest",
+    "CreatableTopicConfigs",
+    "CreatableTopicResult",
+    "CreateTopicsResponse",
+    "DeleteTopicState",
+    "DeleteTopicsRequest",
+    "DeletableTopicResult",
+    "DeleteTopicsResponse",
+    "CreatePartitionsAssignment",
+    "CreatePartitionsTopic",
+    "CreatePartitionsRequest",
+    "CreatePartitionsTopicResult",
+    "CreatePartitionsResponse",
+    "DeleteRecordsPartition",
+    "DeleteRecordsTopic",
+    "DeleteRecordsRequest",
+    "DeleteRecordsPartitionResult",
+    "DeleteRecordsTopicResult",
+    "DeleteRecordsResponse",
+    "DescribeConfigsResource",
+    "DescribeConfigsRequest",
+    "DescribeConfigsSynonym",
+    "DescribeConfigsResourceResult",
+    "DescribeConfigsResult",
+    "DescribeConfigsResponse",
+    "AlterConfigsEntry",
+    "AlterConfigsResource",
+    "AlterConfigsRequest",
+    "AlterConfigsResourceResponse",
+    "AlterConfigsResponse",
+    "IncrementalAlterConfigsEntry",
+    "IncrementalAlterConfigsResource",
+    "IncrementalAlterConfigsRequest",
+    "IncrementalAlterConfigsResponse",
+]
+
 
 class CreatableReplicaAssignment(Structure):
     """The brokers that hold the replicas of one partition."""
@@ -54,6 +94,8 @@ class CreateTopicsRequest(Message, api_key=19, versions="0-7", flexible="5+"):
 
 
 class CreatableTopicConfigs(Structure):
+    """One configuration of a created topic."""
+
     name: Text
     value: Text | None
     read_only: Bool
@@ -75,6 +117,8 @@ class CreatableTopicResult(Structure):
 
 
 class CreateTopicsResponse(Message, api_key=19, versions="0-7", flexible="5+"):
+    """The result for each topic."""
+
     throttle_time_ms: Annotated[Int32, since(2), ignorable] = 0
     topics: list[CreatableTopicResult]
 
@@ -95,6 +139,8 @@ class DeleteTopicsRequest(Message, api_key=20, versions="0-6", flexible="4+"):
 
 
 class DeletableTopicResult(Structure):
+    """The result for one topic, by name or by id."""
+
     name: Annotated[Text | None, nullable(6)]
     topic_id: Annotated[Uuid, since(6), ignorable] = NO_UUID
     error_code: Int16 = 0
@@ -102,6 +148,8 @@ class DeletableTopicResult(Structure):
 
 
 class DeleteTopicsResponse(Message, api_key=20, versions="0-6", flexible="4+"):
+    """The result for each topic."""
+
     throttle_time_ms: Annotated[Int32, since(1), ignorable] = 0
     responses: list[DeletableTopicResult]
 
@@ -129,12 +177,16 @@ class CreatePartitionsRequest(Message, api_key=37, versions="0-3", flexible="2+"
 
 
 class CreatePartitionsTopicResult(Structure):
+    """The result for one topic."""
+
     name: Text
     error_code: Int16 = 0
     error_message: Text | None = None
 
 
 class CreatePartitionsResponse(Message, api_key=37, versions="0-3", flexible="2+"):
+    """The result for each topic."""
+
     throttle_time_ms: Int32 = 0
     results: list[CreatePartitionsTopicResult]
 
@@ -147,6 +199,8 @@ class DeleteRecordsPartition(Structure):
 
 
 class DeleteRecordsTopic(Structure):
+    """Partitions of one topic."""
+
     name: Text
     partitions: list[DeleteRecordsPartition]
 
@@ -167,11 +221,15 @@ class DeleteRecordsPartitionResult(Structure):
 
 
 class DeleteRecordsTopicResult(Structure):
+    """Partitions of one topic."""
+
     name: Text
     partitions: list[DeleteRecordsPartitionResult]
 
 
 class DeleteRecordsResponse(Message, api_key=21, versions="0-2", flexible="2+"):
+    """The result for each partition."""
+
     throttle_time_ms: Int32 = 0
     topics: list[DeleteRecordsTopicResult]
 
@@ -254,6 +312,8 @@ class AlterConfigsRequest(Message, api_key=33, versions="0-2", flexible="2+"):
 
 
 class AlterConfigsResourceResponse(Structure):
+    """The result for one resource."""
+
     error_code: Int16 = 0
     error_message: Text | None = ""
     resource_type: Int8
@@ -261,6 +321,8 @@ class AlterConfigsResourceResponse(Structure):
 
 
 class AlterConfigsResponse(Message, api_key=33, versions="0-2", flexible="2+"):
+    """The result for each resource."""
+
     throttle_time_ms: Int32 = 0
     responses: list[AlterConfigsResourceResponse]
 
@@ -289,5 +351,7 @@ class IncrementalAlterConfigsRequest(Message, api_key=44, versions="0-1", flexib
 
 
 class IncrementalAlterConfigsResponse(Message, api_key=44, versions="0-1", flexible="1+"):
+    """The result for each resource."""
+
     throttle_time_ms: Int32 = 0
     responses: list[AlterConfigsResourceResponse]

@@ -5,6 +5,28 @@ from typing import Annotated
 from regroup.protocol.fields import Bool, Int16, Int32, Int64, Text, ignorable, since, until
 from regroup.protocol.message import Message, Structure
 
+__all__ = [
+    "InitProducerIdRequest",
+    "InitProducerIdResponse",
+    "AddPartitionsToTxnTopic",
+    "AddPartitionsToTxnTransaction",
+    "AddPartitionsToTxnRequest",
+    "AddPartitionsToTxnPartitionResult",
+    "AddPartitionsToTxnTopicResult",
+    "AddPartitionsToTxnResult",
+    "AddPartitionsToTxnResponse",
+    "AddOffsetsToTxnRequest",
+    "AddOffsetsToTxnResponse",
+    "EndTxnRequest",
+    "EndTxnResponse",
+    "TxnOffsetCommitRequestPartition",
+    "TxnOffsetCommitRequestTopic",
+    "TxnOffsetCommitRequest",
+    "TxnOffsetCommitResponsePartition",
+    "TxnOffsetCommitResponseTopic",
+    "TxnOffsetCommitResponse",
+]
+
 
 class InitProducerIdRequest(Message, api_key=22, versions="0-6", flexible="2+"):
     """Asks for a producer id, or for a new epoch of one (v3, KIP-360). v6 adds two-phase commit (KIP-939)."""
@@ -29,6 +51,8 @@ class InitProducerIdResponse(Message, api_key=22, versions="0-6", flexible="2+")
 
 
 class AddPartitionsToTxnTopic(Structure):
+    """Partitions of one topic."""
+
     name: Text
     partitions: list[Int32]
 
@@ -54,21 +78,29 @@ class AddPartitionsToTxnRequest(Message, api_key=24, versions="0-5", flexible="3
 
 
 class AddPartitionsToTxnPartitionResult(Structure):
+    """The error code of one partition."""
+
     partition_index: Int32
     partition_error_code: Int16 = 0
 
 
 class AddPartitionsToTxnTopicResult(Structure):
+    """Partitions of one topic."""
+
     name: Text
     results_by_partition: list[AddPartitionsToTxnPartitionResult]
 
 
 class AddPartitionsToTxnResult(Structure):
+    """The result for one transaction."""
+
     transactional_id: Text
     topic_results: list[AddPartitionsToTxnTopicResult]
 
 
 class AddPartitionsToTxnResponse(Message, api_key=24, versions="0-5", flexible="3+"):
+    """The result for each partition: of one transaction up to v3, of several since v4."""
+
     throttle_time_ms: Int32 = 0
     error_code: Annotated[Int16, since(4), ignorable] = 0
     results_by_transaction: Annotated[list[AddPartitionsToTxnResult], since(4)] = []
@@ -85,6 +117,8 @@ class AddOffsetsToTxnRequest(Message, api_key=25, versions="0-4", flexible="3+")
 
 
 class AddOffsetsToTxnResponse(Message, api_key=25, versions="0-4", flexible="3+"):
+    """The error code of the request."""
+
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
 
@@ -117,6 +151,8 @@ class TxnOffsetCommitRequestPartition(Structure):
 
 
 class TxnOffsetCommitRequestTopic(Structure):
+    """Partitions of one topic."""
+
     name: Text
     partitions: list[TxnOffsetCommitRequestPartition]
 
@@ -135,15 +171,21 @@ class TxnOffsetCommitRequest(Message, api_key=28, versions="0-5", flexible="3+")
 
 
 class TxnOffsetCommitResponsePartition(Structure):
+    """The error code of one partition."""
+
     partition_index: Int32
     error_code: Int16 = 0
 
 
 class TxnOffsetCommitResponseTopic(Structure):
+    """Partitions of one topic."""
+
     name: Text
     partitions: list[TxnOffsetCommitResponsePartition]
 
 
 class TxnOffsetCommitResponse(Message, api_key=28, versions="0-5", flexible="3+"):
+    """An error code for each partition."""
+
     throttle_time_ms: Int32 = 0
     topics: list[TxnOffsetCommitResponseTopic]

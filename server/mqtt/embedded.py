@@ -1,6 +1,6 @@
 """An MQTT 3.1.1 broker inside this process, amqtt, for a machine without an MQTT broker.
 
-It is an optional extra (`pip install 'kafka-regroup[mqtt-broker]'`). Retained messages are lost when the process ends.
+It is optional (`pip install amqtt`). Retained messages are lost when the process ends.
 """
 
 import errno
@@ -35,7 +35,7 @@ async def embedded_broker(host: str, port: int, access: MqttAccess) -> AsyncIter
         amqtt, errors = import_module("amqtt.broker"), import_module("amqtt.errors")
     except ImportError:
         raise InvalidSetting(
-            "--mqtt embedded needs amqtt: pip install 'kafka-regroup[mqtt-broker]', or use the URL of a running broker."
+            "--mqtt embedded needs amqtt: pip install amqtt, or use the URL of a running broker."
         ) from None
     for name in ("amqtt", "transitions"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)

@@ -16,6 +16,8 @@ from regroup.storage.sqlite.opening import (
 )
 from regroup.storage.sqlite.store import SqliteStore
 
+__all__ = ["open_store"]
+
 
 class ThreadConnection:
     """A connection in aiosqlite's thread."""

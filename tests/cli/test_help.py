@@ -28,9 +28,9 @@ print("MODULES", *sorted(set(sys.modules) - before))
 """
 
 
-def modules_of_help(*words: str) -> list[str]:
-    """The modules that `regroup WORDS --help` imports, in a new interpreter."""
-    command = [sys.executable, "-c", PROGRAM, *words, "--help"]
+def modules_of(*words: str) -> list[str]:
+    """The modules that `regroup WORDS` imports, in a new interpreter."""
+    command = [sys.executable, "-c", PROGRAM, *words]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[-1].split()[1:]
 
@@ -41,7 +41,7 @@ def modules_of_help(*words: str) -> list[str]:
     ids=lambda words: " ".join(words) or "regroup",
 )
 def test_help_loads_no_more_than_its_parser(words: tuple[str, ...]) -> None:
-    modules = modules_of_help(*words)
+    modules = modules_of(*words, "--help")
     ours = {name for name in modules if name.startswith("regroup.") and name.count(".") > 1}
     parser = {COMMANDS[words[0]].add_arguments.partition(":")[0]} if words else set()
     packages = {name.rpartition(".")[0] for name in LIGHT_MODULES | parser}
@@ -50,3 +50,12 @@ def test_help_loads_no_more_than_its_parser(words: tuple[str, ...]) -> None:
     assert others <= sys.stdlib_module_names, "a library was loaded"
     assert not others & {"asyncio", "sqlite3", "ssl", "socket", "multiprocessing", "dataclasses", "inspect"}
     assert len(modules) <= MAX_MODULES
+
+
+def test_the_version_loads_no_more_than_the_parser_and_the_metadata_of_the_package() -> None:
+    modules = modules_of("--version")
+    ours = {name for name in modules if name.startswith("regroup.") and name.count(".") > 1}
+    assert ours <= LIGHT_MODULES | {name.rpartition(".")[0] for name in LIGHT_MODULES}
+    others = {name.partition(".")[0] for name in modules if not name.startswith("regroup")}
+    assert others <= sys.stdlib_module_names, "a library was loaded"
+    assert not others & {"asyncio", "sqlite3", "ssl", "multiprocessing", "dataclasses", "inspect"}

@@ -168,7 +168,7 @@ def test_without_the_packages_for_spark_the_error_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(jobs, "find_spec", lambda name: None)
     assert regroup("pipeline", "ingest", "runs.db", tmp_path) == 2
-    assert "pyspark, pyarrow, pandas not installed: pip install 'kafka-regroup[spark]'" in capsys.readouterr().err
+    assert "pyspark, pyarrow, pandas not installed: pip install pyspark pyarrow 'pandas<3' " in capsys.readouterr().err
 
 
 def test_no_command_imports_spark_before_it_runs() -> None:

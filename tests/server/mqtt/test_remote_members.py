@@ -94,7 +94,7 @@ async def test_members_divide_a_topic_and_take_it_over(address: MqttAddress, bro
 
 
 async def test_members_join_over_the_embedded_broker() -> None:
-    pytest.importorskip("amqtt", reason="amqtt is not installed: pip install 'kafka-regroup[mqtt-broker]'")
+    pytest.importorskip("amqtt", reason="amqtt is not installed: pip install amqtt")
     address = MqttAddress("127.0.0.1", free_port())
     async with (
         embedded_broker("127.0.0.1", address.port, MqttAccess()),

@@ -85,7 +85,7 @@ async def test_encryption_uses_current_tls_versions(secure_broker: tuple[Mosquit
 
 
 async def test_the_embedded_broker_serves_the_feed_and_requires_its_password() -> None:
-    pytest.importorskip("amqtt", reason="amqtt is not installed: pip install 'kafka-regroup[mqtt-broker]'")
+    pytest.importorskip("amqtt", reason="amqtt is not installed: pip install amqtt")
     address = MqttAddress("127.0.0.1", free_port())
     async with embedded_broker("127.0.0.1", address.port, ACCESS):
         assert await connection_error(address, ACCESS) == ""
@@ -96,7 +96,7 @@ async def test_the_embedded_broker_serves_the_feed_and_requires_its_password() -
 
 
 async def test_an_embedded_broker_names_the_port_that_is_in_use() -> None:
-    pytest.importorskip("amqtt", reason="amqtt is not installed: pip install 'kafka-regroup[mqtt-broker]'")
+    pytest.importorskip("amqtt", reason="amqtt is not installed: pip install amqtt")
     port = free_port()
     async with embedded_broker("127.0.0.1", port, MqttAccess()):
         with pytest.raises(InvalidSetting, match="embedded:PORT"):
