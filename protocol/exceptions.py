@@ -25,7 +25,7 @@ __all__ = [
 
 
 class ProtocolError(Exception):
-    """Bytes and messages do not fit together."""
+    """Bytes cannot be decoded, or a message cannot be encoded."""
 
 
 class Malformed(ProtocolError):

@@ -37,6 +37,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "lab.plan.library",
         "lab.plan.plan",
         "lab.search.swarm",
+        "lab.search.plan_text",
     ),
     "Stores and their events": (
         "storage.sqlite.threaded",

@@ -21,8 +21,9 @@ from regroup.lab.plan.library import find_plan
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.plan.yaml_format import write_plan
 from regroup.lab.search.hunt import Findings
+from regroup.lab.search.plan_text import describe_plan
 from regroup.lab.search.seed_run import finding_of, plant_bug
-from regroup.lab.search.swarm import describe_plan, draw_plan
+from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import RunOutcome, play
 from regroup.storage.records import Record
 from regroup.storage.sqlite.inline import open_inline_store

@@ -1,8 +1,8 @@
 """Heartbeat and LeaveGroup: how members stay in a group and leave it."""
 
 from regroup.coordinator import responses
+from regroup.coordinator.classic.member_checks import refuse_generation, refuse_member
 from regroup.coordinator.classic.rebalance import leave_member, rebalance
-from regroup.coordinator.classic.validation import refuse_generation, refuse_member
 from regroup.coordinator.commands import Heartbeat, LeaveGroup, LeavingMember
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import PendingMemberRemoved

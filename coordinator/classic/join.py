@@ -3,9 +3,9 @@
 from msgspec.structs import replace
 
 from regroup.coordinator import responses
+from regroup.coordinator.classic.member_checks import refuse_member
 from regroup.coordinator.classic.protocol_vote import select_protocol, supported_by_all
 from regroup.coordinator.classic.rebalance import rebalance, remove_member
-from regroup.coordinator.classic.validation import refuse_member
 from regroup.coordinator.commands import JoinGroup
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import (

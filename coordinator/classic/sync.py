@@ -1,7 +1,7 @@
 """SyncGroup: the leader sends the assignments, and every member fetches its own."""
 
 from regroup.coordinator import responses
-from regroup.coordinator.classic.validation import refuse_generation
+from regroup.coordinator.classic.member_checks import refuse_generation
 from regroup.coordinator.commands import SyncGroup
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import AssignmentCommitted, AssignmentWritten, MemberSynced

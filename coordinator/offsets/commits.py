@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable
 
 from regroup.coordinator import responses
+from regroup.coordinator.classic.member_checks import refuse_generation
 from regroup.coordinator.classic.protocol_vote import CONSUMER_PROTOCOL_TYPE
-from regroup.coordinator.classic.validation import refuse_generation
 from regroup.coordinator.commands import (
     DeleteTopicOffsets,
     ExpireOffsets,

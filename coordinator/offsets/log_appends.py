@@ -34,7 +34,10 @@ CLIENT_ERRORS: Final[dict[ErrorCode, ErrorCode]] = {
 
 
 def complete_append(decision: DecisionBuilder, command: CompleteAppend) -> Decision:
-    """The assignment takes effect only if the group still waits for it; the record is in the log all the same."""
+    """The Kafka log has committed a pending append.
+
+    The assignment that it holds takes effect only if the group still waits for it; the record stays in the log anyway.
+    """
     decision.complete_append(command.append_number)
     append = decision.group.pending_appends.get(command.append_number)
     if append is not None:

@@ -1,7 +1,7 @@
 """TxnOffsetCommit: offsets that are committed together with a transaction's records (KIP-98, KIP-447)."""
 
 from regroup.coordinator import responses
-from regroup.coordinator.classic.validation import refuse_generation
+from regroup.coordinator.classic.member_checks import refuse_generation
 from regroup.coordinator.commands import EndTransaction, TxnOffsetCommit
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import GroupCreated, TransactionalOffsetsWritten, TransactionEnded

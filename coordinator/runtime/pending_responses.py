@@ -21,7 +21,7 @@ class PendingRequest(NamedTuple):
 
 
 class PendingResponses:
-    """The requests of all groups that have no response yet."""
+    """The requests of all groups that wait for other members, or for the emulated Kafka log to commit a record."""
 
     def __init__(self) -> None:
         self._held: dict[tuple[str, ResponseKey], PendingRequest] = {}

@@ -14,7 +14,7 @@ from regroup.protocol.message import Structure
 
 
 class ExchangeOutcome(Enum):
-    """The outcome of a command."""
+    """What became of the response to a command: open, held, sent, or lost and why."""
 
     OPEN = "is being handled, or its response waits for the store or for Kafka's log"
     HELD = "is held: its response depends on other members"

@@ -107,7 +107,7 @@ def _read_steps(line: object) -> Iterator[PlannedStep]:
 
 
 def _split_at_comma(before: list[Any], error: InvalidScenarioOption) -> InvalidScenarioOption | None:
-    """An error about a comma within [ ], where YAML splits a sentence; None if that is not the reason."""
+    """A better error if YAML has split a sentence at a comma within [ ]; None if that is not the reason."""
     whole = ", ".join(str(sentence) for sentence in (*before[-1:], error.about))
     try:
         parse_step(whole)

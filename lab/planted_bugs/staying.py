@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from regroup.coordinator import responses
-from regroup.coordinator.classic import deadlines, expiry, heartbeat_leave, join, rebalance, validation
+from regroup.coordinator.classic import deadlines, expiry, heartbeat_leave, join, member_checks, rebalance
 from regroup.coordinator.classic.deadlines import Deadline
 from regroup.coordinator.commands import DeadlineKind, DeadlinePassed, Heartbeat
 from regroup.coordinator.decision import Decision, DecisionBuilder
@@ -148,7 +148,7 @@ def replaced_process_is_not_fenced() -> BugContext:
         group: Group, member_id: MemberId, instance_id: str | None, generation_id: int
     ) -> ErrorCode | None:
         present = group.static_members.get(instance_id) if instance_id is not None else None
-        return validation.refuse_generation(group, present or member_id, instance_id, generation_id)
+        return member_checks.refuse_generation(group, present or member_id, instance_id, generation_id)
 
     return combine(
         patch_attribute(heartbeat_leave, "refuse_generation", refuse_generation),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from regroup.coordinator import responses
 from regroup.coordinator.classic import rebalance, sync
-from regroup.coordinator.classic.validation import refuse_member
+from regroup.coordinator.classic.member_checks import refuse_member
 from regroup.coordinator.commands import SyncGroup
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import MemberSynced

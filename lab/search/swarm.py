@@ -1,7 +1,6 @@
 """Draws the plan of a seed. Every option is drawn, also which kinds of faults a run has at all (swarm testing).
 
     plan = draw_plan(7)
-    print(describe_plan(plan))
 
 A run with every kind of fault rarely gets deep into any of them; a run with three kinds does. Each part of a plan has a
 random stream of its own, seeded by text, so the same seed gives the same plan everywhere.
@@ -14,7 +13,6 @@ from typing import Final
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import Crashes, Joins, Leaves
 from regroup.lab.plan.triggers import StepTrigger
-from regroup.lab.plan.yaml_options import write_options
 from regroup.lab.search.swarm_faults import FAULT_KINDS, FaultDraw
 from regroup.lab.search.swarm_setup import (
     DRAWN_MEMBER_NAMES,
@@ -24,9 +22,8 @@ from regroup.lab.search.swarm_setup import (
     draw_topics,
     draw_workload,
 )
-from regroup.lab.simulation.members import is_well_behaved
 
-__all__ = ["draw_plan", "describe_plan"]
+__all__ = ["draw_plan"]
 
 TEN_MINUTES_MS: Final = 600_000
 METADATA_MAX_AGE_MS: Final = 300_000
@@ -139,28 +136,3 @@ def _recovery_timeout_ms(members: Mapping[str, MemberPlan]) -> int:
     """Time in which a group sees new partitions, and waits for its slowest member in two rebalances."""
     slowest_ms = max(member.max_poll_interval_ms + member.session_timeout_ms for member in members.values())
     return METADATA_MAX_AGE_MS + 2 * slowest_ms + 60_000
-
-
-# -- text
-
-
-def describe_plan(plan: SimulationPlan) -> str:
-    """Every option of a plan, then its members, then its steps, a line each."""
-    options = write_options(plan, include_defaults=True)
-    del options["members"], options["steps"]
-    lines = [f"{key}: {_text(value) or 'none'}" for key, value in options.items()]
-    lines += ["members, with the options that differ from Kafka's defaults:"]
-    lines += [f"  {_member_line(name, planned)}" for name, planned in plan.members.items()]
-    lines += ["steps:", *(f"  {planned}" for planned in plan.steps)]
-    return "\n".join(lines)
-
-
-def _member_line(name: str, planned: MemberPlan) -> str:
-    options = _text(write_options(planned)) or "none"
-    return f"{name}: {options}" + ("" if is_well_behaved(planned) else " (not well-behaved)")
-
-
-def _text(value: object) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_text(each)}" for key, each in value.items())
-    return " then ".join(value) if isinstance(value, list) else str(value)

@@ -101,7 +101,7 @@ def _(step: steps.ConnectionsReset, world: World) -> None:
 
 @perform.register
 def _(step: steps.RequestLost | steps.ResponseLost, world: World) -> None:
-    world.tap.lose_next(step.member, step.api, response=isinstance(step, steps.ResponseLost))
+    world.interceptor.lose_next(step.member, step.api, response=isinstance(step, steps.ResponseLost))
 
 
 # -- brokers

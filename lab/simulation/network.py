@@ -18,14 +18,14 @@ ProtocolFactory: TypeAlias = Callable[[], asyncio.Protocol]
 _RESET: Final = "connection reset by peer"
 
 
-class ConnectionTap(Protocol):
+class ConnectionInterceptor(Protocol):
     """Sees the bytes of every connection."""
 
     def on_sent(self, endpoint: "Endpoint", data: bytes) -> None:
         """Bytes were written at this endpoint."""
 
     def on_received(self, endpoint: "Endpoint", data: bytes) -> bool:
-        """Bytes arrive at this endpoint. True if the tap has broken the connection, and the bytes are lost."""
+        """Bytes arrive at this endpoint. True if the interceptor has broken the connection, and the bytes are lost."""
 
 
 class Link:
@@ -93,8 +93,8 @@ class Endpoint(asyncio.Transport):
     def write(self, data: Any) -> None:
         if not self._is_closing:
             self._send(self.peer.receive, bytes(data))
-            if self._network.tap is not None:
-                self._network.tap.on_sent(self, data)
+            if self._network.interceptor is not None:
+                self._network.interceptor.on_sent(self, data)
 
     def close(self) -> None:
         """Close in order: the peer gets what was written, and then the end of the stream."""
@@ -125,8 +125,8 @@ class Endpoint(asyncio.Transport):
         if self._vanished:
             self._network.on_unknown_connection(self.peer)
             return
-        tap = self._network.tap
-        if self._is_closed or (tap is not None and tap.on_received(self, data)):
+        interceptor = self._network.interceptor
+        if self._is_closed or (interceptor is not None and interceptor.on_received(self, data)):
             return
         if self._is_reading:
             self._deliver(data)
@@ -212,7 +212,7 @@ class SimulatedNetwork:
         self._planned = planned
         self.restore_latency()
         self.listeners: dict[tuple[str, int], SimulatedListener] = {}
-        self.tap: ConnectionTap | None = None
+        self.interceptor: ConnectionInterceptor | None = None
         self.on_connection_lost: Callable[[asyncio.Protocol], None] = lambda protocol: None
         """Called with the server's protocol of each connection that is over."""
         self._links: dict[tuple[str, str], Link] = {}

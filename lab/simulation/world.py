@@ -13,8 +13,8 @@ from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.simulation.brokers import SimulatedBrokers
 from regroup.lab.simulation.disk import SimulatedDisk, StoreOpener
 from regroup.lab.simulation.members import SimulatedMembers
+from regroup.lab.simulation.message_interception import MessageInterceptor, needs_interceptor
 from regroup.lab.simulation.network import SimulatedNetwork
-from regroup.lab.simulation.packet_tap import PacketTap, needs_tap
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.net.connection import Connection
@@ -63,9 +63,9 @@ class World:
             latency_ms=plan.disk_latency_ms,
             on_stored=self._on_stored,
         )
-        self.tap = PacketTap(observer.reach_milestone)
+        self.interceptor = MessageInterceptor(observer.reach_milestone)
         self.network = SimulatedNetwork(self.loop, self._random_stream("network"), plan.network)
-        self.network.tap = self.tap if needs_tap(plan) else None
+        self.network.interceptor = self.interceptor if needs_interceptor(plan) else None
         self.network.on_connection_lost = self._on_connection_lost
         self.brokers = SimulatedBrokers(
             self.network,

@@ -118,7 +118,7 @@ def check_campaign(campaign: Campaign) -> None:
 
 
 def check_scenarios(campaign: Campaign) -> None:
-    """Raise ValueError unless there is one known scenario for all cells, or several in the grid."""
+    """Raise ValueError unless each scenario is known, and given once: beside `seeds`, or as an axis of the grid."""
     if "scenario" in campaign.fixed or (campaign.scenario and "scenario" in campaign.grid):
         raise ValueError("the scenario is given twice: write it beside `seeds`, or in the grid only")
     for scenario in campaign.grid.get("scenario", [campaign.scenario]):

@@ -16,7 +16,8 @@ from regroup.lab.plan.steps import BecomesZombie, members_named
 from regroup.lab.plan.triggers import StepTrigger, milestone_members
 from regroup.lab.plan.validation import plan_problems
 from regroup.lab.plan.yaml_format import read_plan, write_plan
-from regroup.lab.search.swarm import FAULT_KINDS, describe_plan, draw_plan, drawn_faults
+from regroup.lab.search.plan_text import describe_plan
+from regroup.lab.search.swarm import FAULT_KINDS, draw_plan, drawn_faults
 from regroup.lab.simulation.members import is_well_behaved
 
 SEEDS = st.integers(0, 2**64 - 1)

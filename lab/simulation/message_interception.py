@@ -18,8 +18,8 @@ _RECEIVES: Final = "receives the"
 _API_KEYS: Final = {api.name: key for key, api in APIS.items()}
 
 
-class PacketTap:
-    """A `ConnectionTap` for Kafka's protocol. `reach_milestone` gets the milestones; clients go by their host names."""
+class MessageInterceptor:
+    """A `ConnectionInterceptor` for Kafka's protocol. `reach_milestone` gets milestones with host names."""
 
     def __init__(self, reach_milestone: Callable[[str], None]) -> None:
         self._reach_milestone = reach_milestone
@@ -69,8 +69,8 @@ def _frames(data: bytes) -> Iterator[int]:
         offset += _LENGTH.size + _LENGTH.unpack_from(data, offset)[0]
 
 
-def needs_tap(plan: SimulationPlan) -> bool:
-    """Whether a plan refers to single requests or responses; without a tap a run is faster."""
+def needs_interceptor(plan: SimulationPlan) -> bool:
+    """Whether a plan refers to single requests or responses; without an interceptor a run is faster."""
     return any(
         isinstance(planned.step, RequestLost | ResponseLost)
         or any(f" {word} " in planned.trigger.milestone for word in (_SENDS, _RECEIVES))

@@ -1,0 +1,31 @@
+"""A plan as text: what `regroup chaos run --seed 7` prints first."""
+
+from collections.abc import Mapping
+
+from regroup.lab.plan.plan import MemberPlan, SimulationPlan
+from regroup.lab.plan.yaml_options import write_options
+from regroup.lab.simulation.members import is_well_behaved
+
+__all__ = ["describe_plan"]
+
+
+def describe_plan(plan: SimulationPlan) -> str:
+    """Every option of a plan, then its members, then its steps, a line each."""
+    options = write_options(plan, include_defaults=True)
+    del options["members"], options["steps"]
+    lines = [f"{key}: {_text(value) or 'none'}" for key, value in options.items()]
+    lines += ["members, with the options that differ from Kafka's defaults:"]
+    lines += [f"  {_member_line(name, planned)}" for name, planned in plan.members.items()]
+    lines += ["steps:", *(f"  {planned}" for planned in plan.steps)]
+    return "\n".join(lines)
+
+
+def _member_line(name: str, planned: MemberPlan) -> str:
+    options = _text(write_options(planned)) or "none"
+    return f"{name}: {options}" + ("" if is_well_behaved(planned) else " (not well-behaved)")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_text(each)}" for key, each in value.items())
+    return " then ".join(value) if isinstance(value, list) else str(value)
