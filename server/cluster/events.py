@@ -16,8 +16,8 @@ TRANSACTION_END: Final = Cause(internal="the end of a transaction")
 TRANSACTION_TIMEOUT: Final = Cause(deadline="transaction")
 
 
-class ClusterEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored fact about the whole cluster."""
+class ClusterEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A stored fact about the whole cluster. As in events of groups, an unknown field is refused."""
 
 
 class TopicCreated(ClusterEvent, frozen=True, kw_only=True):
@@ -121,7 +121,7 @@ CLUSTER_EVENT_TYPES: Final[dict[str, type[ClusterEvent]]] = {
     "transaction-prepared": TransactionPrepared,
     "transaction-completed": TransactionCompleted,
 }
-CLUSTER_EVENT_VERSION: Final = 1
+CLUSTER_EVENT_VERSION: Final = 2
 """Version of every event payload."""
 _TYPE_NAMES: Final = {event_type: name for name, event_type in CLUSTER_EVENT_TYPES.items()}
 

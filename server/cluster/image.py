@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import replace
 
+from regroup.coordinator.serialization import UNREADABLE_ERRORS, damaged
 from regroup.protocol.java_order import java_string_hash
 from regroup.server.cluster.events import (
     ClusterEvent,
@@ -19,19 +20,20 @@ from regroup.server.cluster.events import (
     TopicDeleted,
 )
 from regroup.server.cluster.transactions import Transaction, evolve_transactions
+from regroup.storage.records import Snapshot
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 """Version of `ClusterImage` as JSON. A snapshot of another version is ignored."""
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _MAX_NAME_LENGTH = 249
 
 
-class Topic(msgspec.Struct, frozen=True, kw_only=True):
+class Topic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A topic; for each partition `reserved_before` is the offset below which all may be in use."""
 
     name: str
@@ -53,7 +55,7 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
         return self.name in INTERNAL_TOPICS
 
 
-class ClusterImage(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterImage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The topics by name, in the order of their creation, and the transactions by transactional id.
 
     Producer ids below `producer_ids_before` may be in use.
@@ -95,14 +97,20 @@ def _with(image: ClusterImage, topic: Topic) -> ClusterImage:
     return replace(image, topics=image.topics | {topic.name: topic})
 
 
-def encode_cluster_snapshot(image: ClusterImage) -> bytes:
-    """The image as JSON, the payload of a snapshot."""
-    return msgspec.json.encode(image)
+def encode_cluster_snapshot(
+    image: ClusterImage, *, event_number: int, position: int, coordinator_epoch: int
+) -> Snapshot:
+    """The cluster's state after its `event_number`-th event, so that a load need not fold its history."""
+    payload = msgspec.json.encode(image)
+    return Snapshot(None, event_number, position, coordinator_epoch, SNAPSHOT_VERSION, payload)
 
 
-def decode_cluster_snapshot(payload: bytes) -> ClusterImage:
-    """The image in the payload of a snapshot. Raises one of UNREADABLE_ERRORS."""
-    return msgspec.json.decode(payload, type=ClusterImage)
+def decode_cluster_snapshot(snapshot: Snapshot) -> ClusterImage:
+    """The image that a snapshot holds. Raises StoreDamaged."""
+    try:
+        return msgspec.json.decode(snapshot.payload, type=ClusterImage)
+    except UNREADABLE_ERRORS as error:
+        raise damaged(f"The snapshot of the topics at position {snapshot.position}", error) from error
 
 
 def topic_name_error(name: str, existing: Collection[str]) -> str | None:

@@ -35,6 +35,7 @@ from regroup.server.cluster.topic_configs import effective_topic_config
 from regroup.server.log.partition_log import PartitionLog
 from regroup.server.log.record_validation import ValidatedBatch
 from regroup.server.settings import BrokerSettings
+from regroup.storage.errors import UnsupportedStoreVersion
 from regroup.storage.journal import Journal
 from regroup.storage.records import Head, Snapshot
 from regroup.storage.store import EventStore
@@ -66,15 +67,24 @@ class StoredClusterState:
 
 
 async def load_cluster_state(store: EventStore, new_uuid: Callable[[], UUID]) -> StoredClusterState:
-    """Fold the cluster's history. A new store gets its cluster id here. Raises StoreError."""
+    """Fold the cluster's history, from the newest snapshot on. A new store gets its cluster id here.
+
+    Raises StoreError, also if the snapshot is of another version and the history before it has been trimmed.
+    """
     stored_id = await store.get_value(_CLUSTER_ID)
     cluster_id = stored_id.decode() if stored_id is not None else uuid_text(new_uuid())
     if stored_id is None:
         await store.put_value(_CLUSTER_ID, cluster_id.encode())
     cut, snapshots = await store.load_snapshots()
     snapshot = next((each for each in snapshots if each.group is None), None)
+    if snapshot is not None and snapshot.version != SNAPSHOT_VERSION:
+        if store.trimmed_through:
+            raise UnsupportedStoreVersion(
+                "Another version of regroup wrote the snapshots of this store: read it with that one."
+            )
+        snapshot = None
+    image = decode_cluster_snapshot(snapshot) if snapshot else ClusterImage()
     try:
-        image = decode_cluster_snapshot(snapshot.payload) if snapshot else ClusterImage()
         async for record in store.read(group=None, after=cut if snapshot else store.trimmed_through):
             image = evolve_cluster(image, decode_cluster_event(record))
     except UNREADABLE_ERRORS as error:
@@ -186,13 +196,11 @@ class ClusterState:
         """The image as of the last event, for the store; None before the first event."""
         if not self.last_position:
             return None
-        return Snapshot(
-            None,
-            self._event_number,
-            self.last_position,
-            self._coordinator_epoch,
-            SNAPSHOT_VERSION,
-            encode_cluster_snapshot(self.image),
+        return encode_cluster_snapshot(
+            self.image,
+            event_number=self._event_number,
+            position=self.last_position,
+            coordinator_epoch=self._coordinator_epoch,
         )
 
     # Topics and partitions

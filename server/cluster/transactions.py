@@ -37,7 +37,7 @@ class TransactionState(StrEnum):
     COMPLETE_ABORT = "CompleteAbort"
 
 
-class Transaction(msgspec.Struct, frozen=True, kw_only=True):
+class Transaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A transactional id: its producer, and its open or last transaction."""
 
     transactional_id: str

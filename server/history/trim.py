@@ -7,7 +7,6 @@ from regroup.coordinator.runtime.loading import evolve_record, load_groups, load
 from regroup.coordinator.serialization import encode_snapshot
 from regroup.server.cluster.events import decode_cluster_event
 from regroup.server.cluster.image import (
-    SNAPSHOT_VERSION,
     ClusterImage,
     decode_cluster_snapshot,
     encode_cluster_snapshot,
@@ -25,7 +24,7 @@ async def save_snapshots_at(store: EventStore, position: int) -> None:
     await load_groups(store)
     after, groups = await load_snapshots(store, position)
     _, snapshots = await store.load_snapshots(after)
-    image = next((decode_cluster_snapshot(each.payload) for each in snapshots if each.group is None), ClusterImage())
+    image = next((decode_cluster_snapshot(each) for each in snapshots if each.group is None), ClusterImage())
     last: dict[str | None, Record] = {}
     async for record in store.read(after=after, until=position):
         last[record.group] = record
@@ -40,5 +39,5 @@ def _snapshot(last: Record, groups: dict[str, Group], image: ClusterImage) -> Sn
     """The snapshot after this record, the last one of a group or of the cluster."""
     number, position, epoch = last.event_number, last.position, last.coordinator_epoch
     if last.group is None:
-        return Snapshot(None, number, position, epoch, SNAPSHOT_VERSION, encode_cluster_snapshot(image))
+        return encode_cluster_snapshot(image, event_number=number, position=position, coordinator_epoch=epoch)
     return replace(encode_snapshot(groups[last.group], position, epoch), event_number=number)

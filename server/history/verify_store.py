@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from regroup.coordinator.serialization import SNAPSHOT_VERSION as GROUP_SNAPSHOT_VERSION
-from regroup.coordinator.serialization import UNREADABLE_ERRORS, damaged
+from regroup.coordinator.serialization import UNREADABLE_ERRORS
 from regroup.coordinator.verification import CLUSTER, GroupsVerifier, Violation, unreadable_parts
 from regroup.server.cluster.events import (
     ClusterEvent,
@@ -141,7 +141,8 @@ class ClusterVerifier:
         """Begin the fold at the cluster's snapshot, where earlier records were trimmed. Raises StoreDamaged."""
         for each in snapshots:
             if each.group is None:
-                self._image, self._event_number, self._position = _decode(each), each.event_number, each.position
+                self._image = decode_cluster_snapshot(each)
+                self._event_number, self._position = each.event_number, each.position
 
     def violations_of(self, record: Record) -> Iterator[Violation]:
         """What this record breaks."""
@@ -178,7 +179,7 @@ class ClusterVerifier:
                 yield Violation(self._position, CLUSTER, sentence)
                 continue
             try:
-                differs = _decode(snapshot) != self._image
+                differs = decode_cluster_snapshot(snapshot) != self._image
             except StoreError as error:
                 yield Violation(snapshot.position, CLUSTER, str(error))
             else:
@@ -205,10 +206,3 @@ def violations_of_step(before: ClusterImage, event: ClusterEvent) -> Iterator[st
             yield f"Partitions were added to transaction {name} after it was prepared."
         case TransactionCompleted(transactional_id=name) if not transactions[name].is_prepared:
             yield f"Transaction {name} was completed, but had not been prepared."
-
-
-def _decode(snapshot: Snapshot) -> ClusterImage:
-    try:
-        return decode_cluster_snapshot(snapshot.payload)
-    except UNREADABLE_ERRORS as error:
-        raise damaged(f"The snapshot of the topics at position {snapshot.position}", error) from error

@@ -5,9 +5,11 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from regroup.server.cluster.events import (
     BROKER_START,
+    CLUSTER_EVENT_VERSION,
     ClusterEvent,
     OffsetsReserved,
     PartitionsAdded,
@@ -33,7 +35,10 @@ from regroup.server.cluster.image import (
     uuid_bytes,
     uuid_text,
 )
-from regroup.storage.records import NewRecord
+from regroup.server.cluster.state import load_cluster_state
+from regroup.storage.errors import StoreDamaged, UnsupportedStoreVersion
+from regroup.storage.memory import MemoryStore
+from regroup.storage.records import NewRecord, Snapshot
 
 CREATED = TopicCreated(name="orders", topic_id="AAAAAAAAAAAAAAAAAAAAAQ", partitions=2)
 EVENTS = [
@@ -47,6 +52,13 @@ EVENTS = [
     TransactionPrepared(transactional_id="t", committed=True, epoch=1, next_producer_id=8),
     TransactionCompleted(transactional_id="t"),
 ]
+
+
+def snapshot_of(image: ClusterImage) -> Snapshot:
+    return encode_cluster_snapshot(image, event_number=1, position=1, coordinator_epoch=1)
+
+
+OTHER_VERSION = replace(snapshot_of(ClusterImage()), version=99, payload=b"{}")
 
 
 def fold(*events: ClusterEvent) -> ClusterImage:
@@ -77,14 +89,61 @@ def test_every_event_is_decoded_from_its_record_unchanged(event: ClusterEvent) -
     assert decode_cluster_event(record) == event
 
 
-def test_an_event_of_a_newer_version_is_refused() -> None:
-    with pytest.raises(UnknownClusterEvent, match="topic-created/2"):
-        decode_cluster_event(NewRecord(None, 1, 1, 0, "topic-created", 2, b"{}", None))
+@pytest.mark.parametrize("version", [CLUSTER_EVENT_VERSION - 1, CLUSTER_EVENT_VERSION + 1])
+def test_an_event_of_another_version_is_refused(version: int) -> None:
+    with pytest.raises(UnknownClusterEvent, match=f"topic-created/{version}"):
+        decode_cluster_event(NewRecord(None, 1, 1, 0, "topic-created", version, b"{}", None))
+
+
+def test_an_event_with_unknown_fields_is_refused() -> None:
+    payload = b'{"before":1000,"added_later":1}'
+    with pytest.raises(ValueError, match="unknown field `added_later`"):
+        decode_cluster_event(NewRecord(None, 1, 1, 0, "producer-ids-reserved", CLUSTER_EVENT_VERSION, payload, None))
 
 
 def test_an_image_is_decoded_from_its_snapshot_unchanged() -> None:
     image = fold(*EVENTS)
-    assert decode_cluster_snapshot(encode_cluster_snapshot(image)) == image
+    assert decode_cluster_snapshot(snapshot_of(image)) == image
+
+
+def test_a_snapshot_with_unknown_fields_is_damaged() -> None:
+    with pytest.raises(StoreDamaged, match="The snapshot of the topics at position 1 is damaged"):
+        decode_cluster_snapshot(replace(snapshot_of(ClusterImage()), payload=b'{"added_later":1}'))
+
+
+async def store_with_snapshot(snapshot: Snapshot) -> MemoryStore:
+    """A store with two events of the cluster, and a snapshot after the first."""
+    store = MemoryStore()
+    await store.append(
+        [
+            encode_cluster_event(event, event_number=number, coordinator_epoch=1, at_ms=5, cause=BROKER_START)
+            for number, event in enumerate(EVENTS[:2], start=1)
+        ]
+    )
+    await store.save_snapshots(1, [snapshot])
+    return store
+
+
+def new_uuid() -> UUID:
+    return UUID(int=1)
+
+
+async def test_a_load_folds_the_events_after_the_snapshot_only() -> None:
+    image = fold(replace(CREATED, configs={"retention.bytes": "of the snapshot"}))
+    store = await store_with_snapshot(snapshot_of(image))
+    assert (await load_cluster_state(store, new_uuid)).image == evolve_cluster(image, EVENTS[1])
+
+
+async def test_a_snapshot_of_another_version_is_ignored_while_the_whole_history_is_there() -> None:
+    store = await store_with_snapshot(OTHER_VERSION)
+    assert (await load_cluster_state(store, new_uuid)).image == fold(*EVENTS[:2])
+
+
+async def test_a_snapshot_of_another_version_is_refused_after_a_trim() -> None:
+    store = await store_with_snapshot(OTHER_VERSION)
+    await store.trim(2)
+    with pytest.raises(UnsupportedStoreVersion, match="Another version of regroup wrote the snapshots"):
+        await load_cluster_state(store, new_uuid)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "é", "x" * 250, "a/b"])
