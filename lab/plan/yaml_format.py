@@ -127,10 +127,10 @@ def _parse(parse: Any, text: object) -> Any:
 
 
 def _about(text: str, word: str, problem: str) -> str:
-    """The problem, with the first line that has the word."""
-    lines = text.splitlines()
+    """The problem, with the first line that has the word and is not a comment."""
     whole_word = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
-    number = next((number for number, line in enumerate(lines) if word and whole_word.search(line)), None)
+    lines = [line for line in enumerate(text.splitlines()) if word and not line[1].lstrip().startswith("#")]
+    number = next((number for number, line in lines if whole_word.search(line)), None)
     return problem if number is None else _at_line(text, number, problem)
 
 

@@ -1,5 +1,6 @@
 """Emulators and consumers as processes, a store that a real group has written, and commands run in this process."""
 
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -34,6 +35,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "written_store" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("written store"))
+
+
+@pytest.fixture(autouse=True)
+def called_as_regroup(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Printed commands begin with the word by which the program was called, which is pytest's here."""
+    monkeypatch.setattr(sys, "argv", ["regroup"])
 
 
 @pytest.fixture

@@ -67,6 +67,13 @@ def test_a_new_folder_gets_the_present_format(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "format").read_text() == f"{FORMAT_VERSION}\n"
 
 
+@pytest.mark.parametrize("version", [1, 99])
+def test_data_of_another_format_is_refused(tmp_path: Path, version: int) -> None:
+    (tmp_path / "format").write_text(f"{version}\n")
+    with pytest.raises(UnsupportedFolderVersion, match=f"has format {version}"), exclusive_writer(tmp_path):
+        pass
+
+
 @pytest.mark.parametrize("kind", DATA_FOLDERS)
 def test_data_without_a_format_has_format_1_and_is_refused(tmp_path: Path, kind: str) -> None:
     (tmp_path / kind).mkdir()
@@ -75,12 +82,6 @@ def test_data_without_a_format_has_format_1_and_is_refused(tmp_path: Path, kind:
     with pytest.raises(UnsupportedFolderVersion):
         prepare_folder(tmp_path)
     assert not (tmp_path / "format").exists()
-
-
-def test_data_of_a_newer_format_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "format").write_text("99\n")
-    with pytest.raises(UnsupportedFolderVersion, match="has format 99"), exclusive_writer(tmp_path):
-        pass
 
 
 READERS: dict[str, Callable[[Path], object]] = {

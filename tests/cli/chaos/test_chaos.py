@@ -32,6 +32,16 @@ steps:
   - at 29.9s: anna joins
 """
 SOUND = "within 1s the group is Stable with anna and ben"
+OF_THE_FIRST_VERSION = """\
+# A story of 0.1.
+story: Two share a topic
+topics: {orders: 2}
+members:
+  anna: {habits: ["pause:20s"]}
+happenings:
+  - at 0s: anna joins
+well again within: 30s
+"""
 
 
 @pytest.fixture
@@ -227,6 +237,16 @@ def test_a_mistake_ends_with_2_and_a_hint(words: tuple[str, ...], hint: str, cha
     code, _, err = chaos(*words)
     assert code == 2
     assert hint in err
+
+
+def test_a_scenario_of_the_first_version_is_refused_in_one_line(tmp_path: Path, chaos: RunCommand) -> None:
+    path = tmp_path / "old.yaml"
+    path.write_text(OF_THE_FIRST_VERSION)
+    assert chaos("run", "--scenario", path) == (
+        2,
+        "",
+        f"regroup chaos: {path}: line 2 (story: Two share a topic): option 'story' of a scenario is now 'scenario'\n",
+    )
 
 
 @pytest.mark.parametrize("word", ["run", "hunt", "list", "bugs"])

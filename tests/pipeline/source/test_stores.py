@@ -65,15 +65,16 @@ def test_a_bad_store_is_an_error_or_skipped_with_its_name(store: Path) -> None:
     overwrite_pages(damaged)
     foreign = store.with_name("foreign.db")
     sqlite3.connect(foreign).execute("CREATE TABLE mine (x)").connection.close()
-    newer = Path(shutil.copy(store, store.with_name("newer.db")))
-    connection = sqlite3.connect(newer)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
+    older, newer = (Path(shutil.copy(store, store.with_name(f"{name}.db"))) for name in ("older", "newer"))
+    for path, version in ((older, 1), (newer, 99)):
+        connection = sqlite3.connect(path)
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.close()
     inspected = inspect_stores(find_stores(f"{store.parent}/*.db"), "skip")
     skipped = [each for each in inspected if isinstance(each, SkippedStore)]
-    assert {Path(each.path).name for each in skipped} == {"damaged.db", "foreign.db", "newer.db"}
+    assert {Path(each.path).name for each in skipped} == {"damaged.db", "foreign.db", "older.db", "newer.db"}
     assert all(each.path in each.reason for each in skipped)
-    for path, error in ((foreign, NotAStore), (newer, UnsupportedStoreVersion)):
+    for path, error in ((foreign, NotAStore), (older, UnsupportedStoreVersion), (newer, UnsupportedStoreVersion)):
         with pytest.raises(error, match=path.name):
             list(inspect_stores([path], "fail"))
     with pytest.raises(StoreDamaged, match=r"damaged\.db"), StoreReader(damaged) as reader:
