@@ -195,6 +195,17 @@ async def test_records_survive_a_failover_and_clients_learn_of_it_by_the_leader_
     assert [record.value for _, record in read_all_records(found.records)] == [b"stored"]
 
 
+async def test_without_a_running_broker_no_coordinator_loads_the_groups(brokers: ClusterHarness) -> None:
+    for group in GROUPS:
+        await brokers.add_member(group, expected_coordinator(group))
+    for broker in range(2):
+        await brokers.stop_broker(broker)
+    last = brokers.store.last_position
+    await brokers.stop_broker(2)
+    assert [each.refusal for each in brokers.cluster.router.coordinators] == [E.NOT_COORDINATOR] * 3
+    assert brokers.store.last_position == last, "a load stores an event of each group"
+
+
 async def test_after_all_brokers_have_stopped_the_first_one_started_leads_all_partitions(
     brokers: ClusterHarness,
 ) -> None:
