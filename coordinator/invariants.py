@@ -1,16 +1,13 @@
 """Invariants of groups. One invariant is one function and one sentence: the first line of its docstring, which a
 failing run prints."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias, get_args
 
 from regroup.coordinator import events as e
-from regroup.coordinator.classic.protocol_vote import CONSUMER_PROTOCOL_TYPE
 from regroup.coordinator.classic.transitions import TRANSITIONS
 from regroup.coordinator.events import CoordinatorLoaded, Event
 from regroup.coordinator.group import AwaitedResponse, Group, GroupState
-from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, TopicPartition, decode_assignment
 
 GroupInvariant: TypeAlias = Callable[[Group], bool]
 StepInvariant: TypeAlias = Callable[[Group, Event, Group], bool]
@@ -64,9 +61,10 @@ def every_instance_id_names_its_member(group: Group) -> bool:
 
 def every_member_supports_the_selected_protocol(group: Group) -> bool:
     """Once a generation has started, every member supports the selected assignor."""
-    if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or group.protocol_name is None:
-        return group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
-    return all(member.supports(group.protocol_name) for member in group.members.values())
+    if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+        return True
+    name = group.protocol_name
+    return name is not None and all(member.supports(name) for member in group.members.values())
 
 
 def a_stable_group_is_what_the_log_holds(group: Group) -> bool:
@@ -82,20 +80,6 @@ def a_stable_group_is_what_the_log_holds(group: Group) -> bool:
         else {member.member_id: member.assignment for member in group.group_metadata.members}
     )
     return stored == {member_id: member.assignment for member_id, member in group.members.items()}
-
-
-def one_owner_per_partition(group: Group) -> bool:
-    """Within one generation, no partition belongs to two members, as far as the leader's assignor is sound."""
-    owned = list(owned_partitions(group))
-    return len(owned) == len(set(owned))
-
-
-def owned_partitions(group: Group) -> Iterator[TopicPartition]:
-    """The partitions in all assignments. Assignments are opaque bytes; this decodes those of the consumer protocol."""
-    if group.protocol_type == CONSUMER_PROTOCOL_TYPE:
-        for member in group.members.values():
-            with suppress(MalformedConsumerProtocol):
-                yield from decode_assignment(member.assignment).partitions if member.assignment else ()
 
 
 def a_transition_is_legal(before: Group, event: Event, after: Group) -> bool:
@@ -185,9 +169,6 @@ GROUP_INVARIANTS: Final[tuple[GroupInvariant, ...]] = (
 None of them is about offsets, so an event of `OFFSET_EVENTS` breaks none of them.
 """
 
-ASSIGNOR_INVARIANTS: Final[tuple[GroupInvariant, ...]] = (one_owner_per_partition,)
-"""Invariants that hold if the leader's assignor is correct: the coordinator does not check assignments."""
-
 EVERY_STEP_INVARIANTS: Final[tuple[StepInvariant, ...]] = (
     a_transition_is_legal,
     generations_grow,
@@ -203,8 +184,6 @@ SOME_STEP_INVARIANTS: Final[dict[StepInvariant, tuple[type[Event], ...]]] = {
     a_removed_member_is_no_member: (*REMOVAL_EVENTS, e.StaticMemberReplaced),
 }
 """Invariants of some events, with the types of those events."""
-
-STEP_INVARIANTS: Final[tuple[StepInvariant, ...]] = (*EVERY_STEP_INVARIANTS, *SOME_STEP_INVARIANTS)
 
 INVARIANTS_BY_EVENT: Final[dict[type[Event], tuple[StepInvariant, ...]]] = {
     kind: (*EVERY_STEP_INVARIANTS, *(each for each, kinds in SOME_STEP_INVARIANTS.items() if kind in kinds))

@@ -212,13 +212,6 @@ def read_records(batch: bytes) -> list[BatchRecord]:
     return records
 
 
-def read_all_records(records: bytes) -> Iterator[tuple[int, BatchRecord]]:
-    """The offset and the record for every record of a Records field with uncompressed batches. Raises Malformed."""
-    for batch in split_batches(records):
-        for record in read_records(batch.data):
-            yield batch.base_offset + record.offset_delta, record
-
-
 class _RecordReader:
     """Reads the records of one batch, one after the other."""
 

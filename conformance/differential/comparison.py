@@ -1,4 +1,4 @@
-"""The comparison of two brokers by many random courses, as text, as JSON and as a section of docs/conformance.md."""
+"""The comparison of two brokers by many random courses, as text and as JSON."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,14 +10,6 @@ from regroup.conformance.differential.random_course import MOVE_SPECS, MoveKind,
 
 REPORTED_SETTINGS = ("group.initial.rebalance.delay.ms", "group.max.size")
 """The settings on which the behaviour of the compared brokers depends most."""
-
-EXPLANATION = """A random course is a sequence of 40 requests of four members, static and dynamic, in mixed versions.
-It is played to two brokers; after each request all new responses are compared, and the group as DescribeGroups returns
-it. Where Kafka leaves a choice open, the emulator follows Kafka's choice, and the comparison continues. A course with a
-difference is played again: what differs in every attempt is a difference, the rest counts as races of a request against
-a timeout, of which a busy machine has many (a difference that shows only now and then would hide among them). To play
-the courses: `regroup conformance --bootstrap HOST:PORT --against emulator --seeds 1-500`.
-"""
 
 
 class CourseComparison(msgspec.Struct, frozen=True):
@@ -88,27 +80,3 @@ def format_comparison(comparison: CourseComparison) -> Iterator[str]:
 def encode_comparison(comparison: CourseComparison) -> str:
     """The comparison as JSON; `msgspec.json.decode(text, type=CourseComparison)` reads it."""
     return msgspec.json.format(msgspec.json.encode(comparison)).decode()
-
-
-def render_comparisons(comparisons: Sequence[CourseComparison]) -> Iterator[str]:
-    """The section of docs/conformance.md."""
-    yield from ("## Random courses", "", EXPLANATION)
-    yield "| compared | settings | date | courses | agree at once | on replay | by choice | too late | differ |"
-    yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
-    for each in comparisons:
-        settings = ", ".join(f"`{name}={value}`" for name, value in each.settings.items())
-        agreed = (each.agreed_at_once, each.agreed_on_replay)
-        counts = (each.courses, *agreed, each.differed_by_choice, each.too_late, len(each.differ))
-        yield f"| {each.one} and {each.other} | {settings} | {each.date[:10]} | {' | '.join(map(str, counts))} |"
-    yield from ("", "| requests to each broker | versions | |", "|---|---|--:|")
-    for api in dict.fromkeys(api for each in comparisons for api in each.requests):
-        versions = sorted({version for each in comparisons for version in each.requests.get(api, {})})
-        count = sum(sum(each.requests.get(api, {}).values()) for each in comparisons)
-        if versions:
-            yield f"| {api} | {versions[0]} to {versions[-1]} | {count} |"
-    yield ""
-    differences = [lines for each in comparisons for lines in each.differ]
-    if not differences:
-        yield from ("No difference remains.", "")
-    for lines in differences:
-        yield from ("```", *lines, "```", "")

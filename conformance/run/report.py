@@ -32,12 +32,6 @@ def add_not_observable(verdicts: Iterable[StoryVerdict], areas: Sequence[str] = 
     return [*verdicts, *(each for each in unobserved if not areas or area_of(each.behaviour) in areas)]
 
 
-def merge_verdicts(first: Iterable[StoryVerdict], second: Iterable[StoryVerdict]) -> list[StoryVerdict]:
-    """The verdicts of two runs with different settings: the second one counts where the first could not observe."""
-    others = {verdict.behaviour: verdict for verdict in second}
-    return [others.get(each.behaviour, each) if each.outcome is StoryOutcome.NOT_OBSERVABLE else each for each in first]
-
-
 def format_report(report: ConformanceReport, *, show_all: bool = True) -> Iterator[str]:
     """A line for each behaviour, failures with their transcripts; then a line for each area, and the totals.
 

@@ -16,11 +16,9 @@ class KafkaLog(Protocol):
 
     def delays(self, command: Command) -> bool:
         """Whether the log delays the records of this command. Later records of the group are delayed behind them."""
-        ...
 
     def append(self, group_id: str, complete: CompleteRecord) -> None:
         """Take a delayed record; `complete` must be called once, later."""
-        ...
 
 
 class DelayedLog:

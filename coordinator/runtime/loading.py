@@ -1,8 +1,5 @@
 """Reading groups back from a store. The fold of the events is the only source of a group's state."""
 
-from collections.abc import AsyncIterator
-
-from regroup.coordinator.events import Event
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.serialization import (
@@ -14,7 +11,7 @@ from regroup.coordinator.serialization import (
 )
 from regroup.storage.errors import StoreDamaged, UnsupportedStoreVersion
 from regroup.storage.records import Record
-from regroup.storage.store import ANY_GROUP, AnyGroup, EventStore
+from regroup.storage.store import EventStore
 
 
 async def load_groups(store: EventStore, until: int | None = None) -> dict[str, Group]:
@@ -58,12 +55,3 @@ async def load_snapshots(store: EventStore, until: int | None) -> tuple[int, dic
             )
         return 0, {}
     return position, {each.group: decode_snapshot(each) for each in snapshots if each.group is not None}
-
-
-async def read_history(
-    store: EventStore, *, group: str | AnyGroup = ANY_GROUP, after: int = 0, until: int | None = None
-) -> AsyncIterator[tuple[Record, Event]]:
-    """The records about groups, each with its event, in order of position."""
-    async for record in store.read(group=group, after=after, until=until):
-        if record.group is not None:
-            yield record, decode_event(record)

@@ -17,8 +17,6 @@ class CoordinatorObserver(Protocol):
         self, command: Command, on_response: ResponseCallback | None, cause: Cause | None, proceed: Submit
     ) -> None:
         """A command is submitted: call `proceed` with it, and with a callback that takes the response."""
-        ...
 
     def revalidate_heartbeat(self, heartbeat: Heartbeat, proceed: Callable[[], bool]) -> bool:
         """A heartbeat comes once more: return what `proceed` returns, whether it is accepted without `submit`."""
-        ...

@@ -9,15 +9,13 @@ All of it comes from commands and responses, none of it from stored events.
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import Group, MemberId
 from regroup.lab.checker.exchanges import ObservedExchange
-from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, TopicPartition, decode_assignment
+from regroup.protocol.consumer.primitives import TopicPartition
 
 OffsetKey: TypeAlias = tuple[str, int]
 """Topic and partition."""
@@ -178,12 +176,3 @@ class Acknowledgements:
                 continue  # the static member was replaced by another process
             if member is None or member.assignment != assignment:
                 yield f"the assignment of {member_id} in generation {loaded.generation_id}"
-
-
-@lru_cache(maxsize=4_096)
-def assigned_partitions(assignment: bytes) -> tuple[TopicPartition, ...]:
-    """The partitions of an assignment of the consumer protocol; none if the bytes are not of that protocol."""
-    if assignment:
-        with suppress(MalformedConsumerProtocol):
-            return decode_assignment(assignment).partitions
-    return ()

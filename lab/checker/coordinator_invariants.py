@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import Group, GroupState, LogRecordKind
 from regroup.coordinator.settings import CoordinatorSettings
-from regroup.lab.checker.acknowledgements import Acknowledgements, assigned_partitions
+from regroup.lab.checker.acknowledgements import Acknowledgements
 from regroup.lab.checker.exchanges import ExchangeOutcome, ObservedExchange
 from regroup.lab.checker.response_table import (
     AFTER_HOLD,
@@ -22,6 +22,7 @@ from regroup.lab.checker.response_table import (
 )
 from regroup.lab.checker.shadow_state import ShadowState
 from regroup.lab.checker.timeouts import TimeoutChecker
+from regroup.protocol.consumer.subscription import assigned_partitions
 from regroup.protocol.errors import ErrorCode
 
 

@@ -61,8 +61,6 @@ class ObservedExchange:
     error_code: int = 0
     """The first error code in that response."""
     response_count: int = 0
-    responded_ms: int | None = None
-    """Time when the first response left, by the coordinator's clock."""
     durable_position: int = 0
     """The last durable position when the first response left."""
 
@@ -96,12 +94,12 @@ class ObservedExchange:
         """Whether a response is still to come."""
         return self.outcome in (ExchangeOutcome.OPEN, ExchangeOutcome.HELD)
 
-    def record_response(self, response: Structure, at_ms: int, durable_position: int) -> None:
+    def record_response(self, response: Structure, durable_position: int) -> None:
         """Record the first response as it leaves."""
         self.response, self.error_code = response, first_error_code(response)
         if self.after_log is not None and self.error_code == ErrorCode.NONE:
             self.require(*self.after_log)
-        self.responded_ms, self.durable_position = at_ms, durable_position
+        self.durable_position = durable_position
 
     def __str__(self) -> str:
         response = "no response" if self.response is None else f"{type(self.response).__name__} {self.response}"

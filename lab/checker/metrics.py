@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 from regroup.coordinator.group import Group
-from regroup.lab.checker.acknowledgements import assigned_partitions
-from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.consumer.subscription import TopicPartition, assigned_partitions
 
 __all__ = ["Counts"]
 

@@ -115,7 +115,7 @@ class ObservedCoordinator:
     def _note_response(self, exchange: ObservedExchange, response: Structure) -> None:
         exchange.response_count += 1
         if exchange.response_count == 1:
-            exchange.record_response(response, self._now(), self._journal.durable_position)
+            exchange.record_response(response, self._journal.durable_position)
             if self._current is not None and self._current.group_id == exchange.group_id:
                 # The response is decided at this moment, so it also rests on the records that were queued just now.
                 self._finalize(self._current)

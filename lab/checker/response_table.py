@@ -36,7 +36,6 @@ HELD_OR_NEXT: Final[Cell] = (TableOutcome.HELD, TableOutcome.NEXT_GENERATION)
 ANY_JOIN: Final[Cell] = (*HELD_OR_NEXT, E.NONE)
 """The choice of the protocol decides whether there is a rebalance."""
 OK: Final[Cell] = (E.NONE,)
-ID_REQUIRED: Final[Cell] = (E.MEMBER_ID_REQUIRED,)
 UNKNOWN: Final[Cell] = (E.UNKNOWN_MEMBER_ID,)
 REBALANCE: Final[Cell] = (E.REBALANCE_IN_PROGRESS,)
 ILLEGAL: Final[Cell] = (E.ILLEGAL_GENERATION,)

@@ -6,11 +6,11 @@ from typing import Final
 
 from regroup.coordinator.classic.deadlines import next_deadline
 from regroup.coordinator.group import Group, GroupState
-from regroup.coordinator.invariants import owned_partitions
 from regroup.lab.simulation.milestones import Milestones
 from regroup.lab.simulation.world import World
 from regroup.members.consumer.state import MemberState
 from regroup.members.faults import MemberFaultKind, parse_fault
+from regroup.protocol.consumer.subscription import assigned_partitions
 
 RECOVERY_INVARIANT: Final = "Once the faults are over, every group becomes Stable and all partitions have owners."
 
@@ -54,8 +54,8 @@ def _missing(world: World, milestones: Milestones, group_id: str) -> str | None:
     if stopped:
         stopped_name = world.members.name_of(stopped[0])
         return f"{stopped_name} has stopped and is still a member; {_awaited_deadline(world, group)}"
-    owned = set(owned_partitions(group)) | milestones.overlooked_partitions(group)
-    unowned = world.subscribed_partitions(group_id) - owned
+    assigned = {partition for each in group.members.values() for partition in assigned_partitions(each.assignment)}
+    unowned = world.subscribed_partitions(group_id) - assigned - milestones.overlooked_partitions(group)
     if not unowned:
         return None
     topic, number = min(unowned)

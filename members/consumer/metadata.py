@@ -9,11 +9,11 @@ from regroup.members.consumer.in_flight import InFlightRequests
 from regroup.members.consumer.inputs import RequestFailed, Subscribe
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.protocol.errors import ErrorCode
+from regroup.protocol.internal_topics import INTERNAL_TOPICS
 from regroup.protocol.java_order import utf16_order
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import MetadataResponse, MetadataResponseTopic
 
-_INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 _FINAL_CODES: Final = (ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION)
 """A topic with any other code is requested again soon."""
 
@@ -33,7 +33,7 @@ class ConsumerMetadata:
         self.cluster = ClusterMetadata({})
         self.is_current = False
         """Whether metadata has come since the subscription last changed."""
-        self._internal_topics = _INTERNAL_TOPICS
+        self._internal_topics = INTERNAL_TOPICS
         self._group_topics: tuple[str, ...] = ()
         self._requested: frozenset[str] = frozenset()
         self._is_requesting = False
@@ -107,7 +107,7 @@ class ConsumerMetadata:
         if not isinstance(response, MetadataResponse):
             self._refresh_at_ms = now_ms + self._settings.retry_backoff_max_ms
             return
-        self._internal_topics = _INTERNAL_TOPICS.union(
+        self._internal_topics = INTERNAL_TOPICS.union(
             topic.name for topic in response.topics if topic.is_internal and topic.name
         )
         if self._pattern is None and not self._requested.issuperset((*self._names, *self._group_topics)):

@@ -13,12 +13,11 @@ from regroup.coordinator.group import AwaitedResponse, Group, GroupState, Member
 from regroup.pipeline.gold.table_builder import (
     TableRow,
     Transition,
-    assigned_partitions,
     member_identity,
     owned_partitions,
     subscribed_topics,
 )
-from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.consumer.subscription import TopicPartition, assigned_partitions
 
 GAP_REASONS: Final[dict[GroupState, str]] = {
     GroupState.DEAD: "empty",

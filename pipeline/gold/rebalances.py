@@ -7,7 +7,8 @@ from typing import Any, Final
 from regroup.coordinator import events as e
 from regroup.coordinator.group import Group
 from regroup.pipeline.gold.ownership import Ownership
-from regroup.pipeline.gold.table_builder import TableRow, Transition, assigned_partitions, member_identity
+from regroup.pipeline.gold.table_builder import TableRow, Transition, member_identity
+from regroup.protocol.consumer.subscription import assigned_partitions
 
 TRIGGERS: Final[dict[type[e.Event], str]] = {
     e.MemberJoined: "joined",

@@ -10,7 +10,6 @@ from regroup.coordinator.group import Group, Member
 from regroup.protocol.consumer.subscription import (
     MalformedConsumerProtocol,
     TopicPartition,
-    decode_assignment,
     decode_subscribed_topics,
     decode_subscription,
 )
@@ -49,15 +48,6 @@ class TableBuilder(Protocol):
 def member_identity(member: Member) -> str:
     """The instance id of a static member, else the member id: what stays the same if a static member restarts."""
     return member.instance_id or member.member_id
-
-
-@lru_cache(maxsize=4096)
-def assigned_partitions(assignment: bytes) -> tuple[TopicPartition, ...]:
-    """The partitions of an assignment; none if the bytes are not of the consumer protocol."""
-    try:
-        return decode_assignment(assignment).partitions if assignment else ()
-    except MalformedConsumerProtocol:
-        return ()
 
 
 @lru_cache(maxsize=4096)

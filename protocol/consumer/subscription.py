@@ -12,6 +12,7 @@ with older ones. Names are sorted as Java sorts strings, by UTF-16 code unit.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from regroup.protocol.consumer.primitives import (
     ConsumerProtocolReader,
@@ -30,6 +31,7 @@ __all__ = [
     "MalformedConsumerProtocol",
     "Subscription",
     "TopicPartition",
+    "assigned_partitions",
     "decode_assignment",
     "decode_subscribed_topics",
     "decode_subscription",
@@ -122,6 +124,15 @@ def decode_assignment(data: bytes) -> Assignment:
     reader = ConsumerProtocolReader(data, "assignment")
     version = _readable_version(reader.int16(), "assignment")
     return Assignment(version, reader.partitions(), reader.nullable_bytes())
+
+
+@lru_cache(maxsize=4096)
+def assigned_partitions(assignment: bytes) -> tuple[TopicPartition, ...]:
+    """The partitions of an assignment; none if the bytes are empty or not of the consumer protocol."""
+    try:
+        return decode_assignment(assignment).partitions if assignment else ()
+    except MalformedConsumerProtocol:
+        return ()
 
 
 def _readable_version(version: int, what: str) -> int:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.fields import NO_UUID, UNKNOWN_OPERATIONS, Versions
+from regroup.protocol.internal_topics import INTERNAL_TOPICS, OFFSETS_TOPIC
 from regroup.protocol.messages.cluster import (
     ApiVersion,
     ApiVersionsRequest,
@@ -26,7 +27,7 @@ from regroup.protocol.messages.cluster import (
     MetadataResponseTopic,
     SupportedFeatureKey,
 )
-from regroup.server.cluster.image import INTERNAL_TOPICS, OFFSETS_TOPIC, Topic, topic_name_error
+from regroup.server.cluster.image import Topic, topic_name_error
 from regroup.server.cluster.state import ClusterState
 from regroup.server.net.exchange import Exchange, RequestHandler
 

@@ -3,6 +3,7 @@
 from regroup.coordinator import commands as c
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.fields import NO_UUID
+from regroup.protocol.internal_topics import OFFSETS_TOPIC
 from regroup.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -11,7 +12,6 @@ from regroup.protocol.messages.transactions import (
 )
 from regroup.server.apis.group_offsets import codes_by_partition, existing_offsets
 from regroup.server.cluster.group_router import BrokerGroups
-from regroup.server.cluster.image import OFFSETS_TOPIC
 from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.transaction_coordinator import ProducerIdentity, TransactionCoordinator
 from regroup.server.net.exchange import Exchange, RequestHandler

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from regroup.protocol.errors import ErrorCode
+from regroup.protocol.internal_topics import OFFSETS_TOPIC
 from regroup.protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -17,7 +18,6 @@ from regroup.protocol.messages.transactions import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from regroup.server.cluster.image import OFFSETS_TOPIC
 from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.transaction_coordinator import ProducerIdentity, TransactionCoordinator
 from regroup.server.net.exchange import Exchange, RequestHandler

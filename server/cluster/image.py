@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from regroup.coordinator.serialization import UNREADABLE_ERRORS, damaged
+from regroup.protocol.internal_topics import INTERNAL_TOPICS
 from regroup.protocol.java_order import java_string_hash
 from regroup.server.cluster.events import (
     ClusterEvent,
@@ -21,10 +22,6 @@ from regroup.server.cluster.events import (
 )
 from regroup.server.cluster.transactions import Transaction, evolve_transactions
 from regroup.storage.records import Snapshot
-
-OFFSETS_TOPIC = "__consumer_offsets"
-TRANSACTIONS_TOPIC = "__transaction_state"
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 
 SNAPSHOT_VERSION = 2
 """Version of `ClusterImage` as JSON. A snapshot of another version is ignored."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from regroup.coordinator.serialization import UNREADABLE_ERRORS, Cause, damaged
+from regroup.protocol.internal_topics import OFFSETS_TOPIC
 from regroup.server.cluster.events import (
     BROKER_STOP,
     RECORDS_PRODUCED,
@@ -21,7 +22,6 @@ from regroup.server.cluster.events import (
     encode_cluster_event,
 )
 from regroup.server.cluster.image import (
-    OFFSETS_TOPIC,
     SNAPSHOT_VERSION,
     ClusterImage,
     Topic,

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.errors import ErrorCode
+from regroup.protocol.internal_topics import OFFSETS_TOPIC
 from regroup.server.cluster.events import (
     TRANSACTION_END,
     TRANSACTION_TIMEOUT,
@@ -20,7 +21,6 @@ from regroup.server.cluster.events import (
     TransactionCompleted,
     TransactionPrepared,
 )
-from regroup.server.cluster.image import OFFSETS_TOPIC
 from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.transactions import (
     Transaction,

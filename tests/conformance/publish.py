@@ -22,11 +22,11 @@ from regroup.conformance.differential.comparison import CourseComparison, format
 from regroup.conformance.differential.differential_run import CourseResult, run_courses
 from regroup.conformance.harness.cases import ConformanceCase
 from regroup.conformance.harness.target import ConformanceTarget, TargetUnavailable
-from regroup.conformance.run.page import render_page
-from regroup.conformance.run.report import ConformanceReport, add_not_observable, encode_report, merge_verdicts
+from regroup.conformance.run.report import ConformanceReport, add_not_observable, encode_report
 from regroup.conformance.run.runner import StoryOutcome, StoryRunOptions, StoryVerdict, run_stories
 from regroup.conformance.stories import CASES
 from tests.conformance.apache_kafka import ApacheKafkaBroker, KafkaUnavailable, apache_kafka
+from tests.conformance.page import render_page
 from tests.conformance.peers import (
     FAST_SETTINGS,
     RANDOM_COURSE_SETTINGS,
@@ -61,6 +61,12 @@ story over the wire, which `regroup conformance --bootstrap HOST:PORT` runs on a
 `regroup conformance --list` shows which settings each one needs. In a cluster the stories go to the coordinators of
 their groups. This page is written by `make conformance`.
 """
+
+
+def merge_verdicts(first: Iterable[StoryVerdict], second: Iterable[StoryVerdict]) -> list[StoryVerdict]:
+    """The verdicts of two runs with different settings: the second one counts where the first could not observe."""
+    others = {verdict.behaviour: verdict for verdict in second}
+    return [others.get(each.behaviour, each) if each.outcome is StoryOutcome.NOT_OBSERVABLE else each for each in first]
 
 
 async def examine(

@@ -6,11 +6,10 @@ from typing import Any
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.decision import LeaderPolicy, first_candidate
-from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group, GroupState, SupportedProtocol
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.kafka_log import KafkaLog
-from regroup.coordinator.runtime.loading import read_history
+from regroup.coordinator.runtime.loading import evolve_record
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
@@ -146,7 +145,7 @@ async def read_records(store: MemoryStore) -> list[Record]:
 async def fold_history(store: MemoryStore) -> dict[str, Group]:
     """Every group, folded from its first event without snapshots."""
     groups: dict[str, Group] = {}
-    async for record, event in read_history(store):
-        group_id = record.group or ""
-        groups[group_id] = evolve(groups.get(group_id) or Group(group_id=group_id), event)
+    async for record in store.read():
+        assert record.group is not None
+        groups[record.group] = evolve_record(groups.get(record.group) or Group(group_id=record.group), record)
     return groups

@@ -13,12 +13,12 @@ from regroup.protocol.record_batch import (
     BatchRecord,
     assign_offset,
     has_valid_crc,
-    read_all_records,
     read_batch_header,
     read_records,
     split_batches,
     write_batch,
 )
+from tests.fetched_records import read_all_records
 
 HEADERS = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=2).map(tuple)
 RECORDS = st.lists(

@@ -17,9 +17,9 @@ from regroup.protocol.messages.records import (
     ProduceRequest,
     TopicProduceData,
 )
-from regroup.protocol.record_batch import read_all_records
 from regroup.storage.memory import MemoryStore
 from tests.coordinator.group_harness import behaviour
+from tests.fetched_records import read_all_records
 from tests.server.cluster_harness import GROUPS, ClusterHarness, expected_coordinator, join_request, running_cluster
 from tests.server.wire_client import wait_until
 

@@ -18,10 +18,11 @@ from regroup.protocol.messages.records import (
     ProduceRequest,
     TopicProduceData,
 )
-from regroup.protocol.record_batch import TRANSACTIONAL, BatchRecord, read_all_records, write_batch
+from regroup.protocol.record_batch import TRANSACTIONAL, BatchRecord, write_batch
 from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, ClusterOptions
 from regroup.server.clock import Clock
 from regroup.storage.memory import MemoryStore
+from tests.fetched_records import read_all_records
 from tests.server.cluster_harness import NO_DELAY
 from tests.server.wire_client import NOW_MS, TIMEOUT_S, WireClient
 

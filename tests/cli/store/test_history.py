@@ -18,8 +18,7 @@ from regroup.cli.main import main
 from regroup.cli.store.group_json import with_decoded_bytes
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
-from regroup.coordinator.runtime.loading import read_history
-from regroup.coordinator.serialization import group_as_json
+from regroup.coordinator.serialization import decode_event, group_as_json
 from regroup.storage.sqlite.threaded import open_store
 from tests.clients.emulator import REGROUP_COMMAND, TIMEOUT_S, eventually
 from tests.clients.libraries import PRODUCERS, ConsumerOptions
@@ -93,12 +92,12 @@ def test_replay_at_every_position_is_the_fold_up_to_there(store: Path, capsys: p
     async def folds() -> list[dict[str, Group]]:
         states: list[dict[str, Group]] = []
         async with await open_store(store, read_only=True) as opened:
-            events = {record.position: (record, event) async for record, event in read_history(opened)}
+            records = {record.position: record async for record in opened.read() if record.group is not None}
             for position in range(opened.last_position + 1):
                 groups = dict(states[-1]) if states else {}
-                if position in events:
-                    record, event = events[position]
-                    groups[record.group] = evolve(groups.get(record.group) or Group(group_id=record.group), event)
+                if record := records.get(position):
+                    before = groups.get(record.group) or Group(group_id=record.group)
+                    groups[record.group] = evolve(before, decode_event(record))
                 states.append(groups)
         return states
 

@@ -34,13 +34,14 @@ from regroup.protocol.messages.topics import (
     DeleteTopicsRequest,
 )
 from regroup.protocol.messages.transactions import InitProducerIdRequest
-from regroup.protocol.record_batch import TRANSACTIONAL, read_all_records
+from regroup.protocol.record_batch import TRANSACTIONAL
 from regroup.server.cluster.events import BROKER_START
 from regroup.server.cluster.state import load_cluster_state
 from regroup.server.log.record_validation import validate_records
 from regroup.storage.errors import StoreFull
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
+from tests.fetched_records import read_all_records
 from tests.server.wire_client import wait_until
 
 

@@ -10,17 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regroup.protocol.errors import ErrorCode
-from regroup.protocol.record_batch import (
-    TRANSACTIONAL,
-    BatchRecord,
-    read_all_records,
-    read_batch_header,
-    split_batches,
-    write_batch,
-)
+from regroup.protocol.record_batch import TRANSACTIONAL, BatchRecord, read_batch_header, split_batches, write_batch
 from regroup.server.errors import RequestError
 from regroup.server.log.partition_log import PartitionLog
 from regroup.server.log.record_validation import ValidatedBatch, validate_records
+from tests.fetched_records import read_all_records
 
 NO_LIMIT = 2**31
 

@@ -1,9 +1,9 @@
-"""The page docs/conformance.md: the reports on several brokers side by side."""
+"""The page docs/conformance.md: the reports on several brokers side by side, and comparisons of two brokers."""
 
 import re
 from collections.abc import Iterator, Sequence
 
-from regroup.conformance.differential.comparison import CourseComparison, render_comparisons
+from regroup.conformance.differential.comparison import CourseComparison
 from regroup.conformance.harness.cases import area_of
 from regroup.conformance.run.report import ConformanceReport
 from regroup.conformance.run.runner import StoryOutcome
@@ -11,6 +11,14 @@ from regroup.conformance.stories import CASES
 
 OUTCOME_MARKS = {StoryOutcome.PASSED: "pass", StoryOutcome.FAILED: "**fail**", StoryOutcome.NOT_OBSERVABLE: "–"}
 MAX_REASON_LENGTH = 200
+EXPLANATION = """A random course is a sequence of 40 requests of four members, static and dynamic, in mixed versions.
+It is played to two brokers; after each request all new responses are compared, and the group as DescribeGroups returns
+it. Where Kafka leaves a choice open, the emulator follows Kafka's choice, and the comparison continues. A course with a
+difference is played again: what differs in every attempt is a difference, the rest counts as races of a request against
+a timeout, of which a busy machine has many (a difference that shows only now and then would hide among them). To play
+the courses: `regroup conformance --bootstrap HOST:PORT --against emulator --seeds 1-500`.
+"""
+
 RANDOM_ID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{32}\b")
 
 
@@ -19,7 +27,7 @@ def render_page(
 ) -> str:
     """The whole page, in Markdown."""
     lines = [introduction.strip(), "", *_totals(reports), ""]
-    lines += render_comparisons(comparisons) if comparisons else ()
+    lines += _comparisons(comparisons) if comparisons else ()
     lines += ["## Behaviours", "", "`–`: not observable; the reasons are at the end of the page.", ""]
     lines += [*_behaviours(reports), "", *_failures(reports), *_corrections(), *_reasons(reports)]
     return "\n".join(lines).rstrip() + "\n"
@@ -30,6 +38,29 @@ def _totals(reports: Sequence[ConformanceReport]) -> Iterator[str]:
     for report in reports:
         counts = " | ".join(map(str, report.totals().values()))
         yield f"| {report.name} | {counts} | {report.date[:10]} |"
+
+
+def _comparisons(comparisons: Sequence[CourseComparison]) -> Iterator[str]:
+    yield from ("## Random courses", "", EXPLANATION)
+    yield "| compared | settings | date | courses | agree at once | on replay | by choice | too late | differ |"
+    yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
+    for each in comparisons:
+        settings = ", ".join(f"`{name}={value}`" for name, value in each.settings.items())
+        agreed = (each.agreed_at_once, each.agreed_on_replay)
+        counts = (each.courses, *agreed, each.differed_by_choice, each.too_late, len(each.differ))
+        yield f"| {each.one} and {each.other} | {settings} | {each.date[:10]} | {' | '.join(map(str, counts))} |"
+    yield from ("", "| requests to each broker | versions | |", "|---|---|--:|")
+    for api in dict.fromkeys(api for each in comparisons for api in each.requests):
+        versions = sorted({version for each in comparisons for version in each.requests.get(api, {})})
+        count = sum(sum(each.requests.get(api, {}).values()) for each in comparisons)
+        if versions:
+            yield f"| {api} | {versions[0]} to {versions[-1]} | {count} |"
+    yield ""
+    differences = [lines for each in comparisons for lines in each.differ]
+    if not differences:
+        yield from ("No difference remains.", "")
+    for lines in differences:
+        yield from ("```", *lines, "```", "")
 
 
 def _behaviours(reports: Sequence[ConformanceReport]) -> Iterator[str]:
