@@ -5,23 +5,24 @@
     .venv/bin/python benchmarks/assignors.py --sweep     hundreds of small groups; for each assignor the worst ratios
 
 Every figure is the median, in milliseconds, of the runs that fit into about a second, and of one where a single run
-takes longer. The contestants take turns, so that a busy machine is as busy for all. Reading the user data is part of
-it, as it is in a leader; a dash is a client that was not asked, has no such assignor, or failed. The metadata is made
-once, as a leader keeps it from one rebalance to the next; the first deal, in which our partitions get their names, is
-a row of its own with --large. "One leaves" starts from the fresh assignment of the same assignor. The ratio says how
-many times as long as ours the client takes; below 1 ours is slower. The sweep compares the quickest of many runs, each
-of up to twenty calls, since a single call of a few microseconds is mostly noise.
+takes longer. The implementations run in turn, so that a busy machine disturbs all alike. Decoding the user data is
+included, as it is in a leader; a dash is a client that was not measured, has no such assignor, or failed. The metadata
+is made once, as a leader keeps it from one rebalance to the next; the first assignment, in which regroup names the
+partitions, is a row of its own with --large. "One leaves" starts from the fresh assignment of the same assignor. The
+ratio is the client's time divided by regroup's; below 1 regroup is slower. The sweep compares the quickest of many
+runs, each of up to twenty calls, since a single call of a few microseconds is mostly noise.
 """
 
 import argparse
 import gc
+import itertools
 import logging
 import random
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from enum import Enum
-from itertools import product
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -39,7 +40,7 @@ from regroup.protocol.consumer.subscription import TopicPartition
 
 BUDGET_S = 1.0
 Subscriptions = dict[str, tuple[str, ...]]
-Had = dict[str, list[TopicPartition]]
+Assignments = dict[str, list[TopicPartition]]
 
 
 class Shape(NamedTuple):
@@ -54,165 +55,180 @@ class Shape(NamedTuple):
 
 
 LINE = "{:<18} {:<8} {:<13} {:<10} {:>10} {:>13} {:>8} {:>10} {:>8}"
-HEADINGS = ("median ms", "subscr.", "members…", "phase", "ours", "kafka-python", "ratio", "aiokafka", "ratio")
+HEADINGS = ("median ms", "subscr.", "members…", "phase", "regroup", "kafka-python", "ratio", "aiokafka", "ratio")
 SMALL = [Shape(5, 3, 6), Shape(20, 10, 12), Shape(500, 100, 20)]
-MIDDLE = [Shape(500, 100, 200)]
+MEDIUM = [Shape(500, 100, 200)]
 LARGE = [Shape(2000, 500, 2000)]
-MOST_WORK_FOR_STICKY = 1_000
+MAX_STICKY_PRODUCT = 1_000
 """Members times topics times partitions; beyond it the clients take minutes for the sweep."""
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "sticky-before-2.6")
 
 
-class Metadata:
-    """A cluster as both clients ask for it."""
+class ClientMetadata:
+    """Cluster metadata in the form that both clients read."""
 
-    def __init__(self, sizes: dict[str, int]) -> None:
-        self.sizes = sizes
+    def __init__(self, partition_counts: dict[str, int]) -> None:
+        self.partition_counts = partition_counts
 
     def topics(self) -> set[str]:
-        return set(self.sizes)
+        return set(self.partition_counts)
 
     def partitions_for_topic(self, topic: str) -> set[int]:
-        return set(range(self.sizes[topic]))
+        return set(range(self.partition_counts[topic]))
 
 
-class Kind(Enum):
-    """Who subscribes to what: all to everything, every other not to the last topic, anything, each to one topic."""
+class SubscriptionKind(Enum):
+    """Every topic for all; without the last topic for every other member; random topics; one topic for each member."""
 
     EQUAL = "equal"
     UNEQUAL = "unequal"
     RANDOM = "random"
-    APART = "apart"
+    ONE_TOPIC = "one topic"
 
 
-def group(shape: Shape, kind: Kind) -> tuple[dict[str, int], Subscriptions]:
-    """Topic sizes and subscriptions."""
+def make_group(shape: Shape, kind: SubscriptionKind) -> tuple[dict[str, int], Subscriptions]:
+    """Partition counts by topic, and subscriptions by member."""
     topics = tuple(f"topic-{number:04d}" for number in range(shape.topics))
-    draw = random.Random(1)
-    own: Subscriptions = {}
+    chance = random.Random(1)
+    subscriptions: Subscriptions = {}
     for index in range(shape.members):
-        own[f"consumer-{index:05d}"] = {
-            Kind.EQUAL: topics,
-            Kind.UNEQUAL: topics if index % 2 else topics[:-1],
-            Kind.RANDOM: tuple(sorted(draw.sample(topics, draw.randint(1, len(topics))))),
-            Kind.APART: (topics[index % len(topics)],),
+        subscriptions[f"consumer-{index:05d}"] = {
+            SubscriptionKind.EQUAL: topics,
+            SubscriptionKind.UNEQUAL: topics if index % 2 else topics[:-1],
+            SubscriptionKind.RANDOM: tuple(sorted(chance.sample(topics, chance.randint(1, len(topics))))),
+            SubscriptionKind.ONE_TOPIC: (topics[index % len(topics)],),
         }[kind]
-    return dict.fromkeys(topics, shape.partitions), own
+    return dict.fromkeys(topics, shape.partitions), subscriptions
 
 
-def ours(assignor: Assignor, sizes: dict[str, int], own: Subscriptions, had: Had) -> Callable[[], Any]:
-    cooperative = RebalanceProtocol.COOPERATIVE in assignor.supported_protocols
+def prepare_regroup(
+    assignor: Assignor, partition_counts: dict[str, int], subscriptions: Subscriptions, last_assignments: Assignments
+) -> Callable[[], Any]:
+    is_cooperative = RebalanceProtocol.COOPERATIVE in assignor.supported_protocols
     members = {}
-    for name, topics in own.items():
-        last = LastAssignment(tuple(had[name]), 1) if name in had else None
-        data = assignor.subscription_user_data(topics, last)
-        members[name] = AssignorMember(
-            topics, data, tuple(had[name]) if last and cooperative else (), 1 if last else -1
-        )
-    cluster = ClusterMetadata(sizes)
+    for name, topics in subscriptions.items():
+        last = LastAssignment(tuple(last_assignments[name]), 1) if name in last_assignments else None
+        user_data = assignor.subscription_user_data(topics, last)
+        owned = last.partitions if last and is_cooperative else ()
+        members[name] = AssignorMember(topics, user_data, owned, 1 if last else -1)
+    metadata = ClusterMetadata(partition_counts)
 
-    return lambda: assignor.assign(cluster, members)
+    return lambda: assignor.assign(metadata, members)
 
 
-def kafka_python(client: Any, sizes: dict[str, int], own: Subscriptions, had: Had) -> Callable[[], Any]:
+def prepare_kafka_python(
+    assignor_class: Any, partition_counts: dict[str, int], subscriptions: Subscriptions, last_assignments: Assignments
+) -> Callable[[], Any]:
     members = []
-    for name, topics in own.items():
-        assignor = client()
-        if name in had:
-            assignor.on_assignment(SimpleNamespace(partitions=lambda name=name: had[name]), 1)
+    for name, topics in subscriptions.items():
+        assignor = assignor_class()
+        if name in last_assignments:
+            assignor.on_assignment(SimpleNamespace(partitions=lambda name=name: last_assignments[name]), 1)
         members.append(SimpleNamespace(member_id=name, group_instance_id=None, metadata=assignor.metadata(topics)))
         if hasattr(members[-1].metadata.user_data, "encode"):
             members[-1].metadata.user_data = members[-1].metadata.user_data.encode()
 
-    return lambda: client().assign(Metadata(sizes), members)
+    return lambda: assignor_class().assign(ClientMetadata(partition_counts), members)
 
 
-def aiokafka(client: Any, sizes: dict[str, int], own: Subscriptions, had: Had) -> Callable[[], Any]:
-    if client is AioSticky:
-        members = {name: client._metadata(list(topics), had.get(name), 1) for name, topics in own.items()}
+def prepare_aiokafka(
+    assignor_class: Any, partition_counts: dict[str, int], subscriptions: Subscriptions, last_assignments: Assignments
+) -> Callable[[], Any]:
+    if assignor_class is AioSticky:
+        members = {
+            name: assignor_class._metadata(list(topics), last_assignments.get(name), 1)
+            for name, topics in subscriptions.items()
+        }
     else:
-        members = {name: client.metadata(topics) for name, topics in own.items()}
+        members = {name: assignor_class.metadata(topics) for name, topics in subscriptions.items()}
 
-    return lambda: client.assign(Metadata(sizes), members)
-
-
-Maker = Callable[[dict[str, int], Subscriptions, Had], Callable[[], Any]]
-Measured = Iterator[tuple[str, dict[str, list[float]]]]
+    return lambda: assignor_class.assign(ClientMetadata(partition_counts), members)
 
 
-def contestants(name: str) -> Iterator[tuple[str, Maker]]:
-    yield "ours", lambda sizes, own, had: ours(assignor_named(name), sizes, own, had)
-    clients = {
+Preparation = Callable[[dict[str, int], Subscriptions, Assignments], Callable[[], Any]]
+"""Makes the call that is timed."""
+
+
+def implementations(name: str) -> Iterator[tuple[str, Preparation]]:
+    yield "regroup", partial(prepare_regroup, assignor_named(name))
+    kafka_python_class, aiokafka_class = {
         "range": (PyRange, AioRange),
         "roundrobin": (PyRoundRobin, AioRoundRobin),
         "sticky": (PySticky, AioSticky),
         "sticky-before-2.6": (PySticky, AioSticky),
         "cooperative-sticky": (PyCooperative, None),
     }[name]
-    yield "kafka-python", lambda sizes, own, had: kafka_python(clients[0], sizes, own, had)
-    if clients[1] is not None:
-        yield "aiokafka", lambda sizes, own, had: aiokafka(clients[1], sizes, own, had)
+    yield "kafka-python", partial(prepare_kafka_python, kafka_python_class)
+    if aiokafka_class is not None:
+        yield "aiokafka", partial(prepare_aiokafka, aiokafka_class)
 
 
-def take_turns(assigns: dict[str, Callable[[], Any]], at_most: int = 200, calls: int = 1) -> dict[str, list[float]]:
-    """Milliseconds of a call in each run of each contestant; one that has used up its time is not asked again."""
-    taken: dict[str, list[float]] = {who: [] for who in assigns}
-    for _ in range(at_most):
-        for who, assign in assigns.items():
-            if not taken[who] or sum(taken[who]) + taken[who][-1] < BUDGET_S * 1000:
-                begin = time.perf_counter()
+def time_in_turn(assigns: dict[str, Callable[[], Any]], max_runs: int = 200, calls: int = 1) -> dict[str, list[float]]:
+    """Milliseconds of a call in each run of each implementation; it runs again while its time lasts."""
+    durations: dict[str, list[float]] = {implementation: [] for implementation in assigns}
+    for _ in range(max_runs):
+        for implementation, assign in assigns.items():
+            runs = durations[implementation]
+            if not runs or sum(runs) + runs[-1] < BUDGET_S * 1000:
+                started = time.perf_counter()
                 for _ in range(calls):
                     assign()
-                taken[who].append((time.perf_counter() - begin) * 1000 / calls)
-    return taken
+                runs.append((time.perf_counter() - started) * 1000 / calls)
+    return durations
 
 
-def partitions_of(answer: Any) -> list[TopicPartition]:
-    return answer if isinstance(answer, list) else [TopicPartition(*each) for each in answer.partitions()]
+def partitions_of(assignment: Any) -> list[TopicPartition]:
+    return assignment if isinstance(assignment, list) else [TopicPartition(*each) for each in assignment.partitions()]
 
 
 def measure(
-    name: str, sizes: dict[str, int], own: Subscriptions, *, clients: bool, at_most: int = 200, calls: int = 1
-) -> Measured:
-    """The milliseconds of each contestant: the very first deal, later ones, and those after one member left."""
+    name: str,
+    partition_counts: dict[str, int],
+    subscriptions: Subscriptions,
+    *,
+    with_clients: bool,
+    max_runs: int = 200,
+    calls: int = 1,
+) -> Iterator[tuple[str, dict[str, list[float]]]]:
+    """The milliseconds of each implementation: the first assignment, later ones, and those after one member left."""
     assigns: dict[str, Callable[[], Any]] = {}
-    dealt: dict[str, Had] = {}
+    assignments: dict[str, Assignments] = {}
     first: dict[str, list[float]] = {}
-    makers = {who: make for who, make in contestants(name) if clients or who == "ours"}
-    for who, make in makers.items():
-        assign = make(sizes, own, {})
+    preparations = {each: prepare for each, prepare in implementations(name) if with_clients or each == "regroup"}
+    for implementation, prepare in preparations.items():
+        assign = prepare(partition_counts, subscriptions, {})
         gc.collect()
-        begin = time.perf_counter()
+        started = time.perf_counter()
         try:
-            answer = assign()
+            result = assign()
         except Exception:  # noqa: BLE001 (kafka-python's roundrobin fails where subscriptions differ)
             continue
-        first[who] = [(time.perf_counter() - begin) * 1000]
-        assigns[who] = assign
-        dealt[who] = {name: partitions_of(share) for name, share in answer.items()}
+        first[implementation] = [(time.perf_counter() - started) * 1000]
+        assigns[implementation] = assign
+        assignments[implementation] = {member: partitions_of(assignment) for member, assignment in result.items()}
     yield "first", first
-    yield "fresh", take_turns(assigns, at_most, calls)
+    yield "fresh", time_in_turn(assigns, max_runs, calls)
     if "sticky" in name:
-        left = dict(list(own.items())[1:])
-        again = {who: makers[who](sizes, left, dealt[who]) for who in assigns}
-        yield "one leaves", take_turns(again, at_most, calls)
+        remaining = dict(list(subscriptions.items())[1:])
+        assigns = {each: preparations[each](partition_counts, remaining, assignments[each]) for each in assigns}
+        yield "one leaves", time_in_turn(assigns, max_runs, calls)
 
 
 def sweep(name: str) -> None:
     """Small groups of every shape: how often a client was quicker, and where that was most so."""
     rows: list[tuple[float, str]] = []
-    for members, topics, partitions in product((2, 3, 5, 8, 20, 50), (1, 2, 3, 5, 10, 20), (1, 3, 6, 12, 30)):
+    for members, topics, partitions in itertools.product((2, 3, 5, 8, 20, 50), (1, 2, 3, 5, 10, 20), (1, 3, 6, 12, 30)):
         shape = Shape(members, topics, partitions)
-        work = members * topics * partitions
-        if "sticky" in name and work > MOST_WORK_FOR_STICKY:
+        product = members * topics * partitions
+        if "sticky" in name and product > MAX_STICKY_PRODUCT:
             continue
-        for kind in Kind if topics > 1 else [Kind.EQUAL]:
-            sizes, own = group(shape, kind)
-            at_most = max(3, min(40, 20_000 // work))
-            calls = 1 if "sticky" in name else max(1, 2_000 // work)
-            for phase, taken in measure(name, sizes, own, clients=True, at_most=at_most, calls=min(calls, 20)):
-                for client in taken.keys() - {"ours"} if phase != "first" else ():
-                    ratio = min(taken[client]) / min(taken["ours"])
+        for kind in SubscriptionKind if topics > 1 else [SubscriptionKind.EQUAL]:
+            group = make_group(shape, kind)
+            max_runs = max(3, min(40, 20_000 // product))
+            calls = 1 if "sticky" in name else max(1, min(20, 2_000 // product))
+            for phase, durations in measure(name, *group, with_clients=True, max_runs=max_runs, calls=calls):
+                for client in durations.keys() - {"regroup"} if phase != "first" else ():
+                    ratio = min(durations[client]) / min(durations["regroup"])
                     rows.append((ratio, f"{ratio:.2f}  {client}, {kind.value}, {shape}, {phase}"))
     rows.sort()
     slower = sum(ratio < 1 for ratio, _ in rows)
@@ -234,22 +250,22 @@ def main() -> None:
             sweep(name)
         return
     print(LINE.format(*HEADINGS))
-    for shape in SMALL + (MIDDLE + LARGE if arguments.large else []):
+    for shape in SMALL + (MEDIUM + LARGE if arguments.large else []):
         for name in names:
             if not (name == "sticky-before-2.6" and shape in LARGE):
-                for kind in (Kind.EQUAL, Kind.UNEQUAL):
+                for kind in (SubscriptionKind.EQUAL, SubscriptionKind.UNEQUAL):
                     print_rows(name, shape, kind)
 
 
-def print_rows(name: str, shape: Shape, kind: Kind) -> None:
-    for phase, taken in measure(name, *group(shape, kind), clients=shape in SMALL):
+def print_rows(name: str, shape: Shape, kind: SubscriptionKind) -> None:
+    for phase, durations in measure(name, *make_group(shape, kind), with_clients=shape in SMALL):
         if phase == "first" and shape not in LARGE:
             continue
-        median = {who: statistics.median(runs) for who, runs in taken.items()}
-        cells = [f"{median['ours']:,.2f}"]
+        median = {implementation: statistics.median(runs) for implementation, runs in durations.items()}
+        cells = [f"{median['regroup']:,.2f}"]
         for client in ("kafka-python", "aiokafka"):
             if client in median:
-                cells += [f"{median[client]:,.2f}", f"{median[client] / median['ours']:,.1f}"]
+                cells += [f"{median[client]:,.2f}", f"{median[client] / median['regroup']:,.1f}"]
             else:
                 cells += ["-", "-"]
         print(LINE.format(name, kind.value, str(shape), phase, *cells), flush=True)

@@ -1,4 +1,4 @@
-"""Microseconds for each message: ours, kio and kafka-python, one after the other in the same run.
+"""Microseconds of regroup, kio and kafka-python for each message, one after the other in the same run.
 
 python benchmarks/codec.py
 """
@@ -88,28 +88,28 @@ MESSAGES: list[tuple[str, str, Message, int]] = [
 
 
 def microseconds(action: Callable[[], object]) -> float:
-    """The best of several runs: what the machine can do when nothing else disturbs it."""
+    """The shortest of several runs, which other load on the machine disturbed least."""
     timer = timeit.Timer(action)
     number = max(timer.autorange()[0] // 10, 1)
     return min(timer.repeat(15, number)) / number * 1e6
 
 
 def measure(api: str, message: Message, version: int) -> list[float]:
-    """Decode and encode: ours, kio's, kafka-python's."""
-    ours = codec(type(message), version)
+    """Decoding, then encoding: each with regroup, kio and kafka-python."""
+    regroup = codec(type(message), version)
     body = encode(message, version)
     name = type(message).__name__
     schema = load_entity_schema(api, version, EntityType.request if name.endswith("Request") else EntityType.response)
     read, write = entity_reader(schema), entity_writer(schema)
     in_kio = read(body, 0)[0]
-    theirs = getattr(consumer, name, None) or getattr(metadata, name)
-    in_kafka_python = theirs.decode(body, version=version)
+    kafka_python = getattr(consumer, name, None) or getattr(metadata, name)
+    in_kafka_python = kafka_python.decode(body, version=version)
     in_kafka_python._header = None
     actions: list[Callable[[], object]] = [
-        lambda: ours.decode(body, 0),
+        lambda: regroup.decode(body, 0),
         lambda: read(body, 0),
-        lambda: theirs.decode(body, version=version),
-        lambda: ours.encode(message, bytearray()),
+        lambda: kafka_python.decode(body, version=version),
+        lambda: regroup.encode(message, bytearray()),
         lambda: write(io.BytesIO(), in_kio),
         lambda: in_kafka_python.encode(version=version),
     ]

@@ -54,9 +54,7 @@ class RecordedGroup:
         cause = encode_cause(Cause(api=api, connection="0-1", correlation_id=first, client_id="consumer-1"))
         for event_number, event in enumerate(decision.events, first):
             new = encode_event(GROUP_ID, event_number, 1, event, cause)
-            self.records.append(
-                Record(*(getattr(new, field) for field in new.__struct_fields__), len(self.records) + 1)
-            )
+            self.records.append(new.stored_at(len(self.records) + 1))
         self.group = decision.group
 
     def join(self, member_id: str = "") -> None:

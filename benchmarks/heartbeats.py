@@ -5,12 +5,11 @@
 One client in C drives all of them, in turn within each round, so that a busy machine disturbs all alike. Shown are
 medians over the rounds; a ratio is the median of the ratios within the rounds. "uvloop" is `regroup serve --loop
 uvloop`; its ratio to the better peer stands behind that of asyncio's own loop. Below each row stand the microseconds
-of processor time that each coordinator took for one heartbeat, joining included: they waver less than the speed does.
-"bare" is the physical limit of asyncio: the same loop, and nothing behind it.
+of CPU time that each server took for one heartbeat, joining included: they vary less than the rates do. "bare" is the
+fastest that asyncio allows: the same loop, and hardly anything behind it.
 """
 
 import argparse
-import os
 import subprocess
 import tempfile
 from contextlib import ExitStack
@@ -18,83 +17,70 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from servers import Unavailable, commands, compiled_client, running
+from servers import Server, Unavailable, compile_client, running_server, server_commands
 
 LOADS = ((1, 1), (1, 16), (1, 100), (64, 16))
 """Connections, and heartbeats in flight on each."""
-OURS = ("regroup", "uvloop")
+REGROUP_NAMES = ("regroup", "uvloop")
 WARM_UP_S = 0.2
-"""What the client does before it counts."""
+"""How long the client sends heartbeats before it counts them."""
 
 
-Address = tuple[tuple[str, int], int]
-"""Where a coordinator listens, and its process id."""
+class Measurement(NamedTuple):
+    """The figures of one run of the client."""
+
+    heartbeats_per_second: float
+    client_load: float
+    """The share of a core that the client took."""
+    server_cpu_us: float
+    """CPU time of the server for a heartbeat; 0 where the system does not tell."""
 
 
-class Beaten(NamedTuple):
-    """What one run of the client showed."""
-
-    per_second: float
-    client_share: float
-    """Of a core."""
-    server_us: float
-    """Processor time for a heartbeat; 0 where the system does not tell."""
-
-
-def cpu_seconds(process_id: int) -> float:
-    """User and system time so far; 0 where there is no /proc."""
-    try:
-        fields = Path(f"/proc/{process_id}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    except FileNotFoundError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def run_client(client: Path, server: Server, load: tuple[int, int], seconds: float) -> Measurement:
+    arguments = [server.host, str(server.port), *map(str, load), str(seconds)]
+    cpu_s_before = server.cpu_s()
+    output = subprocess.run([client, *arguments], check=True, capture_output=True, text=True).stdout
+    per_second, client_load = map(float, output.split())
+    cpu_s = server.cpu_s() - cpu_s_before
+    return Measurement(per_second, client_load, cpu_s / (per_second * (seconds + WARM_UP_S)) * 1e6)
 
 
-def beat(client: Path, address: Address, load: tuple[int, int], seconds: float) -> Beaten:
-    (host, port), process_id = address
-    words = [client, host, str(port), *map(str, load), str(seconds)]
-    before = cpu_seconds(process_id)
-    answered = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
-    per_second, client_share = map(float, answered)
-    used = cpu_seconds(process_id) - before
-    return Beaten(per_second, client_share, used / (per_second * (seconds + WARM_UP_S)) * 1e6)
-
-
-def measure(client: Path, addresses: dict[str, Address], load: tuple[int, int], options: argparse.Namespace) -> str:
+def measure(client: Path, servers: dict[str, Server], load: tuple[int, int], options: argparse.Namespace) -> str:
     """One row: the medians, regroup beside the better peer and beside the bare Protocol, and the client's own load."""
     rounds = [
-        {name: beat(client, address, load, options.seconds) for name, address in addresses.items()}
+        {name: run_client(client, server, load, options.seconds) for name, server in servers.items()}
         for _ in range(options.runs)
     ]
-    speeds = [{name: beaten.per_second for name, beaten in each.items()} for each in rounds]
-    peers = [name for name in ("mock", "kfake") if name in addresses]
+    rates = [{name: each.heartbeats_per_second for name, each in measurements.items()} for measurements in rounds]
+    peers = [name for name in ("mock", "kfake") if name in servers]
     beside_peers = "".join(
-        f"{median(each[ours] / max(each[name] for name in peers) for each in speeds):8.2f}" for ours in OURS
+        f"{median(each[name] / max(each[peer] for peer in peers) for each in rates):8.2f}" for name in REGROUP_NAMES
     )
-    beside_bare = median(each["regroup"] / each["bare"] for each in speeds)
-    figures = "".join(f"{median(each[name] for each in speeds) / 1000:9.0f}" for name in addresses)
-    clients_share = median(each["regroup"].client_share for each in rounds)
-    cpu = "".join(f"{median(each[name].server_us for each in rounds):9.1f}" for name in addresses)
-    row = f"{load[0]:4} × {load[1]:<4}{figures}{beside_peers}{beside_bare:8.2f}{clients_share:9.0%}"
-    return f"{row}\n{'  CPU µs':11}{cpu}"
+    beside_bare = median(each["regroup"] / each["bare"] for each in rates)
+    thousands = "".join(f"{median(each[name] for each in rates) / 1000:9.0f}" for name in servers)
+    client_load = median(each["regroup"].client_load for each in rounds)
+    cpu_us = "".join(f"{median(each[name].server_cpu_us for each in rounds):9.1f}" for name in servers)
+    row = f"{load[0]:4} × {load[1]:<4}{thousands}{beside_peers}{beside_bare:8.2f}{client_load:9.0%}"
+    return f"{row}\n{'  CPU µs':11}{cpu_us}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=5, help="rounds a load (default 5)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="a coordinator and round (default 1)")
+    parser.add_argument("--runs", type=int, default=5, help="rounds of each load (default 5)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="seconds of each server in a round (default 1)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         try:
-            client = compiled_client(Path(folder))
+            client = compile_client(Path(folder))
         except Unavailable as reason:
             print(f"Heartbeats are not measured: {reason}.")
             return
-        addresses = {name: stack.enter_context(running(command)) for name, command in commands(Path(folder)).items()}
+        commands = server_commands(Path(folder))
+        servers = {name: stack.enter_context(running_server(command)) for name, command in commands.items()}
         print("Thousand heartbeats a second, by connections × in flight on each")
-        print(f"{'':11}{''.join(f'{name:>9}' for name in addresses)}{'/ best peer':>16}{'/ bare':>8}{'client':>9}")
+        print(f"{'':11}{''.join(f'{name:>9}' for name in servers)}{'/ best peer':>16}{'/ bare':>8}{'client':>9}")
         for load in LOADS:
-            print(measure(client, addresses, load, options), flush=True)
+            print(measure(client, servers, load, options), flush=True)
 
 
 if __name__ == "__main__":

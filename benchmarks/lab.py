@@ -1,9 +1,9 @@
-"""How quick the laboratory is: rebalances a second, simulated seconds a second, seeds a minute, and over the cores.
+"""How quick the laboratory is: rebalances a second, simulated seconds a second, and seeds a minute on all cores.
 
     python benchmarks/lab.py            # two minutes
 
 CPU time of this process, so that other work on the machine counts as little as it can; each figure is the median of
-five runs. "With" is with every invariant looked at, "without" is without the checker.
+five runs. "With" is with the checker of all invariants, "without" is without it.
 """
 
 import gc
@@ -22,35 +22,35 @@ from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import RunOutcome, play
 
 RUNS = 5
-BETWEEN_MS = 4_000
-"""From one rebalance to the next: everybody has heard of it by a heartbeat, and is back."""
+REBALANCE_INTERVAL_MS = 4_000
+"""From one rebalance to the next: long enough for the heartbeat of every member and for its return."""
 SEEDS = 40
 
 
-def rebalancing(members: int, rebalances: int) -> SimulationPlan:
-    """A group whose first member asks for one rebalance after the other."""
+def rebalancing_plan(members: int, rebalances: int) -> SimulationPlan:
+    """A group whose first member requests one rebalance after the other."""
     names = [f"member-{number}" for number in range(members)]
     begin_ms = 10_000
-    asks = [
-        PlannedStep(StepTrigger(delay_ms=begin_ms + number * BETWEEN_MS), RequestsRebalance(names[0]))
+    requests = [
+        PlannedStep(StepTrigger(delay_ms=begin_ms + number * REBALANCE_INTERVAL_MS), RequestsRebalance(names[0]))
         for number in range(rebalances)
     ]
     return SimulationPlan(
         settings={"group.initial.rebalance.delay.ms": 0},
         topics={"orders": members * 2},
         members={name: MemberPlan(assignors=("range",)) for name in names},
-        steps=(*(PlannedStep(StepTrigger(), Joins(name)) for name in names), *asks),
-        faults_end_ms=begin_ms + (rebalances + 1) * BETWEEN_MS,
+        steps=(*(PlannedStep(StepTrigger(), Joins(name)) for name in names), *requests),
+        faults_end_ms=begin_ms + (rebalances + 1) * REBALANCE_INTERVAL_MS,
     )
 
 
-def cpu_s(act: Callable[[], RunOutcome]) -> tuple[float, RunOutcome]:
-    """Of the median run, after one to warm up."""
-    outcome, times = act(), []
+def median_cpu_s(run: Callable[[], RunOutcome]) -> tuple[float, RunOutcome]:
+    """The median after one run to warm up, and the outcome of the last run."""
+    outcome, times = run(), []
     for _ in range(RUNS):
         gc.collect()
         begin_s = time.process_time()
-        outcome = act()
+        outcome = run()
         times.append(time.process_time() - begin_s)
     return median(times), outcome
 
@@ -58,46 +58,47 @@ def cpu_s(act: Callable[[], RunOutcome]) -> tuple[float, RunOutcome]:
 def print_rebalances() -> None:
     print(f"{'members':>8} {'checker':>8} {'rebalances/s':>14} {'simulated s/s':>14} {'exchanges/s':>12}")
     for members, rebalances in ((3, 200), (30, 20), (300, 3)):
-        plan = rebalancing(members, rebalances)
+        plan = rebalancing_plan(members, rebalances)
         exchanges = play(plan).verdict.counts.exchanges
         for check in (False, True):
-            seconds, outcome = cpu_s(partial(play, plan, check_invariants=check))
+            seconds, outcome = median_cpu_s(partial(play, plan, check_invariants=check))
             generations = sum(record.type == "assignment-committed" for record in outcome.records)
-            assert generations >= rebalances, f"only {generations} rebalances of {rebalances} came about"
+            assert generations >= rebalances, f"{generations} rebalances of {rebalances} were completed"
             print(
                 f"{members:>8} {'with' if check else 'without':>8} {generations / seconds:>14,.0f} "
                 f"{outcome.ended_ms / 1000 / seconds:>14,.0f} {exchanges / seconds:>12,.0f}"
             )
 
 
-def seconds_of(seed: int) -> tuple[float, int]:
-    """CPU seconds of one swarm seed, and how long it lasted in virtual time."""
+def play_seed(seed: int) -> tuple[float, int]:
+    """CPU seconds of one swarm seed, and the milliseconds that it lasted in virtual time."""
     begin_s = time.process_time()
     outcome = play(draw_plan(seed))
     return time.process_time() - begin_s, outcome.ended_ms
 
 
 def print_seeds() -> None:
-    taken = [seconds_of(seed) for seed in range(SEEDS)]
-    each = sorted(seconds for seconds, _ in taken)
-    simulated_s = sum(ended_ms for _, ended_ms in taken) / 1000
+    runs = [play_seed(seed) for seed in range(SEEDS)]
+    cpu_s = sorted(seconds for seconds, _ in runs)
+    simulated_s = sum(ended_ms for _, ended_ms in runs) / 1000
     print(f"\nswarm seeds of ten simulated minutes and more, with every invariant ({SEEDS} seeds)")
-    print(f"  one seed: median {median(each) * 1000:,.0f} ms, longest {each[-1] * 1000:,.0f} ms")
-    print(f"  {SEEDS / sum(each) * 60:,.0f} seeds a minute on one core, {simulated_s / sum(each):,.0f} simulated s/s")
+    print(f"  one seed: median {median(cpu_s) * 1000:,.0f} ms, longest {cpu_s[-1] * 1000:,.0f} ms")
+    print(f"  {SEEDS / sum(cpu_s) * 60:,.0f} seeds a minute on one core, {simulated_s / sum(cpu_s):,.0f} simulated s/s")
 
 
 def print_cores() -> None:
-    """Wall time, since that is what more cores are for: the ratio is honest on an idle machine only."""
-    print("\nover the cores, wall time")
-    alone = 0.0
+    """In wall time, which more cores shorten: the ratio means something on an idle machine only."""
+    print("\non several cores, wall time")
+    one_process_s = 0.0
     for jobs in (1, cpu_count() or 1):
         with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-            list(pool.map(seconds_of, range(jobs)))
+            list(pool.map(play_seed, range(jobs)))
             begin_s = time.monotonic()
-            list(pool.map(seconds_of, range(SEEDS), chunksize=2))
+            list(pool.map(play_seed, range(SEEDS), chunksize=2))
             seconds = time.monotonic() - begin_s
-        alone = alone or seconds
-        print(f"  {jobs} process(es): {SEEDS / seconds * 60:,.0f} seeds a minute, {alone / seconds:.2f} of one process")
+        one_process_s = one_process_s or seconds
+        rate, ratio = SEEDS / seconds * 60, one_process_s / seconds
+        print(f"  {jobs} process(es): {rate:,.0f} seeds a minute, {ratio:.2f} times as many as one process")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import linear_regression
 
 from msgspec.structs import replace
-from pipeline_ways import duckdb_bronze, duckdb_tables, plain_bronze, plain_tables, read_rows_only
+from peers.pipelines import duckdb_bronze, duckdb_tables, plain_bronze, plain_tables, read_rows_only
 from pyspark.sql import SparkSession
 
 from coordinator import history
@@ -55,22 +55,22 @@ def fill(path: Path, events: int) -> None:
     connection.close()
 
 
-def timed(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
+def seconds_of(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
     work()
-    return time.perf_counter() - began
+    return time.perf_counter() - started
 
 
-def on_cores(cores: int, work: Callable[[SparkSession], object]) -> float:
+def seconds_on_cores(cores: int, work: Callable[[SparkSession], object]) -> float:
     """Seconds of the work in a session of its own, after its workers have started."""
-    began = time.perf_counter()
+    started = time.perf_counter()
     with spark_session(f"local[{cores}]", settings={"spark.driver.memory": "6g"}) as spark:
         spark.range(cores).repartition(cores).rdd.map(lambda each: each).count()
-        print(f"  (Spark started on local[{cores}] in {time.perf_counter() - began:.0f} s)", flush=True)
-        return timed(lambda: work(spark))
+        print(f"  (Spark started on local[{cores}] in {time.perf_counter() - started:.0f} s)", flush=True)
+        return seconds_of(lambda: work(spark))
 
 
-def fresh(folder: Path) -> Path:
+def emptied(folder: Path) -> Path:
     """An empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -88,28 +88,28 @@ class SizedStore:
         if not self._store.exists():
             fill(self._store, events)
 
-    def to_bronze(self) -> Iterator[tuple[str, float]]:
-        out = fresh(self._out)
+    def time_bronze(self) -> Iterator[tuple[str, float]]:
+        out = emptied(self._out)
         if "bare" in self._ways:
-            yield "bare read", timed(partial(read_rows_only, self._store))
+            yield "bare read", seconds_of(partial(read_rows_only, self._store))
         if "plain" in self._ways:
-            yield "plain loop", timed(partial(plain_bronze, self._store, out / "plain.parquet"))
+            yield "plain loop", seconds_of(partial(plain_bronze, self._store, out / "plain.parquet"))
         if "duckdb" in self._ways:
-            yield "DuckDB", timed(partial(duckdb_bronze, self._store, out / "duckdb.parquet"))
+            yield "DuckDB", seconds_of(partial(duckdb_bronze, self._store, out / "duckdb.parquet"))
         for cores in self._cores if "spark" in self._ways else ():
             ingest = partial(bronze.ingest, patterns=str(self._store), folder=out / f"spark-{cores}")
-            yield f"Spark, local[{cores}]", on_cores(cores, ingest)
+            yield f"Spark, local[{cores}]", seconds_on_cores(cores, ingest)
 
-    def to_tables(self) -> Iterator[tuple[str, float]]:
-        out = fresh(self._out)
+    def time_tables(self) -> Iterator[tuple[str, float]]:
+        out = emptied(self._out)
         if not self._bronze.exists():
             duckdb_bronze(self._store, self._bronze)
         if "plain" in self._ways:
-            yield "plain loop", timed(partial(plain_tables, self._bronze, fresh(out / "plain")))
+            yield "plain loop", seconds_of(partial(plain_tables, self._bronze, emptied(out / "plain")))
         if "duckdb" in self._ways:
-            yield "DuckDB", timed(partial(duckdb_tables, self._bronze, fresh(out / "duckdb")))
+            yield "DuckDB", seconds_of(partial(duckdb_tables, self._bronze, emptied(out / "duckdb")))
         for cores in self._cores if "spark" in self._ways else ():
-            yield f"Spark, local[{cores}]", on_cores(cores, partial(self._build, folder=out / f"spark-{cores}"))
+            yield f"Spark, local[{cores}]", seconds_on_cores(cores, partial(self._build, folder=out / f"spark-{cores}"))
 
     def _build(self, spark: SparkSession, folder: Path) -> None:
         events = spark.read.parquet(str(self._bronze)).selectExpr("'store' AS store", "*")
@@ -117,18 +117,18 @@ class SizedStore:
 
 
 def measure(what: str, sizes: list[SizedStore], ways: Callable[[SizedStore], Iterator[tuple[str, float]]]) -> None:
-    """Print the time of every way at every size, and the slopes."""
-    took: dict[str, dict[int, float]] = {}
+    """Print the seconds of every way at every size, and the slopes."""
+    durations: dict[str, dict[int, float]] = {}
     for size in sizes:
         print(f"{what}, {size.events:,} events", flush=True)
         for way, seconds in ways(size):
-            took.setdefault(way, {})[size.events] = seconds
-            bare = took.get("bare read", {}).get(size.events)
+            durations.setdefault(way, {})[size.events] = seconds
+            bare = durations.get("bare read", {}).get(size.events)
             beside = f"{bare / seconds:>8.2f} of the bare read's rate" if bare else ""
             print(f"  {way:20}{seconds:>10.1f} s{size.events / seconds:>12,.0f} events/s{beside}", flush=True)
-    for way, seconds_of in took.items():
-        if len(seconds_of) > 1:
-            slope = linear_regression(logarithms(seconds_of), logarithms(seconds_of.values())).slope
+    for way, by_size in durations.items():
+        if len(by_size) > 1:
+            slope = linear_regression(logarithms(by_size), logarithms(by_size.values())).slope
             print(f"  {way}: seconds grow as events to the power of {slope:.2f}")
 
 
@@ -136,13 +136,13 @@ def logarithms(numbers: Iterable[float]) -> list[float]:
     return [math.log(each) for each in numbers]
 
 
-def simulations(folder: Path, runs: int, cores: list[int]) -> None:
+def measure_campaign(folder: Path, runs: int, cores: list[int]) -> None:
     campaign = read_campaign(PLAN)
     campaign = replace(campaign, seeds=-(-runs // len(campaign.cells)))
     rates = []
     for number in cores:
-        seconds = on_cores(
-            number, partial(run_campaign, campaign=campaign, folder=fresh(folder / f"campaign-{number}"))
+        seconds = seconds_on_cores(
+            number, partial(run_campaign, campaign=campaign, folder=emptied(folder / f"campaign-{number}"))
         )
         rates.append(campaign.run_count / seconds * 60)
         beside = f", {rates[-1] / rates[0] / number * cores[0]:.0%} of {number} times as many" if number > 1 else ""
@@ -153,9 +153,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = ("bronze", "tables", "campaign")
     parser.add_argument("--only", nargs="+", choices=parts, default=parts, help="parts to measure (default all)")
-    parser.add_argument("--events", type=int, nargs="+", default=[50_000, 200_000], help="numbers of events")
+    parser.add_argument(
+        "--events", type=int, nargs="+", default=[50_000, 200_000], help="events of each store (default 50000 200000)"
+    )
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 2], help="cores of Spark (default 1 2)")
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, help="what is measured (default all)")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, help="ways to measure (default all)")
     parser.add_argument("--runs", type=int, default=120, help="simulations of the campaign (default 120)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep stores and bronze here for the next time")
     options = parser.parse_args()
@@ -164,11 +166,11 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         sizes = [] if options.only == ["campaign"] else [SizedStore(folder, each, options) for each in options.events]
         if "bronze" in options.only:
-            measure("SQLite to bronze", sizes, SizedStore.to_bronze)
+            measure("SQLite to bronze", sizes, SizedStore.time_bronze)
         if "tables" in options.only:
-            measure("bronze to tables", sizes, SizedStore.to_tables)
+            measure("bronze to tables", sizes, SizedStore.time_tables)
         if "campaign" in options.only:
-            simulations(folder, options.runs, options.cores)
+            measure_campaign(folder, options.runs, options.cores)
 
 
 if __name__ == "__main__":

@@ -1,73 +1,91 @@
-"""The coordinators that are measured beside regroup, each in a process of its own on a free port of this machine."""
+"""The servers that the benchmarks measure, each in a process of its own on a free port of this machine."""
 
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
-HERE = Path(__file__).parent
-MOCK = """
+FOLDER = Path(__file__).parent
+MOCK_CLUSTER = """
 import time
 from confluent_kafka import Producer
-producer = Producer({"bootstrap.servers": "nobody:1", "test.mock.num.brokers": 1, "log_level": 0})
+producer = Producer({"bootstrap.servers": "unused:1", "test.mock.num.brokers": 1, "log_level": 0})
 print("listening on", next(iter(producer.list_topics(timeout=10).brokers.values())), flush=True)
 time.sleep(86400)
 """
 
 
 class Unavailable(Exception):
-    """Something that this machine does not have; the message says what."""
+    """A program that this machine does not have; the message names it."""
 
 
-def compiled_client(folder: Path) -> Path:
-    """The client in C. Raises Unavailable."""
+class Server(NamedTuple):
+    """A running server."""
+
+    host: str
+    port: int
+    process_id: int
+
+    def cpu_s(self) -> float:
+        """User and system time so far; 0 where there is no /proc."""
+        try:
+            stat = Path(f"/proc/{self.process_id}/stat").read_text(encoding="ascii")
+        except FileNotFoundError:
+            return 0.0
+        fields = stat.rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def compile_client(folder: Path) -> Path:
+    """Compile `heartbeats.c` and return the program. Raises Unavailable."""
     compiler = shutil.which("cc")
     if compiler is None:
-        raise Unavailable("there is no C compiler (cc), and a client in Python would be slower than what it measures")
+        raise Unavailable("there is no C compiler (cc), and a client in Python would be slower than the servers")
     program = folder / "heartbeats"
-    subprocess.run([compiler, "-O2", "-std=gnu11", "-o", program, HERE / "heartbeats.c"], check=True)
+    subprocess.run([compiler, "-O2", "-std=gnu11", "-o", program, FOLDER / "heartbeats.c"], check=True)
     return program
 
 
-def compiled_kfake(folder: Path) -> Path:
-    """franz-go's kfake, from the Go module proxy. Raises Unavailable."""
+def compile_kfake(folder: Path) -> Path:
+    """Compile franz-go's kfake from the Go module proxy and return the program. Raises Unavailable."""
     if shutil.which("go") is None:
         raise Unavailable("there is no Go, which kfake is written in")
     program = folder / "kfake"
-    built = subprocess.run(
-        ["go", "build", "-o", program, "."], cwd=HERE / "kfake", capture_output=True, text=True, check=False
+    build = subprocess.run(
+        ["go", "build", "-o", program, "."], cwd=FOLDER / "peers" / "kfake", capture_output=True, text=True, check=False
     )
-    if built.returncode:
-        raise Unavailable(f"kfake cannot be built: {built.stderr.strip().splitlines()[-1]}")
+    if build.returncode:
+        raise Unavailable(f"kfake cannot be built: {build.stderr.strip().splitlines()[-1]}")
     return program
 
 
-def regroup(store: Path, initial_delay_ms: int) -> list[str]:
+def regroup_command(store: Path, initial_delay_ms: int) -> list[str]:
     serve = [sys.executable, "-m", "regroup.cli", "serve", "--port", "0", "--log-level", "error"]
     return [*serve, "--store", str(store), "--set", f"group.initial.rebalance.delay.ms={initial_delay_ms}"]
 
 
-def commands(folder: Path) -> dict[str, list[str]]:
-    """How each coordinator is started, by name. Says in one line which one is missing."""
-    python = sys.executable
-    found = {
-        "regroup": regroup(folder / "bench.db", initial_delay_ms=0),
-        "uvloop": [*regroup(folder / "uvloop.db", initial_delay_ms=0), "--loop", "uvloop"],
-        "mock": [python, "-c", MOCK],
-        "bare": [python, str(HERE / "bare.py")],
+def server_commands(folder: Path) -> dict[str, list[str]]:
+    """The command that starts each server, by name. Prints one line if kfake is unavailable."""
+    commands = {
+        "regroup": regroup_command(folder / "bench.db", initial_delay_ms=0),
+        "uvloop": [*regroup_command(folder / "uvloop.db", initial_delay_ms=0), "--loop", "uvloop"],
+        "mock": [sys.executable, "-c", MOCK_CLUSTER],
+        "bare": [sys.executable, str(FOLDER / "peers" / "bare_protocol.py")],
     }
     try:
-        found["kfake"] = [str(compiled_kfake(folder))]
+        commands["kfake"] = [str(compile_kfake(folder))]
     except Unavailable as reason:
         print(f"Without kfake: {reason}.")
-    return found
+    return commands
 
 
 @contextmanager
-def running(command: list[str]) -> Iterator[tuple[tuple[str, int], int]]:
-    """Its address, once it says that it listens, and its process id; it is killed at the end."""
+def running_server(command: list[str]) -> Iterator[Server]:
+    """Start a server, wait until it prints the address on which it listens, and kill it at the end."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -76,6 +94,6 @@ def running(command: list[str]) -> Iterator[tuple[tuple[str, int], int]]:
                 raise Unavailable(f"{command[0]} ended without listening")
             address = next(word for word in words if word.count(":") == 1)
             host, _, port = address.partition(":")
-            yield (host, int(port)), process.pid
+            yield Server(host, int(port), process.pid)
         finally:
             process.kill()

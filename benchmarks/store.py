@@ -1,7 +1,7 @@
-"""How much of plain sqlite3's speed is left: `python benchmarks/store.py [--events N]`. Medians of several runs.
+"""The journal's share of plain sqlite3's speed: `python benchmarks/store.py [--events N]`. Medians of several runs.
 
 All write the same rows to the same tables, in batches of the same size, with the same pragmas. aiosqlite alone shows
-what the hand-over to another thread costs; the store also checks event numbers and coordinator epochs.
+what passing a batch to another thread costs; the store also checks event numbers and coordinator epochs.
 """
 
 import argparse
@@ -9,7 +9,7 @@ import asyncio
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from itertools import chain, count, product
 from pathlib import Path
 from statistics import median
@@ -34,8 +34,8 @@ def new_records(count: int, groups: int = GROUPS) -> list[NewRecord]:
     ]
 
 
-def plain(path: Path, count: int, batch: int, durability: Durability) -> float:
-    """Seconds that bare sqlite3 takes."""
+def append_with_sqlite3(path: Path, count: int, batch: int, durability: Durability) -> float:
+    """Seconds that sqlite3 takes."""
     initialize_store(path)
     connection = sqlite3.connect(path, isolation_level=None)
     for pragma in PRAGMAS[durability]:
@@ -46,13 +46,13 @@ def plain(path: Path, count: int, batch: int, durability: Durability) -> float:
         connection.execute("BEGIN")
         connection.executemany(INSERT_RECORD, rows[start : start + batch])
         connection.execute("COMMIT")
-    took = time.perf_counter() - started
+    seconds = time.perf_counter() - started
     connection.close()
-    return took
+    return seconds
 
 
-async def threaded(path: Path, count: int, batch: int, durability: Durability) -> float:
-    """Seconds that aiosqlite takes, asked as the store asks it: once for a small batch, three times for a large one."""
+async def append_with_aiosqlite(path: Path, count: int, batch: int, durability: Durability) -> float:
+    """Seconds that aiosqlite takes for the store's own calls: one for a small batch, three for a large one."""
     initialize_store(path)
     rows = rows_from_records(new_records(count), 1)
     batches = [rows[start : start + batch] for start in range(0, count, batch)]
@@ -70,7 +70,7 @@ async def threaded(path: Path, count: int, batch: int, durability: Durability) -
         return time.perf_counter() - started
 
 
-async def journaled(path: Path, count: int, batch: int, durability: Durability) -> float:
+async def append_with_journal(path: Path, count: int, batch: int, durability: Durability) -> float:
     """Seconds that the journal takes when each batch is appended as the one before becomes durable."""
     records = new_records(count)
     done = asyncio.get_running_loop().create_future()
@@ -88,22 +88,22 @@ async def journaled(path: Path, count: int, batch: int, durability: Durability) 
         started = time.perf_counter()
         append_next()
         await done
-        took = time.perf_counter() - started
+        seconds = time.perf_counter() - started
         await journal.close()
-    return took
+    return seconds
 
 
-def plain_replay(path: Path) -> float:
+def read_with_sqlite3(path: Path) -> float:
     connection = sqlite3.connect(path)
     started = time.perf_counter()
     for _ in connection.execute("SELECT * FROM events ORDER BY position"):
         pass
-    took = time.perf_counter() - started
+    seconds = time.perf_counter() - started
     connection.close()
-    return took
+    return seconds
 
 
-async def replay(path: Path) -> float:
+async def read_with_store(path: Path) -> float:
     async with await open_store(path) as store:
         started = time.perf_counter()
         async for _ in store.read():
@@ -111,7 +111,7 @@ async def replay(path: Path) -> float:
         return time.perf_counter() - started
 
 
-async def opening(path: Path) -> float:
+async def open_and_read_heads(path: Path) -> float:
     started = time.perf_counter()
     async with await open_store(path) as store:
         await store.heads()
@@ -127,53 +127,53 @@ def fill(path: Path, count: int, groups: int) -> None:
     connection.close()
 
 
-def in_turn(runs: int, *works: Callable[[], float]) -> list[float]:
-    """The median of each, run in turn so that a busy machine disturbs all alike."""
-    rounds = [[work() for work in works] for _ in range(runs)]
+def medians_in_turn(runs: int, *measurements: Callable[[], float]) -> list[float]:
+    """The median of each, measured in turn so that a busy machine disturbs all alike."""
+    rounds = [[measure() for measure in measurements] for _ in range(runs)]
     return [median(each) for each in zip(*rounds, strict=True)]
 
 
-def run(work: Coroutine[object, object, float]) -> float:
-    return asyncio.run(work)
-
-
 def measure_appends(fresh: Callable[[], Path], events: int, runs: int) -> None:
-    print(f"{'append, events/s':32}{'journal':>9}{'aiosqlite':>11}{'sqlite3':>9}{'beside both, as ratios':>32}")
+    print(f"{'append, events/s':32}{'journal':>9}{'aiosqlite':>11}{'sqlite3':>9}{'journal / aiosqlite, / sqlite3':>32}")
     durabilities: tuple[Durability, ...] = ("disk", "process")
     for durability, batch in product(durabilities, (1, 16, 64, 512)):
-        events_of_line = min(events, batch * 2000)
-        ours, thread, bare = took(fresh, runs, (events_of_line, batch, durability))
-        speeds = f"{events_of_line / ours:9,.0f}{events_of_line / thread:11,.0f}{events_of_line / bare:9,.0f}"
+        row_events = min(events, batch * 2000)
+        journal, thread, plain = append_seconds(fresh, runs, (row_events, batch, durability))
+        rates = f"{row_events / journal:9,.0f}{row_events / thread:11,.0f}{row_events / plain:9,.0f}"
         name = f"durability={durability}, batch {batch}"
-        print(f"{name:32}{speeds}{thread / ours:17.2f}{bare / ours:15.2f}")
+        print(f"{name:32}{rates}{thread / journal:17.2f}{plain / journal:15.2f}")
 
 
-def took(fresh: Callable[[], Path], runs: int, work: tuple[int, int, Durability]) -> list[float]:
-    """Seconds of the journal, of aiosqlite and of sqlite3 for so many events, in batches of this size."""
-    return in_turn(
+def append_seconds(fresh: Callable[[], Path], runs: int, work: tuple[int, int, Durability]) -> list[float]:
+    """Seconds of the journal, of aiosqlite and of sqlite3 for a number of events in batches of a size."""
+    return medians_in_turn(
         runs,
-        lambda: run(journaled(fresh(), *work)),
-        lambda: run(threaded(fresh(), *work)),
-        lambda: plain(fresh(), *work),
+        lambda: asyncio.run(append_with_journal(fresh(), *work)),
+        lambda: asyncio.run(append_with_aiosqlite(fresh(), *work)),
+        lambda: append_with_sqlite3(fresh(), *work),
     )
 
 
-def measure_reading(fresh: Callable[[], Path]) -> None:
+def measure_reading(fresh: Callable[[], Path], stored: int) -> None:
     for groups in (100, 10_000):
-        large = fresh()
-        fill(large, 1_000_000, groups)
-        seconds = median(run(opening(large)) for _ in range(3))
-        print(f"open a million events of {groups:,} groups, with heads: {seconds:.3f} s")
-    mine, theirs = in_turn(3, lambda: run(replay(large)), lambda: plain_replay(large))
+        path = fresh()
+        fill(path, stored, groups)
+        seconds = median(asyncio.run(open_and_read_heads(path)) for _ in range(3))
+        print(f"open {stored:,} events of {groups:,} groups, with heads: {seconds:.3f} s")
+    store, plain = medians_in_turn(3, lambda: asyncio.run(read_with_store(path)), lambda: read_with_sqlite3(path))
     print(
-        f"replay a million, events/s: store {1e6 / mine:,.0f}, sqlite3 {1e6 / theirs:,.0f}, ratio {theirs / mine:.2f}"
+        f"read {stored:,}, events/s: store {stored / store:,.0f}, sqlite3 {stored / plain:,.0f}, "
+        f"ratio {plain / store:.2f}"
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--events", type=int, default=60_000, help="per run with large batches (default 60000)")
-    parser.add_argument("--runs", type=int, default=5, help="per line (default 5)")
+    parser.add_argument("--events", type=int, default=60_000, help="events of a run with large batches (default 60000)")
+    parser.add_argument(
+        "--stored", type=int, default=1_000_000, help="events of the store that is read (default 1000000)"
+    )
+    parser.add_argument("--runs", type=int, default=5, help="runs of each row (default 5)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         numbers = count()
@@ -182,7 +182,7 @@ def main() -> None:
             return Path(folder, f"{next(numbers)}.store")
 
         measure_appends(fresh, options.events, options.runs)
-        measure_reading(fresh)
+        measure_reading(fresh, options.stored)
 
 
 if __name__ == "__main__":

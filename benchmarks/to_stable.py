@@ -1,16 +1,15 @@
-"""From start to Stable: so many members join one group of `regroup serve` at once, each over a socket of its own.
+"""From start to Stable: all members join one group of `regroup serve` at once, each over a socket of its own.
 
     python benchmarks/to_stable.py [--members 10 100 1000] [--runs N]
 
-Every member heartbeats each 50 ms once it is in a generation, and joins again as soon as a rebalance is on. Time runs
-from the first JoinGroup until every member has its share of the same generation; the initial delay of 500 ms is
-subtracted. The members are ours too, on asyncio and our codec, in a process of their own: what share of the time that
-process and the emulator were at work is shown beside it, for on a busy machine members may be what is slow.
+Every member sends a heartbeat each 50 ms once it is in a generation, and rejoins as soon as a rebalance has begun. Time
+runs from the first JoinGroup until every member has its assignment of the same generation; the initial delay of 500 ms
+is subtracted. The members run on asyncio and regroup's codec in the process of the benchmark. The CPU seconds of the
+server and of the members are shown as well, since on a busy machine the members may be slower than the server.
 """
 
 import argparse
 import asyncio
-import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import cast
 
-from servers import regroup, running
+from servers import Server, regroup_command, running_server
 
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.frames import FrameReader, decode_response, encode_request
@@ -36,43 +35,43 @@ from regroup.protocol.messages.group import (
 )
 
 INITIAL_DELAY_S = 0.5
-HEARTBEAT_S = 0.05
-TO_BE_JOINED_AGAIN = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION)
-SHARE = bytes(60)
+HEARTBEAT_INTERVAL_S = 0.05
+REJOIN_ERRORS = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION)
+ASSIGNMENT = bytes(60)
 
 
 class Member(asyncio.Protocol):
-    """JoinGroup v5, and again with the id that is handed out; SyncGroup v3; Heartbeat v3."""
+    """JoinGroup v5, and again with the member id that the response names; SyncGroup v3; Heartbeat v3."""
 
-    def __init__(self, group: str, synced: Callable[["Member"], None]) -> None:
-        self.group, self.synced = group, synced
-        self.member_id, self.generation = "", -1
-        self.has_share = False
+    def __init__(self, group_id: str, on_assignment: Callable[["Member"], None]) -> None:
+        self.group_id, self.on_assignment = group_id, on_assignment
+        self.member_id, self.generation_id = "", -1
+        self.has_assignment = False
         self.reader = FrameReader()
-        self.asked: Message | None = None
+        self.pending_request: Message | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         for frame in self.reader.feed(data):
-            asked, self.asked = self.asked, None
-            assert asked is not None
-            answer = decode_response(asked.api_key, VERSIONS[type(asked)], frame)[1]
-            HEAR[type(answer)](self, answer)
+            request, self.pending_request = self.pending_request, None
+            assert request is not None
+            response = decode_response(request.api_key, VERSIONS[type(request)], frame)[1]
+            RESPONSE_HANDLERS[type(response)](self, response)
 
-    def ask(self, request: Message) -> None:
-        """One request at a time, as consumers do."""
-        self.asked = request
+    def send(self, request: Message) -> None:
+        """Send one request; the next one follows its response."""
+        self.pending_request = request
         self.transport.write(
             encode_request(RequestHeader(request.api_key, VERSIONS[type(request)], 1, "bench"), request)
         )
 
     def join(self) -> None:
-        self.has_share = False
-        self.ask(
+        self.has_assignment = False
+        self.send(
             JoinGroupRequest(
-                group_id=self.group,
+                group_id=self.group_id,
                 session_timeout_ms=45_000,
                 rebalance_timeout_ms=60_000,
                 member_id=self.member_id,
@@ -81,103 +80,102 @@ class Member(asyncio.Protocol):
             )
         )
 
-    def hear_joined(self, answer: JoinGroupResponse) -> None:
-        self.member_id = answer.member_id
-        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+    def on_join_group(self, response: JoinGroupResponse) -> None:
+        self.member_id = response.member_id
+        if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self.join()
             return
-        assert not answer.error_code, ErrorCode(answer.error_code)
-        self.generation = answer.generation_id
-        shares = [SyncGroupRequestAssignment(member_id=each.member_id, assignment=SHARE) for each in answer.members]
-        self.ask(
+        assert not response.error_code, ErrorCode(response.error_code)
+        self.generation_id = response.generation_id
+        self.send(
             SyncGroupRequest(
-                group_id=self.group, generation_id=self.generation, member_id=self.member_id, assignments=shares
+                group_id=self.group_id,
+                generation_id=self.generation_id,
+                member_id=self.member_id,
+                assignments=[
+                    SyncGroupRequestAssignment(member_id=member.member_id, assignment=ASSIGNMENT)
+                    for member in response.members
+                ],
             )
         )
 
-    def hear_synced(self, answer: SyncGroupResponse) -> None:
-        if answer.error_code in TO_BE_JOINED_AGAIN:
+    def on_sync_group(self, response: SyncGroupResponse) -> None:
+        if response.error_code in REJOIN_ERRORS:
             self.join()
             return
-        assert answer.assignment == SHARE, ErrorCode(answer.error_code)
-        self.has_share = True
-        self.synced(self)
-        self.beat_later()
+        assert response.assignment == ASSIGNMENT, ErrorCode(response.error_code)
+        self.has_assignment = True
+        self.on_assignment(self)
+        self.schedule_heartbeat()
 
-    def hear_beat(self, answer: HeartbeatResponse) -> None:
-        if answer.error_code in TO_BE_JOINED_AGAIN:
+    def on_heartbeat(self, response: HeartbeatResponse) -> None:
+        if response.error_code in REJOIN_ERRORS:
             self.join()
         else:
-            self.beat_later()
+            self.schedule_heartbeat()
 
-    def beat_later(self) -> None:
-        asyncio.get_running_loop().call_later(HEARTBEAT_S, self.beat)
+    def schedule_heartbeat(self) -> None:
+        asyncio.get_running_loop().call_later(HEARTBEAT_INTERVAL_S, self.send_heartbeat)
 
-    def beat(self) -> None:
+    def send_heartbeat(self) -> None:
         if not self.transport.is_closing():
-            self.ask(HeartbeatRequest(group_id=self.group, generation_id=self.generation, member_id=self.member_id))
+            self.send(
+                HeartbeatRequest(group_id=self.group_id, generation_id=self.generation_id, member_id=self.member_id)
+            )
 
 
 VERSIONS = {JoinGroupRequest: 5, SyncGroupRequest: 3, HeartbeatRequest: 3}
-HEAR: dict[type[Message], Callable[..., None]] = {
-    JoinGroupResponse: Member.hear_joined,
-    SyncGroupResponse: Member.hear_synced,
-    HeartbeatResponse: Member.hear_beat,
+RESPONSE_HANDLERS: dict[type[Message], Callable[..., None]] = {
+    JoinGroupResponse: Member.on_join_group,
+    SyncGroupResponse: Member.on_sync_group,
+    HeartbeatResponse: Member.on_heartbeat,
 }
 
 
-async def to_stable(address: tuple[str, int], group: str, count: int) -> float:
-    """Seconds until everybody has a share of one generation, the initial delay not counted."""
+async def seconds_to_stable(server: Server, group_id: str, count: int) -> float:
+    """Seconds until every member has an assignment of one generation, without the initial delay."""
     loop = asyncio.get_running_loop()
     stable = loop.create_future()
     members: list[Member] = []
 
-    def synced(member: Member) -> None:
-        if not stable.done() and all(each.has_share and each.generation == member.generation for each in members):
+    def on_assignment(member: Member) -> None:
+        generation_id = member.generation_id
+        if not stable.done() and all(each.has_assignment and each.generation_id == generation_id for each in members):
             stable.set_result(time.perf_counter())
 
     for _ in range(count):
-        members.append((await loop.create_connection(lambda: Member(group, synced), *address))[1])
+        _, member = await loop.create_connection(lambda: Member(group_id, on_assignment), server.host, server.port)
+        members.append(member)
     started = time.perf_counter()
     for member in members:
         member.join()
     async with asyncio.timeout(120):
-        took = await stable - started
+        seconds = await stable - started
     for member in members:
         member.transport.abort()
-    return float(took) - INITIAL_DELAY_S
+    return float(seconds) - INITIAL_DELAY_S
 
 
-def cpu_s(who: int) -> float:
-    usage = resource.getrusage(who)
-    return usage.ru_utime + usage.ru_stime
-
-
-def cpu_of_process_s(process_id: int) -> float:
-    """Linux keeps it in hundredths of a second."""
-    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
+def measure(count: int, run: int) -> tuple[float, float, float]:
+    """Seconds to Stable, and the CPU seconds of the server and of the members."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = regroup_command(Path(folder, "bench.db"), initial_delay_ms=int(INITIAL_DELAY_S * 1000))
+        with running_server(command) as server:
+            server_before_s, members_before_s = server.cpu_s(), time.process_time()
+            seconds = asyncio.run(seconds_to_stable(server, f"bench-{run}", count))
+            return seconds, server.cpu_s() - server_before_s, time.process_time() - members_before_s
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, nargs="+", default=[10, 100, 1000], help="(default 10 100 1000)")
-    parser.add_argument("--runs", type=int, default=3, help="a number of members (default 3)")
+    parser.add_argument("--runs", type=int, default=3, help="runs for each number of members (default 3)")
     options = parser.parse_args()
-    print(f"{'members':>7}{'seconds to Stable':>20}{'emulator, CPU s':>18}{'members, CPU s':>17}")
+    print(f"{'members':>7}{'seconds to Stable':>20}{'server, CPU s':>18}{'members, CPU s':>17}")
     for count in options.members:
-        rows = []
-        for run in range(options.runs):
-            with tempfile.TemporaryDirectory() as folder:
-                command = regroup(Path(folder, "bench.db"), initial_delay_ms=int(INITIAL_DELAY_S * 1000))
-                with running(command) as (address, process_id):
-                    before = cpu_of_process_s(process_id), cpu_s(resource.RUSAGE_SELF)
-                    took = asyncio.run(to_stable(address, f"bench-{run}", count))
-                    rows.append(
-                        (took, cpu_of_process_s(process_id) - before[0], cpu_s(resource.RUSAGE_SELF) - before[1])
-                    )
-        took, emulator, members = (median(each) for each in zip(*rows, strict=True))
-        print(f"{count:7}{took:20.2f}{emulator:18.2f}{members:17.2f}", flush=True)
+        measurements = [measure(count, run) for run in range(options.runs)]
+        seconds, server_s, members_s = (median(each) for each in zip(*measurements, strict=True))
+        print(f"{count:7}{seconds:20.2f}{server_s:18.2f}{members_s:17.2f}", flush=True)
 
 
 if __name__ == "__main__":

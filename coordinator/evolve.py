@@ -6,35 +6,31 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from regroup.coordinator import events as e
-from regroup.coordinator.classic.evolve_generations import (
+from regroup.coordinator.classic.evolve_group import (
     assignment_committed,
     assignment_written,
     generation_started,
     group_emptied,
     group_metadata_written,
     join_phase_extended,
-    member_synced,
-    rebalance_started,
-)
-from regroup.coordinator.classic.evolve_members import (
     leader_elected,
     member_joined,
     member_rejoined,
     member_removed,
+    member_synced,
     pending_member_added,
     pending_member_removed,
+    rebalance_started,
     static_member_replaced,
 )
 from regroup.coordinator.group import Group, GroupMetadata, GroupState, LogRecordKind, PendingAppend
-from regroup.coordinator.offsets.evolve_appends import (
+from regroup.coordinator.offsets.evolve_offsets import (
     append_committed,
     append_failed,
     append_timed_out,
-    offsets_written,
-)
-from regroup.coordinator.offsets.evolve_offsets import (
     offsets_committed,
     offsets_deleted,
+    offsets_written,
     transaction_ended,
     transactional_offsets_written,
 )

@@ -124,10 +124,6 @@ def partitions_by_topic(
     return topics
 
 
-def end_transaction_response(code: ErrorCode = ErrorCode.NONE) -> EndTxnResponse:
-    return EndTxnResponse(error_code=code)
-
-
 def offset_delete_response(
     code: ErrorCode, codes: dict[str, dict[int, ErrorCode]] | None = None
 ) -> OffsetDeleteResponse:
@@ -144,10 +140,6 @@ def offset_delete_response(
             for topic, numbers in (codes or {}).items()
         ],
     )
-
-
-def delete_group_response(group_id: str, code: ErrorCode) -> DeletableGroupResult:
-    return DeletableGroupResult(group_id=group_id, error_code=code)
 
 
 def describe_group_response(group: Group) -> DescribedGroup:
@@ -208,9 +200,9 @@ UNAVAILABLE_RESPONSES: Final[dict[type[c.Command], Callable[[Any, ErrorCode], St
     c.LeaveGroup: lambda command, code: leave_response(code),
     c.OffsetCommit: offset_commit_response,
     c.TxnOffsetCommit: txn_offset_commit_response,
-    c.EndTransaction: lambda command, code: end_transaction_response(code),
+    c.EndTransaction: lambda command, code: EndTxnResponse(error_code=code),
     c.OffsetFetch: lambda command, code: OffsetFetchResponseGroup(group_id=command.group_id, error_code=code),
     c.OffsetDelete: lambda command, code: offset_delete_response(code),
     c.DescribeGroup: lambda command, code: DescribedGroup(group_id=command.group_id, error_code=code),
-    c.DeleteGroup: lambda command, code: delete_group_response(command.group_id, code),
+    c.DeleteGroup: lambda command, code: DeletableGroupResult(group_id=command.group_id, error_code=code),
 }

@@ -35,10 +35,7 @@ class MemoryStore(EventStore):
 
     async def append(self, records: Sequence[NewRecord]) -> int:
         replaced = self._heads.check(records)
-        self._records += [
-            Record(r.group, r.event_number, r.coordinator_epoch, r.at_ms, r.type, r.version, r.payload, r.cause, at)
-            for at, r in enumerate(records, self.last_position + 1)
-        ]
+        self._records += [each.stored_at(position) for position, each in enumerate(records, self.last_position + 1)]
         return self._heads.advance(replaced, len(records))
 
     async def read(

@@ -25,6 +25,20 @@ class NewRecord(msgspec.Struct, frozen=True):
     cause: bytes | None
     """The request or deadline that led to the event, as JSON text in UTF-8; None if it is unknown."""
 
+    def stored_at(self, position: int) -> "Record":
+        """The record once it is stored at this position."""
+        return Record(
+            self.group,
+            self.event_number,
+            self.coordinator_epoch,
+            self.at_ms,
+            self.type,
+            self.version,
+            self.payload,
+            self.cause,
+            position,
+        )
+
 
 class Record(NewRecord, frozen=True):
     """A stored event."""

@@ -16,8 +16,7 @@ MODULES_OF_THE_DEMO = (
     "regroup.cli.demo.client",
     "regroup.cli.serve.command",
     "regroup.cli.store.events",
-    "regroup.cli.store.replay",
-    "regroup.cli.store.verify",
+    "regroup.cli.store.history",
 )
 """The demo itself, the processes that it starts, and the commands that it names at its end."""
 

@@ -4,6 +4,7 @@ import asyncio
 import shlex
 import uuid
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -22,7 +23,6 @@ from regroup.conformance.run.not_observable import NOT_OBSERVABLE
 from regroup.conformance.run.report import (
     ConformanceReport,
     add_not_observable,
-    count_reasons,
     encode_report,
     format_report,
 )
@@ -72,7 +72,8 @@ async def _run_stories(args: Namespace, cases: list[ConformanceCase]) -> int:
     print(*map(printable_lines, format_report(report, show_all=not args.brief)), sep="\n")
     if args.brief:
         print("", "not observable, because:", sep="\n")
-        print(*(f"{count:>4}  {reason}" for reason, count in count_reasons(reported).items()), sep="\n")
+        reasons = Counter(each.reason for each in reported if each.outcome is StoryOutcome.NOT_OBSERVABLE)
+        print(*(f"{count:>4}  {reason}" for reason, count in reasons.items()), sep="\n")
     _write(args.json, encode_report(report))
     return 1 if any(each.outcome is StoryOutcome.FAILED for each in verdicts) else 0
 

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 
 from regroup.coordinator.decision import first_candidate
@@ -12,28 +11,21 @@ from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, Clu
 from regroup.server.releases import release_named, releases
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderPreferences:
-    """A leader policy: a group elects its preferred leader, or the member that joined first."""
+class SteerableCluster:
+    """One broker of the newest release whose leaders can be chosen; without a choice, the member that joined first."""
 
-    _preferred: dict[str, str] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.address = ""
+        self._preferred: dict[str, str] = {}
 
     def prefer_leader(self, group_id: str, member_id: str) -> None:
         """Elect this member when the group next needs another leader."""
         self._preferred[group_id] = member_id
 
-    def __call__(self, group_id: str, candidates: Sequence[str]) -> str:
+    def choose_leader(self, group_id: str, candidates: Sequence[str]) -> str:
+        """The policy of its coordinators."""
         preferred = self._preferred.get(group_id, "")
         return preferred if preferred in candidates else first_candidate(group_id, candidates)
-
-
-class SteerableCluster:
-    """One broker of the newest release whose leaders can be chosen."""
-
-    def __init__(self, cluster: BrokerCluster, preferences: LeaderPreferences) -> None:
-        host, port = cluster.address
-        self.address = f"{host}:{port}"
-        self.prefer_leader = preferences.prefer_leader
 
 
 @asynccontextmanager
@@ -45,7 +37,11 @@ async def run_steerable_cluster(settings: Mapping[str, str]) -> AsyncIterator[St
         settings=CoordinatorSettings.from_texts({name: settings[name] for name in names if name in settings}),
         release=release_named(newest),
     )
-    preferences = LeaderPreferences()
-    environment = ClusterEnvironment(coordinator_factory=partial(GroupCoordinator, choose_leader=preferences))
+    steerable = SteerableCluster()
+    environment = ClusterEnvironment(
+        coordinator_factory=partial(GroupCoordinator, choose_leader=steerable.choose_leader)
+    )
     async with await BrokerCluster.start(options=options, environment=environment) as cluster:
-        yield SteerableCluster(cluster, preferences)
+        host, port = cluster.address
+        steerable.address = f"{host}:{port}"
+        yield steerable

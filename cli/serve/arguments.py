@@ -29,15 +29,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments: addresses, brokers, the store, settings, MQTT, the event loop and the log."""
     parser.description = __doc__
     parser.set_defaults(job="regroup.cli.serve.command:run")
-    _add_addresses(parser)
-    _add_history(parser)
-    _add_settings(parser)
-    _add_mqtt(parser)
-    _add_process(parser)
-
-
-def _add_addresses(parser: ArgumentParser) -> None:
     add = parser.add_argument
+
     add("--host", default="127.0.0.1", help="the address to listen on (default: this machine alone)")
     add("--port", type=port, default=9092, help="the port; 0 picks a free one (default: 9092)")
     add(
@@ -61,9 +54,6 @@ def _add_addresses(parser: ArgumentParser) -> None:
         help="serve the API versions of this release of Apache Kafka, such as 2.8 (default: all that are known)",
     )
 
-
-def _add_history(parser: ArgumentParser) -> None:
-    add = parser.add_argument
     add("--store", metavar="FILE", type=Path, default=Path("regroup.db"), help="the history (default: regroup.db)")
     add(
         "--durability",
@@ -81,9 +71,6 @@ def _add_history(parser: ArgumentParser) -> None:
         help="a topic with N partitions, created if it is missing; may be repeated",
     )
 
-
-def _add_settings(parser: ArgumentParser) -> None:
-    add = parser.add_argument
     add(
         "--set",
         metavar="NAME=VALUE",
@@ -95,9 +82,6 @@ def _add_settings(parser: ArgumentParser) -> None:
     )
     add("--config", metavar="FILE", type=Path, help="settings from a TOML file, by their Kafka names")
 
-
-def _add_mqtt(parser: ArgumentParser) -> None:
-    add = parser.add_argument
     add(
         "--mqtt",
         metavar="URL",
@@ -115,9 +99,6 @@ def _add_mqtt(parser: ArgumentParser) -> None:
         "the member from its group at once (default: watch)",
     )
 
-
-def _add_process(parser: ArgumentParser) -> None:
-    add = parser.add_argument
     add(
         "--loop",
         choices=("asyncio", "uvloop"),

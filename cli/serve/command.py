@@ -1,21 +1,24 @@
-"""The job of `regroup serve`: brokers in this process until SIGTERM or Ctrl-C."""
+"""The job of `regroup serve`: brokers in this process until SIGTERM or Ctrl-C, with settings by their Kafka names."""
 
 import asyncio
 import errno
+import tomllib
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 
 from regroup.cli.jobs import CannotRun
 from regroup.cli.serve.log import configure_log
 from regroup.cli.serve.mqtt import ServeMqttOptions, mqtt_options, serve_over_mqtt
 from regroup.cli.serve.prompt import BrokerPrompt
-from regroup.cli.serve.settings import read_settings
 from regroup.cli.terminal.arguments import MAX_PORT, load
 from regroup.cli.terminal.signals import stop_on_signals
+from regroup.coordinator.settings import CoordinatorSettings, UnknownSetting, unknown_setting_message
 from regroup.server.broker_cluster import BrokerCluster, ClusterOptions
 from regroup.server.net.process_limits import LoopExceptionHandler, raise_open_file_limit
 from regroup.server.releases import release_named
+from regroup.server.settings import BrokerSettings
 from regroup.storage.sqlite.threaded import open_store
 
 
@@ -75,3 +78,39 @@ async def serve(args: Namespace, options: ClusterOptions, mqtt: ServeMqttOptions
     finally:
         prompt.close()
         await cluster.close()
+
+
+def read_settings(args: Namespace) -> tuple[CoordinatorSettings, BrokerSettings]:
+    """Read the settings of the coordinator and of the broker; `--set` overrides the file.
+
+    Raises UnknownSetting, InvalidSetting, and CannotRun for a file that cannot be read.
+    """
+    texts = read_settings_file(args.config) | dict(args.settings)
+    group_names, broker_names = CoordinatorSettings.names(), BrokerSettings.names()
+    for name in texts:
+        if name not in (*group_names, *broker_names):
+            raise UnknownSetting(unknown_setting_message(name, sorted({*group_names, *broker_names})))
+    return (
+        CoordinatorSettings.from_texts({name: text for name, text in texts.items() if name in group_names}),
+        BrokerSettings.from_texts({name: text for name, text in texts.items() if name in broker_names}),
+    )
+
+
+def read_settings_file(path: Path | None) -> dict[str, str]:
+    """Read a TOML file; `group.max.size = 5` and a table `[group.max]` with `size = 5` mean the same."""
+    if path is None:
+        return {}
+    try:
+        return dict(_flatten("", tomllib.loads(path.read_text(encoding="utf-8"))))
+    except OSError as error:
+        raise CannotRun(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise CannotRun(f"{path} cannot be read as TOML: {error}") from None
+
+
+def _flatten(prefix: str, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(f"{prefix}{key}.", value)
+        else:
+            yield f"{prefix}{key}", str(value).lower() if isinstance(value, bool) else str(value)

@@ -71,7 +71,7 @@ def add_campaign_arguments(parser: ArgumentParser) -> None:
 
 def add_report_arguments(parser: ArgumentParser) -> None:
     parser.description = REPORT_HELP
-    parser.set_defaults(job="regroup.cli.spark.report:run", **SPARK_PACKAGES)
+    parser.set_defaults(job="regroup.cli.spark.pipeline:report", **SPARK_PACKAGES)
     parser.add_argument("folder", metavar="DIR", type=Path, help="the folder of `regroup pipeline tables`")
     _add_master(parser)
 

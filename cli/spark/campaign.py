@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign import runner
 from regroup.pipeline.campaign.grid import Campaign, InvalidCampaign, find_run, read_campaign
 from regroup.pipeline.output_folder import make_folder
-from regroup.storage.records import NewRecord, Record
+from regroup.storage.records import Record
 from regroup.storage.sqlite.threaded import open_store
 
 Result = TypeVar("Result")
@@ -83,8 +83,6 @@ def repeat_run(campaign: Campaign, args: Namespace) -> int:
     return 1 if outcome.failed else 0
 
 
-async def _write_store(path: Path, records: Iterable[Record]) -> None:
+async def _write_store(path: Path, records: Sequence[Record]) -> None:
     async with await open_store(path, durability="process") as store:
-        await store.append(
-            [NewRecord(*(getattr(each, name) for name in NewRecord.__struct_fields__)) for each in records]
-        )
+        await store.append(records)

@@ -1,4 +1,4 @@
-"""The jobs of `regroup pipeline`: ingest, tables, show and replay."""
+"""The jobs of `regroup pipeline` (ingest, tables, show and replay) and of `regroup report`."""
 
 import json
 import sys
@@ -8,15 +8,17 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from regroup.cli.jobs import CannotRun
+from regroup.cli.jobs import CannotRun, cannot_run_after
 from regroup.cli.spark.session import STOPPED_NOT_RESUMABLE, STOPPED_RESUMABLE, run_on_spark
 from regroup.cli.store.group_json import with_decoded_bytes
 from regroup.cli.terminal.progress import ProgressReporter
 from regroup.cli.terminal.text import counted, printable
 from regroup.pipeline.bronze import ingest as bronze
 from regroup.pipeline.campaign import runner as campaign
+from regroup.pipeline.campaign.grid import InvalidCampaign
 from regroup.pipeline.gold import build
-from regroup.pipeline.output_folder import check_format
+from regroup.pipeline.output_folder import check_format, tables_are_current
+from regroup.pipeline.report.page import write_report
 
 
 def ingest(args: Namespace) -> int:
@@ -45,6 +47,15 @@ def replay(args: Namespace) -> int:
     return run_on_spark(args, _replay, when_stopped=STOPPED_NOT_RESUMABLE)
 
 
+@cannot_run_after(InvalidCampaign)
+def report(args: Namespace) -> int:
+    """Check the tables before Spark is started."""
+    require_tables(args.folder)
+    if not tables_are_current(args.folder):
+        raise CannotRun(f"the tables in {args.folder} lack newer events: regroup pipeline tables {args.folder}")
+    return run_on_spark(args, _report, when_stopped=STOPPED_NOT_RESUMABLE)
+
+
 def require_tables(folder: Path) -> None:
     """Raise CannotRun if no tables were built, and UnsupportedFolderVersion if the folder has another format."""
     check_format(folder)
@@ -59,8 +70,8 @@ def table_names(folder: Path) -> list[str]:
 
 
 def _ingest(spark: SparkSession, args: Namespace) -> int:
-    with ProgressReporter() as report:
-        result = bronze.ingest(spark, args.stores, args.folder, on_error=args.on_error, progress=report)
+    with ProgressReporter() as on_progress:
+        result = bronze.ingest(spark, args.stores, args.folder, on_error=args.on_error, progress=on_progress)
     for each in result.skipped:
         print(printable(f"skipped: {each.reason}"), file=sys.stderr)
     print(f"{counted(result.stores, 'store')}, {result.new_events:,} new events, {len(result.skipped)} skipped")
@@ -68,8 +79,8 @@ def _ingest(spark: SparkSession, args: Namespace) -> int:
 
 
 def _tables(spark: SparkSession, args: Namespace) -> int:
-    with ProgressReporter() as report:
-        build.build_tables(spark, args.folder, progress=report)
+    with ProgressReporter() as on_progress:
+        build.build_tables(spark, args.folder, progress=on_progress)
     for name in build.TABLE_NAMES:
         print(f"{build.read_table(spark, args.folder, name).count():>12,}  {name}")
     violations = build.read_table(spark, args.folder, "violations").orderBy("store", "position").limit(10).collect()
@@ -93,4 +104,9 @@ def _replay(spark: SparkSession, args: Namespace) -> int:
         stores.setdefault(row.store, {})[row.group] = with_decoded_bytes(json.loads(row.json))
     json.dump(stores, sys.stdout, indent=2, ensure_ascii=False)
     print()
+    return 0
+
+
+def _report(spark: SparkSession, args: Namespace) -> int:
+    print(write_report(spark, args.folder))
     return 0

@@ -48,7 +48,7 @@ def add_events_arguments(parser: ArgumentParser) -> None:
 
 def add_replay_arguments(parser: ArgumentParser) -> None:
     parser.description = REPLAY_HELP
-    parser.set_defaults(job="regroup.cli.store.replay:run")
+    parser.set_defaults(job="regroup.cli.store.history:run_replay")
     _add_store(parser)
     _add_group(parser)
     parser.add_argument("--at", metavar="POSITION", type=int, help="the state after this event (default: the last)")
@@ -56,13 +56,13 @@ def add_replay_arguments(parser: ArgumentParser) -> None:
 
 def add_verify_arguments(parser: ArgumentParser) -> None:
     parser.description = VERIFY_HELP
-    parser.set_defaults(job="regroup.cli.store.verify:run")
+    parser.set_defaults(job="regroup.cli.store.history:run_verify")
     _add_store(parser)
 
 
 def add_trim_arguments(parser: ArgumentParser) -> None:
     parser.description = TRIM_HELP
-    parser.set_defaults(job="regroup.cli.store.trim:run")
+    parser.set_defaults(job="regroup.cli.store.history:run_trim")
     _add_store(parser)
     parser.add_argument("--before", metavar="POSITION", type=int, required=True, help="the first event to keep")
 

@@ -1,7 +1,7 @@
 """Reports: all verdicts on one broker, as text and as JSON."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -49,11 +49,6 @@ def format_report(report: ConformanceReport, *, show_all: bool = True) -> Iterat
         of_area = [each for each in report.verdicts if area in ("all", area_of(each.behaviour))]
         passed, failed, not_observable = ConformanceReport(report.name, report.date, of_area).totals().values()
         yield f"{area:<16}{passed:>6}{failed:>6}{not_observable:>16}"
-
-
-def count_reasons(verdicts: Iterable[StoryVerdict]) -> Mapping[str, int]:
-    """The reasons why behaviours were not observable, with the number of behaviours."""
-    return Counter(verdict.reason for verdict in verdicts if verdict.outcome is StoryOutcome.NOT_OBSERVABLE)
 
 
 def encode_report(report: ConformanceReport) -> str:

@@ -1,11 +1,12 @@
 """DescribeGroups and DeleteGroups: looking at a group, and deleting it."""
 
-from regroup.coordinator import responses
 from regroup.coordinator.commands import DeleteGroup, DescribeGroup
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import GroupDeleted
 from regroup.coordinator.group import Group, GroupState, LogRecordKind
+from regroup.coordinator.responses import describe_group_response
 from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.describe import DeletableGroupResult
 
 
 def describe_group(decision: DecisionBuilder, command: DescribeGroup) -> Decision:
@@ -13,7 +14,7 @@ def describe_group(decision: DecisionBuilder, command: DescribeGroup) -> Decisio
     group = decision.group
     if any(append.kind is LogRecordKind.GROUP_CREATION for append in group.pending_appends.values()):
         group = Group(group_id=group.group_id)
-    return decision.build(responses.describe_group_response(group))
+    return decision.build(describe_group_response(group))
 
 
 def delete_group(decision: DecisionBuilder, command: DeleteGroup) -> Decision:
@@ -32,4 +33,4 @@ def delete_group(decision: DecisionBuilder, command: DeleteGroup) -> Decision:
         decision.apply(GroupDeleted, reason="DeleteGroups")
         for append_number in group.pending_appends:
             decision.complete_append(append_number)
-    return decision.build_after_pending_appends(responses.delete_group_response(command.group_id, code))
+    return decision.build_after_pending_appends(DeletableGroupResult(group_id=command.group_id, error_code=code))

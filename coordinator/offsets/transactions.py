@@ -8,6 +8,7 @@ from regroup.coordinator.events import GroupCreated, TransactionalOffsetsWritten
 from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.offsets.commits import committed_offsets, oversized_metadata
 from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.transactions import EndTxnResponse
 
 
 def txn_offset_commit(decision: DecisionBuilder, command: TxnOffsetCommit) -> Decision:
@@ -41,4 +42,4 @@ def end_transaction(decision: DecisionBuilder, command: EndTransaction) -> Decis
     """A producer that has written no offsets of this group changes nothing."""
     if command.producer_id in decision.group.pending_transactional_offsets:
         decision.apply(TransactionEnded, producer_id=command.producer_id, committed=command.committed)
-    return decision.build(responses.end_transaction_response())
+    return decision.build(EndTxnResponse())

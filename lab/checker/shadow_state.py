@@ -40,7 +40,7 @@ class ShadowState:
         for new in records:
             self.position += 1
             if new.group is not None:
-                violations += self._verifier.violations_of(as_record(new, self.position))
+                violations += self._verifier.violations_of(new.stored_at(self.position))
         return violations
 
     def violations_at_end(self) -> list[Violation]:
@@ -57,18 +57,3 @@ class ShadowState:
         for group_id in dict.fromkeys([*groups, *self.groups]):
             if groups.get(group_id) != self.groups.get(group_id):
                 yield group_id
-
-
-def as_record(new: NewRecord, position: int) -> Record:
-    """The stored form of a record that got this position."""
-    return Record(
-        new.group,
-        new.event_number,
-        new.coordinator_epoch,
-        new.at_ms,
-        new.type,
-        new.version,
-        new.payload,
-        new.cause,
-        position,
-    )

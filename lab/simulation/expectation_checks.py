@@ -1,7 +1,6 @@
 """Checks the expectations of a plan against its world."""
 
 import asyncio
-from functools import singledispatch
 from typing import Final, get_args
 
 from regroup.coordinator.group import GroupState
@@ -39,14 +38,55 @@ async def _wait_for(step: Sentence, world: World, milestones: Milestones) -> Non
         await asyncio.sleep(CHECK_INTERVAL_S)
 
 
-@singledispatch
 def failure_of(step: Sentence, world: World, milestones: Milestones) -> str | None:
     """Describe what is found instead of what a step expects; None if the expectation holds."""
+    rebalances = f"there have been {milestones.generation_count}"
+    removed = f"removed: {', '.join(milestones.removed) or 'none'}"
+    match step:
+        case e.GroupIsStable():
+            return _why_not_stable(step, world)
+        case e.GroupIsEmpty():
+            group = world.brokers.group(step.group)
+            if group is None:
+                return "it has no coordinator"
+            return None if group.state in (GroupState.EMPTY, GroupState.DEAD) else f"it is {group.state}"
+        case e.GroupIsInGeneration():
+            group = world.brokers.group("lab")
+            generation_id = group.generation_id if group else None
+            return None if generation_id == step.number else f"it is in generation {generation_id}"
+        case e.Leads():
+            planned = world.plan.members.get(step.member)
+            group = world.brokers.group(planned.group) if planned else None
+            leader = world.members.name_of(group.leader_id) if group and group.leader_id else None
+            return None if leader == step.member else f"the leader is {leader}"
+        case e.KeepsPartitions():
+            return milestones.lost_partitions(step.member)
+        case e.ReceivedError():
+            codes = world.members.errors_of(step.member)
+            received = ", ".join(ErrorCode.name_of(code) for code in codes) or "no error"
+            return None if ErrorCode[step.code] in codes else f"{step.member} has seen {received}"
+        case e.WasRemoved():
+            return None if step.member in milestones.removed else removed
+        case e.WasNotRemoved():
+            return removed if step.member in milestones.removed else None
+        case e.NoMemberWasRemoved():
+            return removed if milestones.removed else None
+        case e.AtMostRebalances():
+            return None if milestones.generation_count <= step.count else rebalances
+        case e.AtLeastRebalances():
+            return None if milestones.generation_count >= step.count else rebalances
+        case e.ProcessedTwiceAtMost():
+            twice = world.members.processed_twice
+            return None if twice <= step.count else f"{twice} were"
+        case e.UnownedAtMost():
+            if world.checker is None:
+                return "it is not counted without invariant checks"
+            seconds = world.checker.members.unowned_s(world.now_ms)
+            return None if seconds <= step.partition_seconds else f"there were {seconds:.1f}"
     raise NotImplementedError(f"not an expectation: {step}")
 
 
-@failure_of.register
-def _(step: e.GroupIsStable, world: World, milestones: Milestones) -> str | None:
+def _why_not_stable(step: e.GroupIsStable, world: World) -> str | None:
     group = world.brokers.group(step.group)
     if group is None or group.state is not GroupState.STABLE:
         return f"it is {group.state}" if group else "it has no coordinator"
@@ -60,82 +100,3 @@ def _(step: e.GroupIsStable, world: World, milestones: Milestones) -> str | None
         if member.consumer.state is not MemberState.STABLE:
             return f"{name} is {member.consumer.state.value}"
     return None
-
-
-@failure_of.register
-def _(step: e.GroupIsEmpty, world: World, milestones: Milestones) -> str | None:
-    group = world.brokers.group(step.group)
-    if group is None:
-        return "it has no coordinator"
-    return None if group.state in (GroupState.EMPTY, GroupState.DEAD) else f"it is {group.state}"
-
-
-@failure_of.register
-def _(step: e.GroupIsInGeneration, world: World, milestones: Milestones) -> str | None:
-    group = world.brokers.group("lab")
-    generation_id = group.generation_id if group else None
-    return None if generation_id == step.number else f"it is in generation {generation_id}"
-
-
-@failure_of.register
-def _(step: e.Leads, world: World, milestones: Milestones) -> str | None:
-    planned = world.plan.members.get(step.member)
-    group = world.brokers.group(planned.group) if planned else None
-    leader = world.members.name_of(group.leader_id) if group and group.leader_id else None
-    return None if leader == step.member else f"the leader is {leader}"
-
-
-@failure_of.register
-def _(step: e.KeepsPartitions, world: World, milestones: Milestones) -> str | None:
-    return milestones.lost_partitions(step.member)
-
-
-@failure_of.register
-def _(step: e.ReceivedError, world: World, milestones: Milestones) -> str | None:
-    received = world.members.errors_of(step.member)
-    if ErrorCode[step.code] in received:
-        return None
-    return f"{step.member} has seen {', '.join(ErrorCode.name_of(code) for code in received) or 'no error'}"
-
-
-@failure_of.register
-def _(step: e.WasRemoved, world: World, milestones: Milestones) -> str | None:
-    return None if step.member in milestones.removed else _removed(milestones)
-
-
-@failure_of.register
-def _(step: e.WasNotRemoved, world: World, milestones: Milestones) -> str | None:
-    return _removed(milestones) if step.member in milestones.removed else None
-
-
-@failure_of.register
-def _(step: e.NoMemberWasRemoved, world: World, milestones: Milestones) -> str | None:
-    return _removed(milestones) if milestones.removed else None
-
-
-def _removed(milestones: Milestones) -> str:
-    return f"removed: {', '.join(milestones.removed) or 'none'}"
-
-
-@failure_of.register
-def _(step: e.AtMostRebalances, world: World, milestones: Milestones) -> str | None:
-    return None if milestones.generation_count <= step.count else f"there have been {milestones.generation_count}"
-
-
-@failure_of.register
-def _(step: e.AtLeastRebalances, world: World, milestones: Milestones) -> str | None:
-    return None if milestones.generation_count >= step.count else f"there have been {milestones.generation_count}"
-
-
-@failure_of.register
-def _(step: e.ProcessedTwiceAtMost, world: World, milestones: Milestones) -> str | None:
-    twice = world.members.processed_twice
-    return None if twice <= step.count else f"{twice} were"
-
-
-@failure_of.register
-def _(step: e.UnownedAtMost, world: World, milestones: Milestones) -> str | None:
-    if world.checker is None:
-        return "it is not counted without invariant checks"
-    seconds = world.checker.members.unowned_s(world.now_ms)
-    return None if seconds <= step.partition_seconds else f"there were {seconds:.1f}"

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
 from random import Random
 from typing import Any, Protocol
 
@@ -20,7 +19,6 @@ from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.net.connection import Connection
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
-from regroup.storage.store import EventStore
 
 
 class WorldObserver(Protocol):
@@ -58,7 +56,7 @@ class World:
         settings = CoordinatorSettings.from_texts({name: str(value) for name, value in plan.settings.items()})
         self.checker = Checker(settings, lambda: self.now_ms) if check_invariants else None
         self.disk = SimulatedDisk(
-            open_store or partial(_open_again, MemoryStore()),
+            open_store or MemoryStore().open,
             self._random_stream("disk"),
             latency_ms=plan.disk_latency_ms,
             on_stored=self._on_stored,
@@ -143,8 +141,3 @@ class World:
         if self.checker:
             self.checker.on_stored(records, position)
         self._observer.on_stored(records)
-
-
-async def _open_again(store: EventStore) -> EventStore:
-    """A store in memory outlives the processes that open it."""
-    return store

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from regroup.mqtt.transport import MqttByteTransport
-from regroup.protocol.fields import Versions
 from regroup.protocol.header import RequestHeader
 from regroup.server.broker import Broker
 from regroup.server.mqtt.connection_losses import ConnectionLosses
 from regroup.server.mqtt.routing import GROUP_APIS
-from regroup.server.net.connection import Connection
 from regroup.server.net.exchange import Exchange, RequestHandler
 
 MAX_HELD_BYTES: Final = 1024 * 1024
@@ -111,8 +109,9 @@ class ObservedBroker:
         self._client = client
         self._broker = broker
         self._losses = losses
-        self.max_frame_bytes = broker.max_frame_bytes
-        self.max_idle_s = broker.max_idle_s
+        self.max_frame_bytes, self.max_idle_s = broker.max_frame_bytes, broker.max_idle_s
+        self.served_versions = broker.served_versions
+        self.add_connection, self.remove_connection = broker.add_connection, broker.remove_connection
 
     def handler_for(self, header: RequestHeader) -> RequestHandler | None:
         handler = self._broker.handler_for(header)
@@ -127,12 +126,3 @@ class ObservedBroker:
             handler(request, exchange)
 
         return note_and_handle
-
-    def served_versions(self, api_key: int) -> Versions:
-        return self._broker.served_versions(api_key)
-
-    def add_connection(self, connection: Connection) -> None:
-        self._broker.add_connection(connection)
-
-    def remove_connection(self, connection: Connection) -> None:
-        self._broker.remove_connection(connection)

@@ -37,7 +37,6 @@ from regroup.protocol.message import Message, Structure
 from regroup.protocol.messages.describe import DeleteGroupsResponse, DescribeGroupsResponse
 from regroup.protocol.messages.group import JoinGroupResponse, LeaveGroupResponse
 from regroup.protocol.messages.offsets import OffsetCommitResponse, OffsetFetchResponse
-from regroup.storage.records import Record
 from tests.coordinator.random_commands import CommandChoice, RandomCommandRunner, random_choices
 
 INTERNAL_COMMANDS = (
@@ -155,7 +154,7 @@ def test_every_event_and_every_group_is_the_same_after_encoding_and_decoding(cho
     def check(command: c.Command, before: Group, decision: Decision) -> None:
         for event_number, event in enumerate(decision.events, before.event_number + 1):
             new = encode_event("g", event_number, 1, event, None)
-            record = Record(*(getattr(new, field) for field in new.__struct_fields__), position=1)
+            record = new.stored_at(1)
             assert decode_event(record) == event
         assert decode_snapshot(encode_snapshot(decision.group, 1, 1)) == decision.group
 

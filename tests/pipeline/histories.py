@@ -1,7 +1,7 @@
 """Histories of simulated runs, as records and as stores."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from regroup.coordinator.runtime.loading import load_groups
@@ -10,7 +10,7 @@ from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign.scenarios import SCENARIOS, ScenarioOptions
 from regroup.pipeline.gold.group_history import TOPIC_EVENT_TYPES, GroupHistory
 from regroup.pipeline.gold.table_builder import TableRow
-from regroup.storage.records import NewRecord, Record
+from regroup.storage.records import Record
 from regroup.storage.sqlite.inline import open_inline_store
 
 GROUP_ID = "lab"
@@ -30,16 +30,12 @@ def crash_history(assignor: str, seed: int, *, crashes: int = 2) -> tuple[Record
     return play(SCENARIOS["crashes"](options, seed)).records
 
 
-def new_record(record: Record) -> NewRecord:
-    return NewRecord(*(getattr(record, name) for name in NewRecord.__struct_fields__))
-
-
-def write_store(path: Path, records: Iterable[Record]) -> None:
+def write_store(path: Path, records: Sequence[Record]) -> None:
     """Append the records to the store, which is made if it does not exist."""
 
     async def write() -> None:
         async with await open_inline_store(path) as store:
-            await store.append([new_record(record) for record in records])
+            await store.append(records)
 
     asyncio.run(write())
 

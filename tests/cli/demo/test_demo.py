@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from regroup.cli.demo import command
-from regroup.cli.demo.folder import prepare_store_path
+from regroup.cli.demo.command import prepare_store_path
 from regroup.cli.main import main
 from regroup.storage.records import NewRecord
 from regroup.storage.sqlite.files import WriterLock

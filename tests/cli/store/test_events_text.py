@@ -17,8 +17,7 @@ ANNA = "anna-1f2e3d4c-0000-4000-8000-000000000001"
 
 
 def record(event: e.Event, group: str = "g", cause: Cause | None = None) -> Record:
-    new = encode_event(group, 1, 1, event, encode_cause(cause) if cause else None)
-    return Record(*(getattr(new, name) for name in new.__struct_fields__), position=7)
+    return encode_event(group, 1, 1, event, encode_cause(cause) if cause else None).stored_at(7)
 
 
 def line(event: e.Event, **about: Any) -> str:

@@ -76,7 +76,7 @@ async def test_snapshots_of_another_version_are_refused_after_a_trim() -> None:
 
 
 def stored(new: NewRecord, **changes: object) -> Record:
-    return replace(Record(*(getattr(new, field) for field in new.__struct_fields__), 1), **changes)
+    return replace(new.stored_at(1), **changes)
 
 
 def test_an_event_that_does_not_fit_the_group_is_damaged() -> None:

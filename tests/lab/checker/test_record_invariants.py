@@ -25,7 +25,6 @@ from regroup.coordinator.invariants import (
 )
 from regroup.coordinator.serialization import encode_event
 from regroup.coordinator.verification import GroupsVerifier, a_coordinator_epoch_begins_with_a_load
-from regroup.lab.checker.shadow_state import as_record
 from tests.lab.checker.checker_harness import GROUP
 
 
@@ -72,7 +71,7 @@ def test_another_coordinator_epoch_without_a_load_is_found(epochs: tuple[int, in
     violations = [
         violation.sentence
         for position, record in enumerate(records, 1)
-        for violation in verifier.violations_of(as_record(record, position))
+        for violation in verifier.violations_of(record.stored_at(position))
     ]
     assert violations == ([] if is_sound else [invariant_sentence(a_coordinator_epoch_begins_with_a_load)])
 
@@ -85,7 +84,7 @@ def test_a_load_begins_a_new_coordinator_epoch() -> None:
     assert [
         violation
         for position, record in enumerate(records, 1)
-        for violation in verifier.violations_of(as_record(record, position))
+        for violation in verifier.violations_of(record.stored_at(position))
     ] == []
 
 

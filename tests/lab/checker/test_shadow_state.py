@@ -11,7 +11,7 @@ from regroup.coordinator.group import SupportedProtocol
 from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.serialization import encode_event
 from regroup.lab.checker.coordinator_invariants import the_shadow_group_equals_the_live_group
-from regroup.lab.checker.shadow_state import ShadowState, as_record
+from regroup.lab.checker.shadow_state import ShadowState
 from regroup.storage.records import NewRecord
 from tests.coordinator.random_commands import RandomCommandRunner, random_choices
 from tests.lab.checker.checker_harness import CheckerHarness, run_ready
@@ -33,9 +33,7 @@ def test_the_records_of_any_history_add_up_to_its_group(seed: int) -> None:
 
     assert shadow.group("g") == runner.group
     assert shadow.position == len(runner.events)
-    assert (
-        list(shadow.differing_groups(as_record(each, n) for n, each in enumerate(records_of(runner.events), 1))) == []
-    )
+    assert list(shadow.differing_groups(each.stored_at(n) for n, each in enumerate(records_of(runner.events), 1))) == []
 
 
 def test_cluster_records_have_positions_and_no_group() -> None:
@@ -60,7 +58,7 @@ def test_a_full_replay_names_the_group_that_differs() -> None:
     records = records_of([e.GroupCreated(at_ms=1, by_join=True), added])
     shadow.apply(records, 2)
     tampered = replace(records[1], payload=records[1].payload.replace(b"anna", b"ben"))
-    assert list(shadow.differing_groups([as_record(records[0], 1), as_record(tampered, 2)])) == ["g"]
+    assert list(shadow.differing_groups([records[0].stored_at(1), tampered.stored_at(2)])) == ["g"]
 
 
 async def test_the_shadow_state_equals_the_live_one_after_every_step() -> None:

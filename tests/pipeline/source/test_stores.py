@@ -20,7 +20,7 @@ from regroup.pipeline.source.stores import (
 )
 from regroup.storage.errors import NotAStore, PositionTrimmed, StoreDamaged, UnsupportedStoreVersion
 from regroup.storage.sqlite.inline import open_inline_store
-from tests.pipeline.histories import crash_history, new_record, overwrite_pages, trim_store, write_store
+from tests.pipeline.histories import crash_history, overwrite_pages, trim_store, write_store
 
 
 @pytest.fixture
@@ -50,11 +50,11 @@ def test_a_live_store_is_read_up_to_its_last_commit(tmp_path: Path) -> None:
 
     async def read_while_written() -> None:
         async with await open_inline_store(tmp_path / "live.db") as writer:
-            await writer.append([new_record(each) for each in records[:20]])
+            await writer.append(records[:20])
             assert inspect_store(tmp_path / "live.db").last_position == 20
             with StoreReader(tmp_path / "live.db") as reader:
                 assert sum(batch.num_rows for batch in reader.events(0, 20)) == 20
-                await writer.append([new_record(each) for each in records[20:30]])
+                await writer.append(records[20:30])
                 assert reader.bounds() == (0, 30)
 
     asyncio.run(read_while_written())
@@ -101,7 +101,7 @@ def test_a_live_store_of_another_machine_is_refused_and_a_closed_one_is_read(tmp
 
     async def read_while_written() -> None:
         async with await open_inline_store(path) as writer:
-            await writer.append([new_record(each) for each in records])
+            await writer.append(records)
             with pytest.raises(StoreOnOtherHost, match="belongs to one machine"):
                 list(read_split(StoreSplit(str(path), 0, 5, "other-host"), []))
 

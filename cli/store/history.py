@@ -1,0 +1,109 @@
+"""The jobs of `regroup replay`, `verify` and `trim`: a store's history as states of its groups."""
+
+import asyncio
+import json
+import shlex
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from regroup.cli.jobs import CannotRun
+from regroup.cli.store.group_json import with_decoded_bytes
+from regroup.cli.store.opening import open_store_to_read, unknown_group
+from regroup.cli.terminal.output import program_name
+from regroup.cli.terminal.progress import ProgressReporter
+from regroup.cli.terminal.text import counted, printable
+from regroup.coordinator.runtime.loading import load_groups
+from regroup.coordinator.serialization import group_as_json
+from regroup.coordinator.verification import Violation
+from regroup.server.history.trim import save_snapshots_at
+from regroup.server.history.verify_store import VerificationResult, verify_store
+from regroup.storage.sqlite.threaded import open_store
+
+MAX_SHOWN_VIOLATIONS: Final = 20
+
+
+def run_replay(args: Namespace) -> int:
+    json.dump(asyncio.run(state_at(args)), sys.stdout, indent=2, ensure_ascii=False)
+    print()
+    return 0
+
+
+async def state_at(args: Namespace) -> dict[str, Any]:
+    """Fold the events up to --at. Raises CannotRun for an unknown position or group."""
+    async with await open_store_to_read(args.store) as store:
+        first, last = store.trimmed_through, store.last_position
+        at = last if args.at is None else args.at
+        if not first <= at <= last:
+            raise CannotRun(f"unknown position {at}; the store holds {first} to {last}")
+        groups = await load_groups(store, until=at)
+    shown = {name: group for name, group in sorted(groups.items()) if args.group in (None, name)}
+    if args.group is not None and not shown:
+        raise CannotRun(f"{unknown_group(args.group, groups)}, at position {at}")
+    return {
+        "position": at,
+        "groups": {name: with_decoded_bytes(group_as_json(group)) for name, group in shown.items()},
+    }
+
+
+def run_verify(args: Namespace) -> int:
+    result = asyncio.run(verify(args.store))
+    if not result.violations:
+        print(summary(result))
+        return 0
+    with suppress(BrokenPipeError):  # a closed pipe must not change the exit code
+        print_violations(result.violations, args.store)
+    return 1
+
+
+async def verify(path: Path) -> VerificationResult:
+    with ProgressReporter() as report:
+        async with await open_store_to_read(path) as store:
+            return await verify_store(store, partial(report, "folding"))
+
+
+def print_violations(violations: Sequence[Violation], store: Path) -> None:
+    """Print the first violations, and the command that shows the groups at the first."""
+    for each in violations[:MAX_SHOWN_VIOLATIONS]:
+        print(printable(f"position {each.position}, group {each.group}: {each.sentence}"))
+    if len(violations) > MAX_SHOWN_VIOLATIONS:
+        print(f"… and {len(violations) - MAX_SHOWN_VIOLATIONS} more faults.")
+    first = violations[0].position
+    print(f"The first fault is at position {first}: {program_name()} replay {shlex.quote(str(store))} --at {first}")
+
+
+def summary(result: VerificationResult) -> str:
+    """One sentence about a store without violations."""
+    first, ignored = result.first_position, result.ignored_snapshots
+    since = f" (from {first} on; earlier ones were trimmed)" if first > 1 else ""
+    aside = f" ({ignored} of another version were ignored)" if ignored else ""
+    return (
+        f"{counted(result.events, 'event')}{since}, {counted(result.groups, 'group')}: every invariant holds, and the "
+        f"snapshots{aside} equal the fold."
+    )
+
+
+def run_trim(args: Namespace) -> int:
+    print(asyncio.run(trim(args)))
+    return 0
+
+
+async def trim(args: Namespace) -> str:
+    """Delete the events before --before, and say what is left. Raises CannotRun."""
+    if not args.store.exists():
+        raise CannotRun(f"{args.store}: no such file")
+    async with await open_store(args.store) as store:
+        last, snapshots_at = store.last_position, args.before - 1
+        if not store.trimmed_through <= snapshots_at <= last:
+            first = store.trimmed_through + 1
+            raise CannotRun(f"--before must be between {first} and {last + 1}, not {args.before}")
+        await save_snapshots_at(store, snapshots_at)
+        deleted = await store.trim(args.before)
+    return (
+        f"{deleted} events were deleted; {last - snapshots_at} from position {args.before} on are left, and every "
+        "group has kept its state."
+    )
