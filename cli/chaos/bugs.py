@@ -16,7 +16,7 @@ from regroup.cli.terminal.text import counted
 from regroup.lab.plan.library import scenario, scenario_names
 from regroup.lab.plan.yaml_format import write_plan
 from regroup.lab.planted_bugs.registry import BUGS, bug_named
-from regroup.lab.search.bug_detection import BugDetection, detect_bug, draw_small_plan
+from regroup.lab.search.bug_detection import BugDetection, detect_bug, draw_small_plan, plan_size
 
 NAME_WIDTH: Final = max(map(len, BUGS))
 
@@ -45,7 +45,8 @@ def run(args: Namespace) -> int:
     done = [each.bug for each in results]
     for detection in hunt_bugs([bug for bug in bugs if bug not in done], args):
         sentence = detection.finding.sentence if detection.finding else ""
-        result = BugResult(detection.bug, limits, detection.seeds, detection.size, sentence)
+        size = plan_size(detection.plan) if detection.plan else ""
+        result = BugResult(detection.bug, limits, detection.seeds, size, sentence)
         results.append(result)
         print(format_result(result), flush=True)
         if args.save_in:

@@ -273,9 +273,9 @@ class Checker:
             processed_twice=sum(each.duplicates for each in counts),
             offsets_went_back=self._offsets_went_back,
             ownerless_s=self.members.unowned_s(self._now_ms()),
-            moved_for_nothing=self._needless_moves,
+            needless_moves=self._needless_moves,
             rebalances=self._rebalances,
-            expulsions=self._removals,
+            removals=self._removals,
             exchanges=self._exchanges,
             events=self._events,
         )

@@ -1,7 +1,7 @@
 """Counts of a run that are not checked: they are costs, and they occur in correct groups, too."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 from regroup.coordinator.group import Group
 from regroup.protocol.consumer.subscription import TopicPartition, assigned_partitions
@@ -11,7 +11,7 @@ __all__ = ["Counts"]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The counts of one run, or the sums of several. Prints as one line."""
+    """The counts of one run. Prints as one line."""
 
     processed: int = 0
     """Records processed by members, each time counted."""
@@ -21,11 +21,11 @@ class Counts:
     """Accepted commits of a partition below the offset that was committed before."""
     ownerless_s: float = 0.0
     """Seconds, summed over all partitions, in which a partition that had had an owner had none."""
-    moved_for_nothing: int = 0
-    """See `needless_moves`."""
+    needless_moves: int = 0
+    """Partitions that moved from one member to another although balance did not require it."""
     rebalances: int = 0
     """Assignments that were committed."""
-    expulsions: int = 0
+    removals: int = 0
     """Members removed because a timeout expired or another process replaced them."""
     exchanges: int = 0
     """Commands to coordinators."""
@@ -36,10 +36,6 @@ class Counts:
         shown = {field.name.replace("_", " "): getattr(self, field.name) for field in fields(self)}
         shown["ownerless s"] = f"{self.ownerless_s:.1f}"
         return ", ".join(f"{name} {value}" for name, value in shown.items())
-
-    def __add__(self, other: "Counts") -> "Counts":
-        sums = {field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)}
-        return replace(self, **sums)
 
 
 def partitions_by_member(group: Group) -> dict[str, frozenset[TopicPartition]]:

@@ -35,11 +35,6 @@ class BugDetection:
     runs: int = 0
     """Number of runs for shrinking."""
 
-    @property
-    def size(self) -> str:
-        """The size of the smallest plan, in words; empty without a plan."""
-        return "" if self.plan is None else plan_size(self.plan)
-
 
 def plan_size(plan: SimulationPlan) -> str:
     """`2 members, 3 steps`."""

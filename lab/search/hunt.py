@@ -102,7 +102,8 @@ def _play_batches(
         return
     # Spawned, not forked: a process begins without the threads, planted bugs and open files of this one.
     spawn = multiprocessing.get_context("spawn")
-    processes = ProcessPoolExecutor(jobs, spawn, initializer=_ignore_interrupts)
+    ignore_interrupts = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)  # this process handles Ctrl-C
+    processes = ProcessPoolExecutor(jobs, spawn, initializer=ignore_interrupts)
     try:
         yield from processes.map(play_batch, batches)
     finally:
@@ -111,8 +112,3 @@ def _play_batches(
 
 def _play_batch(batch: Sequence[int], play_seed: PlaySeed) -> list[Finding | None]:
     return [play_seed(seed) for seed in batch]
-
-
-def _ignore_interrupts() -> None:
-    """The parent process handles Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from regroup.coordinator.events import MemberJoined, MemberRemoved
 from regroup.coordinator.group import Group, GroupState
 from regroup.lab.simulation.world import World
 from regroup.members.consumer.effects import (
@@ -26,20 +27,6 @@ _MILESTONES_OF_MEMBERS: Final = {
     MemberMilestone.REVOKED: "revokes partitions",
     MemberMilestone.LOST: "loses partitions",
 }
-
-
-class _Profile(msgspec.Struct, frozen=True):
-    client_id: str = ""
-
-
-class _MemberPayload(msgspec.Struct):
-    """The part of a stored event's payload that names a member."""
-
-    member_id: str = ""
-    profile: _Profile = _Profile()
-
-
-_MEMBER_PAYLOAD: Final = msgspec.json.Decoder(_MemberPayload)
 
 
 class Milestones:
@@ -96,10 +83,11 @@ class Milestones:
             if record.type == "generation-started":
                 self.generation_count += 1
             elif record.type == "member-joined":
-                joined = _MEMBER_PAYLOAD.decode(record.payload)
+                joined = msgspec.json.decode(record.payload, type=MemberJoined)
                 self._world.members.register_member_id(joined.member_id, joined.profile.client_id)
             elif record.type == "member-removed":
-                name = self._world.members.name_of(_MEMBER_PAYLOAD.decode(record.payload).member_id)
+                removed = msgspec.json.decode(record.payload, type=MemberRemoved)
+                name = self._world.members.name_of(removed.member_id)
                 if name is not None:
                     self.removed.append(name)
                     self._reach(f"{name} is removed")

@@ -224,7 +224,7 @@ def test_one_run_of_a_campaign_is_replayed_into_a_store(tmp_path: Path, capsys: 
     plan.write_text(PLAN)
     again = ("campaign", plan, "--only", "assignor=range,seed=1", "--store", store)
     assert regroup(*again) == 0
-    assert "expulsions 1" in capsys.readouterr().out
+    assert "removals 1" in capsys.readouterr().out
     assert regroup("verify", store) == 0
     assert regroup(*again) == 2
     assert f"{store}: the file exists; name a new file" in capsys.readouterr().err

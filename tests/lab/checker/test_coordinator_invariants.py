@@ -47,7 +47,7 @@ async def test_a_zombie_that_commits_after_its_removal_is_refused_without_a_viol
 
     assert response.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert harness.violated_sentences() == set()
-    assert harness.verdict.counts.expulsions == 1
+    assert harness.verdict.counts.removals == 1
 
 
 async def test_a_commit_accepted_from_a_removed_member_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from regroup.lab.plan.yaml_format import read_plan, write_plan
 from regroup.lab.planted_bugs.registry import BUGS
-from regroup.lab.search.bug_detection import MAX_SEEDS, detect_bug, draw_small_plan, shows_bug
+from regroup.lab.search.bug_detection import MAX_SEEDS, detect_bug, draw_small_plan, plan_size, shows_bug
 from regroup.lab.search.seed_run import run_seed
 
 QUICK = (
@@ -34,9 +34,9 @@ def test_a_planted_bug_is_found_within_a_few_seeds(bug: str) -> None:
 @pytest.mark.parametrize("bug", BUGS)
 def test_every_planted_bug_is_found_and_the_shrunk_plan_still_shows_it(bug: str) -> None:
     detection = detect_bug(bug, draw_small_plan, max_seeds=MAX_SEEDS, max_runs=MAX_RUNS)
-    print(f"{bug}: found after {detection.seeds} seeds; {detection.size} in {detection.runs} runs")
     assert detection.finding is not None
     assert detection.plan is not None
+    print(f"{bug}: found after {detection.seeds} seeds; {plan_size(detection.plan)} in {detection.runs} runs")
     assert shows_bug(bug, detection.finding.sentence)(read_plan(write_plan(detection.plan)))
 
 

@@ -135,7 +135,7 @@ def test_deleting_a_topic_deletes_its_committed_offsets() -> None:
 def test_a_group_whose_members_all_crash_needs_no_recovery() -> None:
     outcome = play(plan_of(("at 20s", "anna crashes"), ("at 21s", "ben crashes")))
     assert not outcome.failed, violations(outcome)
-    assert outcome.verdict.counts.expulsions == 2
+    assert outcome.verdict.counts.removals == 2
 
 
 def test_restarted_brokers_load_what_they_had_acknowledged() -> None:
