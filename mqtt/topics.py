@@ -6,6 +6,7 @@ regroup/{cluster}/replay                                   requests to publish e
 regroup/{cluster}/groups/{group}/events                    the feed: events of a group
 regroup/{cluster}/groups/{group}/state                     its state (retained)
 regroup/{cluster}/groups/{group}/connection-losses         lost connections of its remote clients
+regroup/{cluster}/groups/{group}/refusals                  refused requests of its members, which are no events
 regroup/{cluster}/groups/{group}/replay                    requests to publish its events again
 regroup/{cluster}/members/{name}/presence|control|answers  a remote client: presence, control topic, its responses
 regroup/{cluster}/members/{name}/{incarnation}/requests|responses
@@ -72,7 +73,7 @@ class MqttTopics:
         self.all_groups = f"{self.root}/groups/+"
 
     def group(self, group_id: str | None, kind: str) -> str:
-        """The topic of a group, `kind` events, state, connection-losses or replay; of the cluster, events or replay."""
+        """The topic of a group, or of the cluster; `kind` is its last level, as in the list above."""
         return f"{self.root}/{kind}" if group_id is None else f"{self.root}/groups/{encode_level(group_id)}/{kind}"
 
     def member(self, name: str, kind: str) -> str:

@@ -28,6 +28,7 @@ from regroup.server.cluster.state import BrokerNode, ClusterState
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
 from regroup.server.net.connection import Connection
 from regroup.server.net.exchange import RequestHandler, RequestHandlers
+from regroup.server.net.request_observer import RequestObservers
 from regroup.server.releases import Release
 from regroup.server.settings import DescribedSetting, describe_settings
 
@@ -56,6 +57,7 @@ class Broker:
 
     `release` limits the APIs to those of an older Apache Kafka. `other_settings` returns the settings that
     DescribeConfigs shows beside the broker's own. `listen` replaces the machine's network, as a simulation does.
+    `observers` see every exchange.
     """
 
     def __init__(
@@ -70,12 +72,14 @@ class Broker:
         release: Release | None = None,
         other_settings: Callable[[], Iterable[DescribedSetting]] = tuple,
         listen: ListenFunction | None = None,
+        observers: RequestObservers | None = None,
     ) -> None:
         self._state = state
         self._release = release
         self.node_id = node_id
         self.max_frame_bytes = state.settings.socket_request_max_bytes
         self.max_idle_s = state.settings.connections_max_idle_ms / 1000
+        self.observers: RequestObservers = [] if observers is None else observers
         self._host, self._port, self._advertise = host, port, advertise
         self._other_settings = other_settings
         self._handlers: dict[int, RequestHandler] = {}

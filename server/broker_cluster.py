@@ -34,6 +34,8 @@ from regroup.server.cluster.group_router import GroupRouter
 from regroup.server.cluster.image import topic_name_error
 from regroup.server.cluster.state import ClusterState, StoredClusterState, load_cluster_state
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
+from regroup.server.net.request_observer import RequestObservers
+from regroup.server.refusals.notices import RefusalNotices
 from regroup.server.releases import Release
 from regroup.server.settings import BrokerSettings, describe_settings
 from regroup.storage.errors import StoreError
@@ -149,6 +151,9 @@ class BrokerCluster:
             ),
         )
         self.transactions = TransactionCoordinator(self.state, self.router)
+        self.refusals = RefusalNotices(self.state.now_ms)
+        self.observers: RequestObservers = [self.refusals]
+        """They see every exchange of every broker."""
         self.brokers = [self._new_broker(node_id, environment.listen) for node_id in range(options.brokers)]
         self._open_store = open_store
         self._moving = asyncio.Lock()
@@ -174,6 +179,7 @@ class BrokerCluster:
             release=options.release,
             other_settings=partial(describe_settings, options.settings),
             listen=listen,
+            observers=self.observers,
         )
         groups = self.router.groups_of_broker(node_id)
         broker.add_handlers(GroupApis(self.state, groups).handlers())
@@ -209,6 +215,7 @@ class BrokerCluster:
         self.router.stop()
         for broker in self.brokers:
             await broker.close()
+        self.refusals.close()
         try:
             if self._is_consistent:
                 self.state.close()

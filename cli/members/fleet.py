@@ -5,6 +5,7 @@ import time
 from argparse import Namespace
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from rich.console import Console
@@ -12,17 +13,19 @@ from rich.console import Console
 from regroup.assignors.interface import AssignorError
 from regroup.assignors.registry import assignor_named
 from regroup.cli.members.mqtt import MembersOverMqtt
-from regroup.cli.members.table import describe_change
+from regroup.cli.members.table import describe_change, describe_note
 from regroup.cli.terminal.text import printable
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError, JoinedGroup
 from regroup.members.consumer.inputs import Subscribe
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.faults import MemberFault, parse_fault
 from regroup.members.runtime.member import SimulatedMember
+from regroup.members.runtime.notes import MemberNote, RequestRefused
 from regroup.members.runtime.producer import SimulatedProducer
 from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.members.transports.mqtt import MqttTransport
 from regroup.members.transports.tcp import TcpTransport
+from regroup.server.rate_limited_log import RateLimitedLog
 
 CLOSE_TIMEOUT_S: Final = 10.0
 
@@ -101,6 +104,8 @@ class MemberFleet:
     has_joined: bool = False
     """A member has joined the group at least once."""
     ledger: RecordLedger = field(init=False)
+    _refusal_lines: dict[tuple[str, RequestRefused], RateLimitedLog] = field(default_factory=dict)
+    """By member and refusal: a member that is refused in a loop has one line in ten seconds."""
 
     def __post_init__(self) -> None:
         self.ledger = RecordLedger(self.plan.workload.late_after_ms)
@@ -132,6 +137,7 @@ class MemberFleet:
             workload=self.plan.workload,
             ledger=self.ledger,
             observe=self._observe,
+            on_note=self._on_note,
             on_process_exit=lambda name: transport.crash() if isinstance(transport, MqttTransport) else None,
             epoch_ms=self.epoch_ms,
         )
@@ -146,8 +152,21 @@ class MemberFleet:
 
     def _observe(self, name: str, change: ConsumerChange | ConsumerError) -> None:
         self.has_joined |= isinstance(change, JoinedGroup)
-        line = describe_change(change)
-        if line and not self.console.is_terminal:
+        line = describe_change(change, self.members[int(name) - 1].view.partitions)
+        if line:
+            self._print_line(name, line)
+
+    def _on_note(self, name: str, note: MemberNote) -> None:
+        line = describe_note(note)
+        if isinstance(note, RequestRefused):
+            new = RateLimitedLog(partial(self._print_line, name))
+            self._refusal_lines.setdefault((name, note), new)(line)
+        else:
+            self._print_line(name, line)
+
+    def _print_line(self, name: str, line: str) -> None:
+        """Print a line; on a terminal the table shows the member instead."""
+        if not self.console.is_terminal:
             self.console.print(printable(f"{time.strftime('%H:%M:%S')} member {name} {line}"), soft_wrap=True)
 
     def start(self) -> None:

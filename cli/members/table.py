@@ -1,11 +1,13 @@
 """The output of `regroup members`: a live table of the members, or a line for each change of one."""
 
 from collections.abc import Sequence
+from typing import Final
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from regroup.cli.terminal.text import format_partitions, printable
+from regroup.cli.terminal.text import format_partitions, printable, shorten_uuids
 from regroup.members.consumer.effects import (
     CommitCompleted,
     ConsumerChange,
@@ -16,45 +18,58 @@ from regroup.members.consumer.effects import (
     PartitionsLost,
     PartitionsRevoked,
 )
+from regroup.members.durations import format_duration
+from regroup.members.faults import MemberFault, MemberFaultKind
 from regroup.members.runtime.application import MemberView
+from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote, RequestRefused
 from regroup.members.runtime.workload import RecordCounts
+from regroup.protocol.consumer.subscription import TopicPartition
+
+NUMBERS: Final = ("generation", "processed", "twice")
 
 
 def members_table(views: Sequence[MemberView], counts: RecordCounts) -> Table:
-    """Draw a row for each member; the caption counts the records."""
+    """Draw a row for each member. Columns in which nothing stands are left out, so that 80 columns are enough."""
     caption = (
         f"{counts.processed} records processed, {counts.duplicates} twice, {counts.late} late, {counts.skipped} skipped"
     )
-    table = Table(caption=caption)
-    for heading in ("member", "id", "generation", "phase", "partitions", "processed", "twice", "last error"):
-        table.add_column(heading, justify="right" if heading in ("generation", "processed", "twice") else "left")
-    for view in views:
-        table.add_row(*(Text(printable(cell)) for cell in _cells(view)))
+    table = Table(caption=caption if counts.processed else None, box=SIMPLE_HEAD)
+    rows = [_cells(view) for view in views]
+    headings = [heading for heading in rows[0] if any(row[heading] not in ("", "0") for row in rows)] if rows else []
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in NUMBERS else "left")
+    for row in rows:
+        table.add_row(*(Text(printable(row[heading])) for heading in headings))
     return table
 
 
-def _cells(view: MemberView) -> tuple[str, ...]:
-    return (
-        view.name,
-        view.member_id[-8:] or "–",
-        str(view.generation_id) if view.generation_id >= 0 else "–",
-        (view.condition or view.state.value) + (" (leader)" if view.is_leader and not view.condition else ""),
-        format_partitions(view.partitions) or "–",
-        str(view.processed_count),
-        str(view.duplicate_count),
-        view.last_error,
-    )
+def _cells(view: MemberView) -> dict[str, str]:
+    return {
+        "member": view.name,
+        "generation": str(view.generation_id) if view.generation_id >= 0 else "–",
+        "phase": (view.condition or view.state.value) + (" (leader)" if view.is_leader and not view.condition else ""),
+        "partitions": format_partitions(view.partitions) or "–",
+        "processed": str(view.processed_count),
+        "twice": str(view.duplicate_count),
+        "last error": view.last_error,
+    }
 
 
-def describe_change(change: ConsumerChange | ConsumerError) -> str:
-    """Describe a change of a member, beginning with the verb; empty for changes that are not shown."""
+def describe_change(change: ConsumerChange | ConsumerError, owned: Sequence[TopicPartition] = ()) -> str:
+    """Describe a change of a member, beginning with the verb; empty for changes that are not shown.
+
+    `owned` are the partitions of the member after the change.
+    """
+    owns = f"owns {format_partitions(owned) or 'nothing'}"
     match change:
         case JoinedGroup(generation, member_id, is_leader):
-            return f"joined generation {generation} as {member_id}" + (" (leader)" if is_leader else "")
+            return f"joined generation {generation} as {shorten_uuids(member_id)}" + (" (leader)" if is_leader else "")
+        case PartitionsAssigned(partitions) if set(partitions) == set(owned):
+            return f"was assigned {format_partitions(partitions) or 'nothing'}"
         case PartitionsAssigned(partitions):
-            return f"was assigned {format_partitions(partitions) or 'nothing new'}"
+            return f"was given {format_partitions(partitions) or 'nothing new'}, and {owns}"
         case PartitionsRevoked(partitions):
-            return f"revoked {format_partitions(partitions) or 'nothing'}"
+            return f"gave up {format_partitions(partitions) or 'nothing'}, and {owns}"
         case PartitionsLost(partitions):
             return f"lost {format_partitions(partitions)}"
         case CommitCompleted(_, ConsumerError() as error, _):
@@ -65,3 +80,39 @@ def describe_change(change: ConsumerChange | ConsumerError) -> str:
             return f"failed in poll(): {change}"
         case _:
             return ""
+
+
+def describe_note(note: MemberNote) -> str:
+    """Describe a refused request, or a fault that begins or ends, beginning with the verb."""
+    match note:
+        case RequestRefused(api, error):
+            return f"was refused: its {api} was answered {error}"
+        case FaultBegan(fault):
+            return _describe_fault(fault)
+        case FaultEnded("zombie"):
+            return "wakes as a zombie: it reads and commits for its old generation"
+        case FaultEnded("restarting"):
+            return "starts again as a new process"
+        case FaultEnded():
+            return "goes on after its pause"
+
+
+def _describe_fault(fault: MemberFault) -> str:
+    duration = format_duration(fault.duration_ms or 0)
+    match fault.kind:
+        case MemberFaultKind.CRASH:
+            return "crashed: it sends nothing from now on, and does not leave the group"
+        case MemberFaultKind.PAUSE:
+            return f"pauses for {duration}, as in a long garbage collection"
+        case MemberFaultKind.LEAVE:
+            return "closes its consumer"
+        case MemberFaultKind.ZOMBIE:
+            return "falls silent for twice its session timeout"
+        case MemberFaultKind.RESTART:
+            return f"was killed, and starts again in {duration}"
+        case MemberFaultKind.RESTART_AS_STRANGER:
+            return f"was killed, and starts again in {duration} without its group instance id"
+        case _:
+            return f"has the fault {fault.kind.value} from now on" + (
+                f", for {duration} each time" if fault.kind.takes_duration else ""
+            )

@@ -34,6 +34,7 @@ from regroup.members.faults import MemberFaultKind, milestones_in
 from regroup.members.runtime.application import FetchedRecord, SimulatedApplication
 from regroup.members.runtime.fault_injection import FaultInjector
 from regroup.members.runtime.fetcher import Fetcher
+from regroup.members.runtime.notes import MemberNote, refusal_in
 from regroup.members.runtime.timers import MemberTimers
 from regroup.members.transports.base import MemberTransport
 from regroup.protocol.consumer.subscription import TopicPartition
@@ -48,8 +49,8 @@ ZOMBIE_COMMIT_INTERVAL_MS: Final = 1_000
 class ConsumerDriver:
     """One consumer at a time with its fetcher; `restart` replaces both.
 
-    `observe` gets every change, and every error that comes out of poll(). `on_end` is called with `left` or `failed`
-    when the consumer has closed or got a fatal error.
+    `observe` gets every change, and every error that comes out of poll(); `on_note` every refused request. `on_end` is
+    called with `left` or `failed` when the consumer has closed or got a fatal error.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class ConsumerDriver:
         application: SimulatedApplication,
         *,
         observe: Callable[[ConsumerChange | ConsumerError], None],
+        on_note: Callable[[MemberNote], None] = lambda note: None,
         on_end: Callable[[str], None],
     ) -> None:
         self._transport = transport
@@ -70,6 +72,7 @@ class ConsumerDriver:
         application.on_positions = self._update_positions
         application.on_records = lambda: timers.run_when_resumed(self._process_records)
         self._observe = observe
+        self._note = on_note
         self._on_end = on_end
         self.last_error = ""
         self.error_codes_seen: dict[int, None] = {}
@@ -196,6 +199,8 @@ class ConsumerDriver:
         self._transport.send(request, handle)
 
     def _on_response(self, response: ResponseReceived | RequestFailed) -> None:
+        if isinstance(response, ResponseReceived) and (refused := refusal_in(response.response)):
+            self._note(refused[0])
         if isinstance(response, RequestFailed):
             self.last_error = response.reason
         elif code := getattr(response.response, "error_code", 0):
@@ -215,11 +220,11 @@ class ConsumerDriver:
 
     def _on_zombie_response(self, response: ResponseReceived | RequestFailed) -> None:
         if isinstance(response, ResponseReceived) and isinstance(response.response, OffsetCommitResponse):
-            codes = [each.error_code for topic in response.response.topics for each in topic.partitions]
-            code = next((code for code in codes if code), 0)
-            self.last_error = f"commit: {ErrorCode.name_of(code)}" if code else ""
-            if code:
-                self.error_codes_seen[code] = None
+            refused = refusal_in(response.response)
+            self.last_error = f"commit: {refused[0].error}" if refused else ""
+            if refused:
+                self.error_codes_seen[refused[1]] = None
+                self._note(refused[0])
 
     # -- the application
 

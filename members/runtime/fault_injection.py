@@ -19,15 +19,23 @@ from regroup.protocol.messages.group import SyncGroupRequest
 
 
 class FaultInjector:
-    """Keeps the lasting faults that have begun, and hands any other fault to `inject` when it is triggered."""
+    """Keeps the lasting faults that have begun, and hands any other fault to `inject` when it is triggered.
+
+    `on_lasting` is called when a lasting fault begins.
+    """
 
     def __init__(
-        self, faults: Iterable[MemberFault], timers: MemberTimers, inject: Callable[[MemberFault], None]
+        self,
+        faults: Iterable[MemberFault],
+        timers: MemberTimers,
+        inject: Callable[[MemberFault], None],
+        on_lasting: Callable[[MemberFault], None] = lambda fault: None,
     ) -> None:
         self._pending = list(faults)
         self._active: dict[MemberFaultKind, MemberFault] = {}
         self._timers = timers
         self._inject = inject
+        self._on_lasting = on_lasting
 
     def wrap_assignors(self, assignors: Sequence[Assignor]) -> Sequence[Assignor]:
         """The assignors, each in a `FailingAssignor` if the member has the fault assignor-fails."""
@@ -49,6 +57,7 @@ class FaultInjector:
         """Start a fault now, without regard to its trigger."""
         if fault.kind.is_lasting:
             self._active[fault.kind] = fault
+            self._on_lasting(fault)
         else:
             self._inject(fault)
 

@@ -22,6 +22,7 @@ from regroup.members.faults import MemberFault, MemberFaultKind, MemberMilestone
 from regroup.members.runtime.application import MemberView, SimulatedApplication
 from regroup.members.runtime.driver import ConsumerDriver
 from regroup.members.runtime.fault_injection import FaultInjector
+from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote
 from regroup.members.runtime.timers import MemberTimers
 from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.members.transports.base import MemberTransport
@@ -33,13 +34,16 @@ PROCESS_EXITS: Final = (MemberFaultKind.CRASH, MemberFaultKind.RESTART, MemberFa
 
 MemberObserver: TypeAlias = Callable[[str, ConsumerChange | ConsumerError], None]
 """Gets the name of a member, and a change of its consumer or an error of its poll()."""
+NoteObserver: TypeAlias = Callable[[str, MemberNote], None]
+"""Gets the name of a member, and a refused request of it, or a fault that begins or ends."""
 
 
 class SimulatedMember:
     """A member that is started once and ends as left, crashed or failed.
 
-    `observe` gets the member's name with every change, and with every error that comes out of poll(); `on_process_exit`
-    gets the name whenever a fault kills the process. For `workload`, `ledger` and `epoch_ms` see SimulatedApplication.
+    `observe` gets the member's name with every change, and with every error that comes out of poll(); `on_note` gets it
+    with every refused request and every fault; `on_process_exit` gets it whenever a fault kills the process. For `workload`,
+    `ledger` and `epoch_ms` see SimulatedApplication.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class SimulatedMember:
         workload: Workload | None = None,
         ledger: RecordLedger | None = None,
         observe: MemberObserver = lambda name, change: None,
+        on_note: NoteObserver = lambda name, note: None,
         on_process_exit: Callable[[str], None] = lambda name: None,
         epoch_ms: int = 0,
     ) -> None:
@@ -60,8 +65,11 @@ class SimulatedMember:
         self._settings = settings
         self._subscription = subscription
         self._on_process_exit = on_process_exit
+        self._note = partial(on_note, name)
         self._timers = MemberTimers(lambda: self.is_stopped)
-        self._injector = FaultInjector(faults, self._timers, self.inject_fault)
+        self._injector = FaultInjector(
+            faults, self._timers, self.inject_fault, lambda fault: self._note(FaultBegan(fault))
+        )
         self._application = SimulatedApplication(workload, ledger or RecordLedger(), epoch_ms=epoch_ms)
         self._driver = ConsumerDriver(
             settings,
@@ -70,6 +78,7 @@ class SimulatedMember:
             self._injector,
             self._application,
             observe=partial(observe, name),
+            on_note=self._note,
             on_end=self._end,
         )
         self._condition = ""
@@ -155,6 +164,7 @@ class SimulatedMember:
             self._on_process_exit(self.name)
         elif self._condition == "restarting":
             return  # no process runs that the fault could happen to
+        self._note(FaultBegan(fault))
         match fault.kind:
             case MemberFaultKind.CRASH:
                 self._end("crashed")
@@ -182,15 +192,21 @@ class SimulatedMember:
 
     def _resume(self) -> None:
         if self._timers.is_paused:
+            self._end_pause()
             self._condition = ""
             self._timers.resume()
             self._driver.feed(TimePassed())
 
+    def _end_pause(self) -> None:
+        self._note(FaultEnded(self._condition))
+
     def _resume_as_zombie(self) -> None:
+        self._end_pause()
         self._timers.resume()
         self._driver.resume_as_zombie()
 
     def _restart(self) -> None:
+        self._end_pause()
         self._condition = ""
         self._timers.resume_without_backlog()
         self._driver.restart(self._settings, self._subscription)

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from regroup.server.refusals.notices import RefusalNotice
 from regroup.storage.records import Record
 
 TARGET_MESSAGE_BYTES: Final = 256 * 1024
@@ -75,6 +76,25 @@ class ConnectionLossMessage(msgspec.Struct, frozen=True, kw_only=True):
     """The coordinator removes the member at once."""
 
 
+class RefusalMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """Requests of members were refused. This is not an event: it is not stored, and may be lost."""
+
+    group: str
+    at_ms: int
+    """The time of the last of them, as is everything below but `count` and `clients`."""
+    api: str
+    error: str
+    member_id: str
+    client_id: str
+    group_instance_id: str | None = None
+    generation_id: int | None = None
+    count: int = 1
+    clients: tuple[str, ...] = ()
+    """Some of those that were refused, if there were several refusals."""
+    is_one_kind: bool = True
+    """All have this group, API and error code; otherwise they are the rest of a storm in many groups."""
+
+
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -123,3 +143,23 @@ def feed_payloads(
         _encode(FeedMessage(group=group, events=events, is_replay=is_replay, first_event_number=first_event_number))
         for events in message_batches(records)
     ]
+
+
+def refusal_payload(notice: RefusalNotice) -> bytes:
+    """The message about refused requests."""
+    last = notice.last
+    return _encode(
+        RefusalMessage(
+            group=last.group_id,
+            at_ms=last.at_ms,
+            api=last.api,
+            error=last.error,
+            member_id=last.member_id,
+            client_id=last.client_id,
+            group_instance_id=last.group_instance_id,
+            generation_id=last.generation_id,
+            count=notice.count,
+            clients=notice.senders,
+            is_one_kind=notice.is_one_kind,
+        )
+    )

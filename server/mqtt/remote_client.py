@@ -112,6 +112,7 @@ class ObservedBroker:
         self.max_frame_bytes, self.max_idle_s = broker.max_frame_bytes, broker.max_idle_s
         self.served_versions = broker.served_versions
         self.add_connection, self.remove_connection = broker.add_connection, broker.remove_connection
+        self.observers = broker.observers
 
     def handler_for(self, header: RequestHeader) -> RequestHandler | None:
         handler = self._broker.handler_for(header)

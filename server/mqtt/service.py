@@ -23,9 +23,10 @@ from regroup.server.broker_cluster import BrokerCluster
 from regroup.server.mqtt.connection_losses import ConnectionLosses
 from regroup.server.mqtt.feed import Feed
 from regroup.server.mqtt.gateway import Gateway
-from regroup.server.mqtt.messages import LOST, OFFLINE, ONLINE, Presence
+from regroup.server.mqtt.messages import LOST, OFFLINE, ONLINE, Presence, refusal_payload
 from regroup.server.mqtt.summaries import Summaries
 from regroup.server.rate_limited_log import RateLimitedLog
+from regroup.server.refusals.notices import RefusalNotice
 from regroup.storage.errors import StoreError
 
 RETAINED_STATE_SWEEP_S: Final = 2.0
@@ -91,6 +92,7 @@ class MqttService:
     async def start(self) -> None:
         """Start in the background. Raises StoreError if the feed's position cannot be read."""
         await self.feed.load()
+        self._cluster.refusals.listeners.append(self._on_refusal)
         self._running = asyncio.create_task(self._link.run(self._session), name="mqtt")
 
     async def stop(self) -> None:
@@ -103,6 +105,7 @@ class MqttService:
                     await self.feed.wait_until_published(self._cluster.journal.durable_position)
                 if self._client is not None:
                     await self._client.publish(self.topics.coordinator, self._presence(OFFLINE), qos=1, retain=True)
+        self._cluster.refusals.listeners.remove(self._on_refusal)
         await cancel_and_wait(self._running)
         self._running = None
         with suppress(StoreError):
@@ -212,6 +215,11 @@ class MqttService:
 
     def _find_group(self, group_id: str) -> Group:
         return self._cluster.coordinator_of(group_id).group(group_id)
+
+    def _on_refusal(self, notice: RefusalNotice) -> None:
+        """Publish a notice beside the events of its group; without a connection to the MQTT broker it is lost."""
+        if self._client is not None:
+            self._outbox.put(self.topics.group(notice.last.group_id, "refusals"), refusal_payload(notice))
 
     def _on_connection_loss(self, group_id: str) -> None:
         self._summaries.mark_changed((group_id,))

@@ -15,6 +15,7 @@ from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from regroup.server.net.cached_response import CachedResponse
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.request_observer import RequestObservers
 from regroup.storage.errors import StoreError
 
 MAX_READ_AHEAD_BYTES = 64 * 1024
@@ -30,6 +31,8 @@ class BrokerHandle(Protocol):
 
     max_frame_bytes: int
     max_idle_s: float
+    observers: RequestObservers
+    """They see each exchange that is finished."""
 
     def handler_for(self, header: RequestHeader) -> RequestHandler | None:
         """The handler of this API in this version; None if the broker does not serve it."""
@@ -164,6 +167,7 @@ class Connection(asyncio.Protocol):
         """Call the handler. An error in it costs this connection, never the process."""
         exchange = self._current = Exchange(
             header,
+            request,
             connection_name=self.name,
             client_host=self.client_host,
             on_response=self._finish,
@@ -182,6 +186,8 @@ class Connection(asyncio.Protocol):
         if exchange is not self._current:
             return
         self._current = None
+        for observe in self._broker.observers:
+            observe(exchange, response)
         if response is not None:
             self._encode(exchange.header, response)
         if exchange.still_valid is not None and self._responses:

@@ -25,12 +25,14 @@ class Exchange:
         "connection_name",
         "header",
         "on_connection_lost",
+        "request",
         "still_valid",
     )
 
     def __init__(
         self,
         header: RequestHeader,
+        request: Message,
         *,
         connection_name: str,
         client_host: str,
@@ -38,6 +40,7 @@ class Exchange:
         on_close: Callable[["Exchange", str], None],
     ) -> None:
         self.header = header
+        self.request = request
         self.connection_name = connection_name
         self.client_host = client_host
         """The client's address as Kafka shows it in DescribeGroups: `/127.0.0.1`."""

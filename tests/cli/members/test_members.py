@@ -79,11 +79,12 @@ def test_the_table_has_a_row_for_each_member_and_counts_the_records() -> None:
     held = (TopicPartition("orders", 0),)
     well = MemberView("1", "regroup-1-abcdefgh", 3, MemberState.STABLE, True, held, "", "", 40, 2)
     gone = MemberView("2", "", -1, MemberState.UNJOINED, False, (), "crashed", "no answer in time", 0, 0)
-    console = Console(width=120, file=StringIO())
+    console = Console(width=80, file=StringIO())
     console.print(members_table([well, gone], RecordCounts(40, 2, 1, 0)))
     text = str(console.file.getvalue())  # type: ignore[attr-defined]  # it is the StringIO above
-    for expected in ("abcdefgh", "stable (leader)", "orders 0", "crashed", "no answer in time", "2 twice, 1 late"):
+    for expected in ("stable (leader)", "orders 0", "crashed", "no answer in time", "2 twice, 1 late"):
         assert expected in text
+    assert "…" not in text, "80 columns are enough"
 
 
 def test_the_cells_of_the_table_hold_no_control_characters() -> None:
@@ -94,7 +95,7 @@ def test_the_cells_of_the_table_hold_no_control_characters() -> None:
     assert isinstance(console.file, StringIO)
     text = console.file.getvalue()
     assert text.replace("\n", "").isprintable()
-    for expected in (r"\x1b[31m", r"\x1b[2J 0", r"[red]hung\x07 up"):
+    for expected in (r"\x1b[2J 0", r"[red]hung\x07 up"):
         assert expected in text
 
 

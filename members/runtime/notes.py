@@ -1,0 +1,53 @@
+"""What happens to a member beside the changes of its consumer: refused requests, and faults that begin and end."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from regroup.members.faults import MemberFault
+from regroup.protocol.apis import APIS
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.message import Message
+from regroup.protocol.messages.offsets import OffsetCommitResponse
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRefused:
+    """A broker has answered a request of the member with an error code."""
+
+    api: str
+    """The name of the API: `OffsetCommit`."""
+    error: str
+    """The name of the error code: `UNKNOWN_MEMBER_ID`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultBegan:
+    """A fault begins now."""
+
+    fault: MemberFault
+
+
+@dataclass(frozen=True, slots=True)
+class FaultEnded:
+    """A member that was paused, or restarting, goes on; a `zombie` acts for the generation of before its pause."""
+
+    condition: str
+
+
+MemberNote: TypeAlias = RequestRefused | FaultBegan | FaultEnded
+
+
+def refusal_in(response: Message) -> tuple[RequestRefused, int] | None:
+    """The refusal in a response, and its code; None for a success, and for MEMBER_ID_REQUIRED (KIP-394)."""
+    code = error_code_of(response)
+    if code in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
+        return None
+    return RequestRefused(APIS[type(response).api_key].name, ErrorCode.name_of(code)), code
+
+
+def error_code_of(response: Message) -> int:
+    """The error code of a response to a consumer; of an OffsetCommit the first of a partition."""
+    if isinstance(response, OffsetCommitResponse):
+        codes = (each.error_code for topic in response.topics for each in topic.partitions)
+        return next(filter(None, codes), 0)
+    return int(getattr(response, "error_code", 0))
