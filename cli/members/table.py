@@ -33,11 +33,11 @@ def members_table(views: Sequence[MemberView], counts: RecordCounts) -> Table:
     caption = (
         f"{counts.processed} records processed, {counts.duplicates} twice, {counts.late} late, {counts.skipped} skipped"
     )
-    table = Table(caption=caption if counts.processed else None, box=SIMPLE_HEAD)
+    table = Table(caption=caption if counts.processed else None, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     rows = [_cells(view) for view in views]
     headings = [heading for heading in rows[0] if any(row[heading] not in ("", "0") for row in rows)] if rows else []
     for heading in headings:
-        table.add_column(heading, justify="right" if heading in NUMBERS else "left")
+        table.add_column(heading, justify="right" if heading in NUMBERS else "left", no_wrap=heading == "phase")
     for row in rows:
         table.add_row(*(Text(printable(row[heading])) for heading in headings))
     return table

@@ -61,7 +61,7 @@ def format_event(record: Record) -> Text:
         """Append text without control characters: most of it comes from clients."""
         line.append(printable(text), style=style)
 
-    add(f"{record.position:>6}  {_clock(record.at_ms)}  ")
+    add(f"{record.position:>6}  {clock_time(record.at_ms)}  ")
     add(f"{record.group if record.group is not None else '(cluster)':<16}", "default not dim")
     add(f" {record.type:<22} ", f"{COLORS.get(record.type, 'default')} not dim")
     details = ", ".join(filter(None, _details(payload)))
@@ -86,7 +86,7 @@ def _details(payload: dict[str, Any]) -> Iterator[str]:
             case "committed", bool():
                 yield "committed" if value else "aborted"
             case _ if name in TIME_FIELDS and isinstance(value, int):
-                yield f"{_label(name)} {_clock(value)}"
+                yield f"{_label(name)} {clock_time(value)}"
             case _ if name not in HIDDEN_FIELDS:
                 yield _detail(name, value)
 
@@ -162,7 +162,8 @@ def _label(name: str) -> str:
     return name.removeprefix("is_").removesuffix("_ms").replace("_", " ")
 
 
-def _clock(at_ms: int) -> str:
+def clock_time(at_ms: int) -> str:
+    """The time of day in UTC with milliseconds."""
     return _utc(at_ms).strftime("%H:%M:%S.%f")[:-3]
 
 

@@ -1,4 +1,5 @@
-"""Show groups live, from the feed that `regroup serve --mqtt` publishes: states, members, and lost connections.
+"""Show groups live, from the feed that `regroup serve --mqtt` publishes: states, members, lost connections, and refused
+requests.
 
 regroup watch --mqtt mqtt://localhost:1883
 regroup watch --mqtt mqtts://broker.school:8883/classroom-7 --group payments

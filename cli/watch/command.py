@@ -15,11 +15,12 @@ from regroup.cli.mqtt_access import load_mqtt_access
 from regroup.cli.terminal.consoles import StopOnBrokenPipeConsole
 from regroup.cli.terminal.output import print_error
 from regroup.cli.terminal.signals import stop_on_signals
-from regroup.cli.watch.table import WatchedCluster, connection_loss_line, event_line, groups_table
+from regroup.cli.watch.lines import connection_loss_line, event_line, refusal_line
+from regroup.cli.watch.table import WatchedCluster, groups_table
 from regroup.mqtt.address import MqttAccess
 from regroup.mqtt.link import MqttLink, run_until_first_ends
 from regroup.mqtt.topics import MqttTopics
-from regroup.server.mqtt.messages import ConnectionLossMessage, FeedMessage, Presence
+from regroup.server.mqtt.messages import ConnectionLossMessage, FeedMessage, Presence, RefusalMessage
 from regroup.server.mqtt.reader import FeedReader
 from regroup.server.mqtt.summaries import GroupSummary
 from regroup.server.rate_limited_log import RateLimitedLog
@@ -51,7 +52,7 @@ async def draw(console: Console, cluster: WatchedCluster) -> None:
     """Redraw the table until cancelled."""
     with Live(console=console, auto_refresh=False, transient=False) as live:
         while True:
-            live.update(groups_table(cluster, int(time.time() * 1000)), refresh=True)
+            live.update(groups_table(cluster, int(time.time() * 1000), console.width), refresh=True)
             await asyncio.sleep(REFRESH_INTERVAL_S)
 
 
@@ -71,7 +72,10 @@ class FeedWatcher:
         """Subscribe and read on one connection, for `MqttLink.run`."""
         topics = self._topics
         groups = topics.all_groups if self._group is None else topics.group(self._group, "").rstrip("/")
-        wanted = [topics.coordinator, *(f"{groups}/{kind}" for kind in ("state", "connection-losses", "events"))]
+        wanted = [
+            topics.coordinator,
+            *(f"{groups}/{kind}" for kind in ("state", "connection-losses", "refusals", "events")),
+        ]
         if self._group is None and self._console is not None:
             wanted.append(topics.group(None, "events"))
         await client.subscribe([(topic, 1) for topic in wanted])
@@ -106,6 +110,11 @@ class FeedWatcher:
                 self.cluster.record_connection_loss(loss)
                 if self._console is not None:
                     self._console.print(connection_loss_line(loss))
+            case "refusals":
+                refusal = msgspec.json.decode(payload, type=RefusalMessage)
+                self.cluster.refusals[refusal.group] = refusal
+                if self._console is not None:
+                    self._console.print(refusal_line(refusal))
             case "events":
                 message = msgspec.json.decode(payload, type=FeedMessage)
                 for event in self._reader.accept(message):

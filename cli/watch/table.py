@@ -1,21 +1,27 @@
-"""The output of `regroup watch`: a table with a row for each group, or a line for each event."""
+"""The table of `regroup watch`: a row for each group, and what went wrong in it."""
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
+from rich.box import SIMPLE_HEAD
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from regroup.cli.terminal.text import printable, shorten_uuids
+from regroup.cli.terminal.text import counted, printable, shorten_uuids
+from regroup.cli.watch.lines import describe_refusal
 from regroup.mqtt.address import MqttAddress
-from regroup.server.mqtt.messages import ConnectionLossMessage, FeedEvent, Presence
-from regroup.server.mqtt.summaries import GroupSummary
+from regroup.server.mqtt.messages import ConnectionLossMessage, FeedEvent, Presence, RefusalMessage
+from regroup.server.mqtt.summaries import GroupSummary, MemberSummary
 
 MAX_TABLE_ROWS: Final = 40
 """The most groups in the table; the caption says how many there are."""
 MAX_SHOWN_MEMBERS: Final = 6
+WIDE: Final = 110
+"""Columns of a terminal in which the last event has a column."""
 COLORS: Final = {"Stable": "green", "Empty": "dim", "PreparingRebalance": "yellow", "CompletingRebalance": "yellow"}
 
 
@@ -31,6 +37,8 @@ class WatchedCluster:
     """Lost connections by member id, until the coordinator has removed the member."""
     detections: dict[str, str] = field(default_factory=dict)
     """The client of each group whose connection was lost last, and the time until its member was removed."""
+    refusals: dict[str, RefusalMessage] = field(default_factory=dict)
+    """The last notice of refused requests of each group."""
     event_count: int = 0
 
     def record_connection_loss(self, loss: ConnectionLossMessage) -> None:
@@ -48,25 +56,40 @@ class WatchedCluster:
             self.detections[group] = f"{loss.client_name} lost; removed after {took_s:.1f} s"
 
 
-def groups_table(cluster: WatchedCluster, now_ms: int) -> Table:
-    """Draw a row for each group, the one that changed last on top."""
-    table = Table(title=_title(cluster), caption=f"{len(cluster.groups)} groups, {cluster.event_count} events seen")
-    for heading in ("group", "state", "for", "generation", "leader", "members", "last event", "lost connections"):
+def groups_table(cluster: WatchedCluster, now_ms: int, width: int = 80) -> Group:
+    """Draw a row for each group, the one that changed last on top; below it lost connections and refused requests.
+
+    The last event has a column only in a wide terminal: 80 columns are enough for the others.
+    """
+    table = Table(title=_title(cluster), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading in ("group", "state", "for", "generation", "members"):
         table.add_column(heading, justify="right" if heading in ("for", "generation") else "left")
+    if width >= WIDE:
+        table.add_column("last event")
     groups = sorted(cluster.groups.values(), key=lambda group: -group.state_since_ms)
     for group in groups[:MAX_TABLE_ROWS]:
         event = cluster.last_events.get(group.group)
-        table.add_row(
+        row = [
             _cell(group.group[:40]),
             _cell(group.state, COLORS.get(group.state, "")),
             _cell(f"{_seconds(now_ms - group.state_since_ms)} s"),
             _cell(str(group.generation_id)),
-            _cell(shorten_uuids(group.leader_id or "–")),
             _cell(_members(group)),
-            _cell(event.type if event else "–"),
-            _cell(_lost_connections(group, now_ms) or cluster.detections.get(group.group, ""), "red"),
-        )
-    return table
+        ]
+        table.add_row(*row, *([_cell(event.type if event else "–")] if width >= WIDE else []))
+    notes = [_cell(f"{group.group[:40]}: {note}", "red") for group in groups for note in _notes(cluster, group, now_ms)]
+    caption = f"{counted(len(cluster.groups), 'group')}, {counted(cluster.event_count, 'event')} seen"
+    if len(groups) > MAX_TABLE_ROWS:
+        caption += f"; the {MAX_TABLE_ROWS} that changed last are shown"
+    return Group(table, *notes[:MAX_TABLE_ROWS], _cell(caption, "dim"))
+
+
+def _notes(cluster: WatchedCluster, group: GroupSummary, now_ms: int) -> Iterator[str]:
+    """What went wrong in a group: lost connections, and the last refused requests."""
+    if text := _lost_connections(group, now_ms) or cluster.detections.get(group.group, ""):
+        yield text
+    if refusal := cluster.refusals.get(group.group):
+        yield f"{describe_refusal(refusal)}, {_seconds(now_ms - refusal.at_ms)} s ago"
 
 
 def _cell(text: str, style: str = "") -> Text:
@@ -81,19 +104,32 @@ def _title(cluster: WatchedCluster) -> str:
 
 
 def _members(group: GroupSummary) -> str:
+    """The members by their shortest names; the leader has a star."""
     shown = group.members[:MAX_SHOWN_MEMBERS]
     names = ", ".join(
-        shorten_uuids(each.member_id) + (f" (awaits {each.awaiting})" if each.awaiting else "") for each in shown
+        name + "*" * (each.member_id == group.leader_id) + (f" (awaits {each.awaiting})" if each.awaiting else "")
+        for each, name in zip(shown, _short_names(shown), strict=True)
     )
     more = group.member_count - len(shown)
     return f"{names} and {more} more" if more > 0 else names or "–"
 
 
+def _short_names(members: Sequence[MemberSummary]) -> list[str]:
+    """Each member's client id, with the first digits of its member id's UUID where several have the same."""
+    times = Counter(each.client_id for each in members)
+    return [
+        each.client_id
+        if times[each.client_id] == 1 and each.client_id
+        else f"{each.client_id}-{each.member_id.removeprefix(each.client_id).lstrip('-')[:4]}"
+        for each in members
+    ]
+
+
 def _lost_connections(group: GroupSummary, now_ms: int) -> str:
     """The time since each loss, beside the session timeout, after which the coordinator removes the member."""
     return "; ".join(
-        f"{shorten_uuids(each.member_id)} lost {_seconds(now_ms - each.connection_lost_at_ms)} s ago, "
-        f"session timeout {_seconds(each.session_timeout_ms)} s"
+        f"the connection of {each.client_id or shorten_uuids(each.member_id)} was lost "
+        f"{_seconds(now_ms - each.connection_lost_at_ms)} s ago, session timeout {_seconds(each.session_timeout_ms)} s"
         for each in group.members
         if each.connection_lost_at_ms is not None
     )
@@ -104,25 +140,6 @@ def _seconds(milliseconds: int) -> int:
     return max(0, milliseconds) // 1000
 
 
-def event_line(group: str | None, event: FeedEvent) -> str:
-    """Format position, time, group, event number, event type, ids and reason."""
-    payload = _payload(event)
-    at = datetime.fromtimestamp(event.at_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
-    ids = " ".join(
-        shorten_uuids(str(payload[key])) for key in ("member_id", "generation_id", "leader_id") if key in payload
-    )
-    reason = f"  because {shorten_uuids(str(payload['reason']))}" if payload.get("reason") else ""
-    name = "(cluster)" if group is None else group
-    return printable(f"{event.position:>6}  {at}  {name:<16} #{event.event_number:<5} {event.type:<22} {ids}{reason}")
-
-
 def _payload(event: FeedEvent) -> dict[str, Any]:
     """The event's payload; empty if it was too large for a message. Raises ValueError for what is not an object."""
     return msgspec.json.decode(event.payload, type=dict[str, Any] | None) or {}
-
-
-def connection_loss_line(loss: ConnectionLossMessage) -> str:
-    """Format whose connection was lost, and when the member is removed."""
-    timeout_s = (loss.session_timeout_ms or 0) / 1000
-    then = "it is removed at once" if loss.is_removed else f"its session timeout is {timeout_s:.0f} s"
-    return printable(f"{loss.group}: the connection of {loss.client_name} ({loss.member_id}) was lost; {then}")

@@ -42,8 +42,8 @@ class SimulatedMember:
     """A member that is started once and ends as left, crashed or failed.
 
     `observe` gets the member's name with every change, and with every error that comes out of poll(); `on_note` gets it
-    with every refused request and every fault; `on_process_exit` gets it whenever a fault kills the process. For `workload`,
-    `ledger` and `epoch_ms` see SimulatedApplication.
+    with every refused request and every fault; `on_process_exit` gets it whenever a fault kills the process. For
+    `workload`, `ledger` and `epoch_ms` see SimulatedApplication.
     """
 
     def __init__(

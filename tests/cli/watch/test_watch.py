@@ -8,9 +8,10 @@ import pytest
 from rich.console import Console
 
 from regroup.cli.watch.command import FeedWatcher
-from regroup.cli.watch.table import WatchedCluster, event_line, groups_table
+from regroup.cli.watch.lines import event_line, refusal_line
+from regroup.cli.watch.table import WatchedCluster, groups_table
 from regroup.mqtt.address import MqttAddress
-from regroup.server.mqtt.messages import ConnectionLossMessage, FeedEvent, Presence
+from regroup.server.mqtt.messages import ConnectionLossMessage, FeedEvent, Presence, RefusalMessage
 from regroup.server.mqtt.summaries import GroupSummary, MemberSummary
 
 ANNA = "anna-1f2e3d4c-0000-4000-8000-000000000001"
@@ -34,9 +35,9 @@ def group(died_at_ms: int | None = None) -> GroupSummary:
     )  # fmt: skip
 
 
-def drawn(cluster: WatchedCluster) -> str:
-    console = Console(file=StringIO(), width=200)
-    console.print(groups_table(cluster, now_ms=4_000))
+def drawn(cluster: WatchedCluster, width: int = 200) -> str:
+    console = Console(file=StringIO(), width=width)
+    console.print(groups_table(cluster, 4_000, width))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
 
@@ -47,8 +48,8 @@ def test_a_lost_connection_is_shown_with_the_session_timeout_until_the_member_is
     seen = drawn(cluster)
     assert "the coordinator is online" in seen
     assert "pay[red]ments" in seen
-    assert "anna-1f2e3d4c… and 8 more" in seen
-    assert "anna-1f2e3d4c… lost 2 s ago, session timeout 6 s" in seen
+    assert "anna* and 8 more" in seen
+    assert "the connection of anna was lost 2 s ago, session timeout 6 s" in seen
     loss = ConnectionLossMessage(
         group="pay[red]ments",
         member_id=ANNA,
@@ -92,6 +93,7 @@ EVENT = (
         ("coordinator", b"?"),
         ("groups/g/state", b'{"group":"g"}'),
         ("groups/g/connection-losses", b"[]"),
+        ("groups/g/refusals", b"[]"),
         ("groups/g/events", b'{"group":"g"}'),
         ("groups/g/events", EVENT % (b"1", b"member-left", b"[]")),
         ("groups/g/events", EVENT % (b"1" * 400, b"offsets-committed", b"{}")),
@@ -113,8 +115,48 @@ async def test_an_invalid_message_is_reported_and_dropped_and_the_rest_is_shown(
 
 
 def test_the_line_of_an_event_has_ids_and_reason_and_no_control_characters() -> None:
-    line = event_line("pay\x07ments", REMOVED)
+    line = event_line("pay\x07ments", REMOVED).plain
     assert "member-removed" in line
     assert "anna-1f2e3d4c…" in line
     assert "because silence\\x1b[2J" in line
     assert line.isprintable()
+
+
+def test_the_table_fits_80_columns_and_tells_members_with_one_client_id_apart() -> None:
+    digits = ("1f2e", "8c4d", "03aa")
+    members = [
+        MemberSummary(
+            member_id=f"regroup-1-{each}3d4c-0000-4000-8000-000000000001",
+            client_id="regroup-1",
+            client_host="/127.0.0.1",
+            session_timeout_ms=6_000,
+        )
+        for each in digits
+    ]
+    cluster = WatchedCluster(MqttAddress("broker", 1883), coordinator=Presence("online", "1"))
+    cluster.groups["payments"] = GroupSummary(
+        group="payments", event_number=8, state="CompletingRebalance", state_since_ms=1_000, generation_id=3,
+        protocol_name="range", leader_id=members[1].member_id, member_count=3, members=members,
+    )  # fmt: skip
+    seen = drawn(cluster, width=80)
+    assert "…" not in seen
+    assert [f"regroup-1-{each}" in seen for each in digits] == [True] * 3
+    assert "regroup-1-8c4d*" in seen
+    assert "CompletingRebalance" in seen
+
+
+def test_refused_requests_are_lines_beside_the_events_and_stand_below_the_table() -> None:
+    shown = StringIO()
+    args = Namespace(mqtt=MqttAddress("broker", 1883), group=None, from_start=True)
+    watcher = FeedWatcher(args, Console(file=shown, width=200))
+    refusal = RefusalMessage(
+        group="payments", at_ms=2_000, api="OffsetCommit", error="UNKNOWN_MEMBER_ID", member_id=ANNA, client_id="anna",
+        generation_id=3,
+    )  # fmt: skip
+    watcher.handle_message("regroup/main/groups/payments/refusals", msgspec.json.encode(refusal))
+    assert "OffsetCommit of anna for generation 3 was refused: UNKNOWN_MEMBER_ID" in shown.getvalue()
+    watcher.cluster.groups["payments"] = msgspec.structs.replace(group(), group="payments")
+    assert "payments: OffsetCommit of anna for generation 3 was refused: UNKNOWN_MEMBER_ID, 2 s ago" in drawn(
+        watcher.cluster, 200
+    )
+    assert "\x1b" not in refusal_line(msgspec.structs.replace(refusal, client_id="\x1b[2J", group="\x07")).plain
