@@ -4,6 +4,8 @@ regroup chaos run --seed 7                          one run, and what it showed
 regroup chaos run --seed 7 --store groups.db        the same, with the history in a store for `regroup events`
 regroup chaos hunt --seeds 1000 --jobs 2            many runs; those that fail are made small and saved
 regroup chaos list                                  the scenarios that ship with it, and the planted bugs
+regroup chaos show first-join                       the file of a scenario, to learn from or to copy
+regroup chaos words                                 all that a scenario file may say, and all invariants
 regroup chaos bugs                                  does it find anything? Bugs are planted, and hunted
 
 Exit codes: 0 nothing was found, 1 an invariant is broken, 2 the command cannot be carried out, 3 a group does not
@@ -17,11 +19,11 @@ from pathlib import Path
 from regroup.cli.terminal.arguments import duration_ms, seed_range, whole_number
 
 RUN_HELP = """\
-Run one seed, or one scenario, and show what happened and what is broken.
+Run one seed, or one scenario, and show what happened and what was violated.
 
 regroup chaos run --seed 7
 regroup chaos run --seed 7 --check-determinism
-regroup chaos run --scenario leader-crashes-before-syncing --store groups.db
+regroup chaos run --scenario leader-crashes-between-join-and-sync --store groups.db
 """
 HUNT_HELP = """\
 Run many seeds, show which of them fail and why, and make one failing run of each kind small.
@@ -29,11 +31,24 @@ Run many seeds, show which of them fail and why, and make one failing run of eac
 regroup chaos hunt --seeds 1000 --jobs 2
 regroup chaos hunt --seeds 501-1000 --save-in found
 regroup chaos hunt --seeds 200 --bug two-leaders --no-shrink
+regroup chaos hunt --seeds 200 --junit verdicts.xml --json verdicts.json       for a build server
 """
 LIST_HELP = """\
 List the scenarios and the planted bugs.
 
 regroup chaos list
+"""
+SHOW_HELP = """\
+Show the file of a scenario. It is what `regroup chaos run --scenario` reads: copy it, change it, run it.
+
+regroup chaos show zombie-commits-after-removal
+regroup chaos show first-join > mine.yaml && regroup chaos run --scenario mine.yaml
+"""
+WORDS_HELP = """\
+List what a scenario file may say: steps, expectations, triggers and options; and the invariants that every run checks.
+
+regroup chaos words
+regroup chaos words network
 """
 BUGS_HELP = """\
 Test the lab itself: plant one bug after the other, and hunt each.
@@ -51,6 +66,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_hunt_arguments(subparsers.add_parser("hunt", help="run many seeds, and show failures", description=HUNT_HELP))
     listing = subparsers.add_parser("list", help="list the scenarios and the bugs", description=LIST_HELP)
     listing.set_defaults(job="regroup.cli.chaos.bugs:show_list")
+    showing = subparsers.add_parser("show", help="show the file of a scenario", description=SHOW_HELP)
+    showing.set_defaults(job="regroup.cli.chaos.words:show_scenario")
+    showing.add_argument("scenario", metavar="NAME|FILE", help="a scenario of `regroup chaos list`, or a file")
+    words = subparsers.add_parser("words", help="list what a scenario file may say", description=WORDS_HELP)
+    words.set_defaults(job="regroup.cli.chaos.words:show_words")
+    words.add_argument("about", metavar="ABOUT", nargs="?", default="", help="only lines with this text")
     _add_bugs_arguments(subparsers.add_parser("bugs", help="plant bugs, and hunt them", description=BUGS_HELP))
 
 
@@ -63,6 +84,8 @@ def _add_run_arguments(parser: ArgumentParser) -> None:
     add("--until", metavar="TIME", type=duration_ms, help="no faults after this time of the run, for example 90s")
     add("--bug", metavar="NAME", default="", help="plant this bug")
     add("--save", metavar="FILE", type=Path, help="write the plan to this file, as a scenario")
+    add("--verbose", action="store_true", help="the whole timeline, and the values behind a violation in full")
+    _add_verdicts(parser)
     add("--check-determinism", action="store_true", help="run twice, in two processes, and compare every row")
 
 
@@ -76,6 +99,7 @@ def _add_hunt_arguments(parser: ArgumentParser) -> None:
     shrink_help = "make the first failing seed of each kind as small as possible, and save it (default)"
     add("--shrink", action=BooleanOptionalAction, default=True, help=shrink_help)
     add("--save-in", metavar="FOLDER", type=Path, default=Path(), help="where small ones are saved (default: here)")
+    _add_verdicts(parser)
 
 
 def _add_bugs_arguments(parser: ArgumentParser) -> None:
@@ -91,6 +115,12 @@ def _add_bugs_arguments(parser: ArgumentParser) -> None:
         type=Path,
         help="save results and the smallest plans there, and skip bugs that have a result",
     )
+
+
+def _add_verdicts(parser: ArgumentParser) -> None:
+    """Files for programs: a build server reads JUnit's XML, anything else JSON."""
+    parser.add_argument("--junit", metavar="FILE", type=Path, help="write the verdict to this file, as JUnit's XML")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the verdict to this file, as JSON")
 
 
 def _add_jobs(parser: ArgumentParser) -> None:

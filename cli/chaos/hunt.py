@@ -5,9 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from regroup.cli.chaos.verdicts import Verdict, write_verdicts
 from regroup.cli.jobs import EXIT_INTERRUPTED, FILE_ERRORS, cannot_run_after
 from regroup.cli.terminal.output import program_name
 from regroup.cli.terminal.progress import ProgressReporter
+from regroup.cli.terminal.text import counted
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.plan.yaml_format import write_plan
 from regroup.lab.search.bug_detection import plan_size, with_title
@@ -25,6 +27,7 @@ def run(args: Namespace) -> int:
         pass  # an unknown bug is refused before the hunt
     findings = hunt_seeds(args)
     print_findings(findings, args.bug)
+    write_verdicts(verdicts_of_hunt(findings, args), args)
     if findings.was_interrupted:
         print("\nThe hunt was interrupted; this is what was found until then.")
         return EXIT_INTERRUPTED
@@ -43,9 +46,21 @@ def hunt_seeds(args: Namespace) -> Findings:
         return hunt(args.seeds, args.jobs, partial(run_seed, draw=draw_plan, bug=args.bug), on_progress=on_progress)
 
 
+def verdicts_of_hunt(findings: Findings, args: Namespace) -> list[Verdict]:
+    """A verdict for each seed that was played."""
+    found = {each.seed: each for each in findings.found}
+    verdicts = []
+    for seed in args.seeds[: findings.played]:
+        command = f"{program_name()} chaos run --seed {seed}{_bug_option(args.bug)}"
+        violations = [f"{found[seed].sentence} {found[seed].detail}"] if seed in found else []
+        verdicts.append(Verdict(name=f"seed {seed}", seed=seed, violations=violations, command=command))
+    return verdicts
+
+
 def print_findings(findings: Findings, bug: str) -> None:
     """Print each broken invariant once, with its seeds and the command that repeats the first."""
-    print(f"{findings.played} seeds were run, {len(findings.found)} of them fail.")
+    failed = len(findings.found)
+    print(f"{counted(findings.played, 'seed')} {'was' if findings.played == 1 else 'were'} run, {failed} failed.")
     for sentence, found in findings.by_sentence.items():
         seeds = [str(each.seed) for each in found]
         more = f" and {len(seeds) - MAX_LISTED_SEEDS} more" if len(seeds) > MAX_LISTED_SEEDS else ""

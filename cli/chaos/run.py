@@ -1,9 +1,8 @@
-"""The job of `regroup chaos run`: one seed or one scenario, its notable events, and what is broken."""
+"""The job of `regroup chaos run`: one seed or one scenario, its timeline, and what is violated."""
 
 import os
 import shlex
 from argparse import Namespace
-from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import zip_longest
@@ -12,10 +11,17 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from regroup.cli.chaos.report import (
+    MAX_SHOWN_VIOLATIONS,
+    describe_counts,
+    print_expectations,
+    print_missed_steps,
+    print_timeline,
+    violation_texts,
+)
+from regroup.cli.chaos.verdicts import verdict_of_run, write_verdicts
 from regroup.cli.jobs import FILE_ERRORS, cannot_run_after
 from regroup.cli.store.events import format_event_json
-from regroup.cli.store.events_text import format_event
-from regroup.cli.terminal.consoles import PlainConsole
 from regroup.cli.terminal.output import program_name
 from regroup.lab.plan.library import find_plan
 from regroup.lab.plan.plan import SimulationPlan
@@ -25,16 +31,10 @@ from regroup.lab.search.plan_text import describe_plan
 from regroup.lab.search.seed_run import finding_of, plant_bug
 from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import RunOutcome, play
-from regroup.storage.records import Record
+from regroup.lab.simulation.timeline import Timeline
 from regroup.storage.sqlite.inline import open_inline_store
 
 EXIT_NOT_DETERMINISTIC: Final = 4
-MAX_SHOWN_EVENTS: Final = 40
-MAX_SHOWN_VIOLATIONS: Final = 5
-NOTABLE_EVENT_TYPES: Final = frozenset(
-    {"generation-started", "group-emptied", "member-removed", "member-left", "coordinator-loaded", "group-deleted"}
-)
-"""Events that summarize a run."""
 HASH_SEEDS: Final = ("1", "2")
 
 
@@ -47,13 +47,18 @@ def run(args: Namespace) -> int:
     plan = requested_plan(args)
     if args.save is not None:
         args.save.write_text(write_plan(plan), encoding="utf-8")
+    timeline = Timeline()
+    with plant_bug(args.bug):
+        pass  # an unknown bug is refused before the plan is shown
     print(describe_plan(plan))
     if args.check_determinism:
         return compare_two_runs(plan, args.bug)
     with plant_bug(args.bug):
-        outcome = play(plan, open_store=partial(open_inline_store, args.store) if args.store else None)
-    print_history(outcome.records)
-    return print_verdict(outcome, replay_command(args))
+        store = partial(open_inline_store, args.store) if args.store else None
+        outcome = play(plan, open_store=store, timeline=timeline)
+    print_timeline(timeline, verbose=args.verbose)
+    write_verdicts([verdict_of_run(outcome, timeline, replay_command(args))], args)
+    return print_verdict(outcome, timeline, args)
 
 
 def requested_plan(args: Namespace) -> SimulationPlan:
@@ -108,27 +113,19 @@ def canonical_rows(plan: SimulationPlan, bug: str) -> list[str]:
         return [format_event_json(record) for record in play(plan).records]
 
 
-def print_history(records: Sequence[Record]) -> None:
-    """Print the notable events; the last ones if there are many."""
-    show = PlainConsole().print
-    notable = [record for record in records if record.type in NOTABLE_EVENT_TYPES]
-    print(f"\n{len(records)} events were stored; the notable ones:")
-    if len(notable) > MAX_SHOWN_EVENTS:
-        print(f"  … {len(notable) - MAX_SHOWN_EVENTS} earlier ones …")
-    for record in notable[-MAX_SHOWN_EVENTS:]:
-        show(format_event(record))
-
-
-def print_verdict(outcome: RunOutcome, replay: str) -> int:
-    """Print the counts, what is broken, and how to repeat the run; return the exit code."""
-    verdict, finding = outcome.verdict, finding_of(outcome)
-    print(f"\nCounted: {verdict.counts}")
+def print_verdict(outcome: RunOutcome, timeline: Timeline, args: Namespace) -> int:
+    """Print what the run cost, what is violated, and how to repeat the run; return the exit code."""
+    finding = finding_of(outcome)
+    print_missed_steps(outcome)
+    print_expectations(outcome)
+    print(f"\n{describe_counts(outcome.verdict.counts, outcome.ended_ms)}")
     if finding is None:
-        print(f"Nothing is broken, and every group has recovered after {outcome.ended_ms / 1000:.1f} s.")
+        print("No invariant was violated, and every group recovered from the faults.")
         return Findings().exit_code
-    for sentence in verdict.sentences[:MAX_SHOWN_VIOLATIONS]:
-        print(f"\nBroken: {next(each for each in verdict.violations if each.sentence == sentence)}")
-    if (more := len(verdict.sentences) - MAX_SHOWN_VIOLATIONS) > 0:
-        print(f"\n… and {more} more broken invariants.")
-    print(f"\nTo run it again: {replay}")
+    texts = list(violation_texts(outcome, timeline, verbose=args.verbose))
+    for text in texts[:MAX_SHOWN_VIOLATIONS]:
+        print(f"\n{text}")
+    if (more := len(texts) - MAX_SHOWN_VIOLATIONS) > 0:
+        print(f"\n… and {more} more.")
+    print(f"\nTo run it again: {replay_command(args)}")
     return Findings(1, [finding]).exit_code

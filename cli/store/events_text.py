@@ -1,7 +1,7 @@
 """Events as lines of text: position, time, group, event type, details, reason and cause."""
 
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Set
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from regroup.cli.terminal.text import format_partitions, format_ranges, printable, shorten_uuids
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_assignment
-from regroup.storage.records import Record
+from regroup.storage.records import NewRecord, Record
 
 COLORS: Final = {
     "generation-started": "bold green",
@@ -55,7 +55,7 @@ class EventFormatter:
 
 def format_event(record: Record) -> Text:
     """Format one event; the reason and the cause stand dimmed at the end."""
-    line, payload = Text(style="dim"), msgspec.json.decode(record.payload)
+    line = Text(style="dim")
 
     def add(text: str, style: str = "") -> None:
         """Append text without control characters: most of it comes from clients."""
@@ -64,21 +64,38 @@ def format_event(record: Record) -> Text:
     add(f"{record.position:>6}  {clock_time(record.at_ms)}  ")
     add(f"{record.group if record.group is not None else '(cluster)':<16}", "default not dim")
     add(f" {record.type:<22} ", f"{COLORS.get(record.type, 'default')} not dim")
-    details = ", ".join(filter(None, _details(payload)))
+    details = shorten_uuids(event_details(record))
     add(details, "default not dim")
-    behind = [f"because {shorten_uuids(payload['reason'])}"] if payload.get("reason") else []
+    reason = event_reason(record)
+    behind = [f"because {shorten_uuids(reason)}"] if reason else []
     behind += [f"({_cause(msgspec.json.decode(record.cause))})"] if record.cause else []
     add("  " * bool(details) + "  ".join(behind))
     line.rstrip()
     return line
 
 
-def _details(payload: dict[str, Any]) -> Iterator[str]:
+def event_details(
+    record: NewRecord, clock: Callable[[int], str] | None = None, hidden: Set[str] = HIDDEN_FIELDS
+) -> str:
+    """The fields of an event as text, with whole ids.
+
+    `clock` formats times in epoch milliseconds, as the time of day unless given. `hidden` fields are left out.
+    """
+    payload = msgspec.json.decode(record.payload)
+    return ", ".join(filter(None, _details(payload, clock or clock_time, hidden)))
+
+
+def event_reason(record: NewRecord) -> str:
+    """The reason that an event gives; empty if it gives none."""
+    return str(msgspec.json.decode(record.payload).get("reason") or "")
+
+
+def _details(payload: dict[str, Any], clock: Callable[[int], str], hidden: Set[str]) -> Iterator[str]:
     """The event's fields as text; empty for a field that is not shown."""
     for name, value in payload.items():
         match name, value:
             case "profile", dict():
-                yield from _details(value)
+                yield from _details(value, clock, hidden)
             case "offsets", dict():
                 yield from _offsets(value)
             case "assignments", dict():
@@ -86,8 +103,8 @@ def _details(payload: dict[str, Any]) -> Iterator[str]:
             case "committed", bool():
                 yield "committed" if value else "aborted"
             case _ if name in TIME_FIELDS and isinstance(value, int):
-                yield f"{_label(name)} {clock_time(value)}"
-            case _ if name not in HIDDEN_FIELDS:
+                yield f"{_label(name)} {clock(value)}"
+            case _ if name not in hidden:
                 yield _detail(name, value)
 
 
@@ -105,7 +122,7 @@ def _detail(name: str, value: Any) -> str:
         case int() if name.endswith("_ms"):
             return f"{_label(name)} {value} ms"
         case _:
-            return f"{_label(name)} {shorten_uuids(str(value))}"
+            return f"{_label(name)} {value!s}"
 
 
 def _value(value: Any) -> str:
@@ -114,11 +131,11 @@ def _value(value: Any) -> str:
         case [*numbers] if numbers and all(isinstance(each, int) for each in numbers):
             return format_ranges(sorted(numbers))
         case [*names] if all(isinstance(each, str) for each in names):
-            return ", ".join(map(shorten_uuids, names))
+            return ", ".join(names)
         case str():
-            return shorten_uuids(value)
+            return value
         case _:
-            return shorten_uuids(msgspec.json.encode(value).decode())
+            return msgspec.json.encode(value).decode()
 
 
 def _offsets(topics: dict[str, Any]) -> Iterator[str]:
@@ -131,7 +148,7 @@ def _offsets(topics: dict[str, Any]) -> Iterator[str]:
 def _assignments(assignments: dict[str, str]) -> Iterator[str]:
     """`orders 0-2 to anna-1f2e3d4c…` for each member."""
     for member_id, data in islice(assignments.items(), MAX_LISTED_MEMBERS):
-        yield f"{_assignment(b64decode(data))} to {shorten_uuids(member_id)}"
+        yield f"{_assignment(b64decode(data))} to {member_id}"
     if len(assignments) > MAX_LISTED_MEMBERS:
         yield f"and {len(assignments) - MAX_LISTED_MEMBERS} more"
 

@@ -50,6 +50,8 @@ class RunViolation:
     """Position of the record after which it was found, if known."""
     detail: str
     """What was found."""
+    raw: str = ""
+    """The values of the exchange in which it was found, in full."""
 
     def __str__(self) -> str:
         where = "" if self.position is None else f", position {self.position}"
@@ -285,12 +287,13 @@ class Checker:
     def _check(self, invariant: ExchangeInvariant, exchange: ObservedExchange) -> None:
         if detail := invariant(self.state, exchange):
             position = exchange.required_position or None
-            self._report(invariant_sentence(invariant), f"{detail}. {exchange}", position)
+            detail = f"{detail.rstrip('.')}. {exchange.summary}"
+            self._report(invariant_sentence(invariant), detail, position, str(exchange))
 
     def _report_members(self, violations: Iterable[MemberViolation]) -> None:
         for each in violations:
             self._report(each.sentence, each.detail)
 
-    def _report(self, sentence: str, detail: str, position: int | None = None) -> None:
+    def _report(self, sentence: str, detail: str, position: int | None = None, raw: str = "") -> None:
         if len(self.violations) < MAX_VIOLATIONS:
-            self.violations.append(RunViolation(sentence, self._now_ms(), position, detail))
+            self.violations.append(RunViolation(sentence, self._now_ms(), position, detail, raw))

@@ -101,6 +101,22 @@ class ObservedExchange:
             self.require(*self.after_log)
         self.durable_position = durable_position
 
+    @property
+    def summary(self) -> str:
+        """The request and its response in one sentence, in Kafka's terms."""
+        command: Any = self.command
+        who = getattr(command, "member_id", "") or getattr(command, "new_member_id", "")
+        generation_id = getattr(command, "generation_id", None)
+        named = f" for generation {generation_id}" if generation_id is not None else ""
+        response = (
+            "had no response yet" if self.response is None else f"was answered {ErrorCode.name_of(self.error_code)}"
+        )
+        before = self.before
+        return (
+            f"{type(command).__name__}{f' of {who}' if who else ''}{named} to group {self.group_id}, which was "
+            f"{before.state} in generation {before.generation_id} with {len(before.members)} member(s), {response}."
+        )
+
     def __str__(self) -> str:
         response = "no response" if self.response is None else f"{type(self.response).__name__} {self.response}"
         return (

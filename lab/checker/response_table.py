@@ -212,7 +212,7 @@ def table_violation(settings: CoordinatorSettings, group: Group, command: c.Comm
         if code not in cell:
             permitted = " or ".join(each.name for each in cell) or "nothing, since this cannot occur"
             given = code.name if isinstance(code, TableOutcome) else E.name_of(code)
-            return f"{applied} in {group.state}: the response was {given}, permitted is {permitted}."
+            return f"{applied}, in {group.state}: due was {permitted}, and the response was {given}"
     return None
 
 

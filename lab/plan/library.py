@@ -43,6 +43,8 @@ def find_plan(name_or_file: str) -> SimulationPlan:
     """The plan in the file of this name, if there is one, or else of the scenario. ValueError says what is wrong."""
     path = Path(name_or_file)
     if not path.is_file():
+        if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
+            raise ValueError(f"{name_or_file}: there is no such file, and no scenario of that name")
         return scenario(name_or_file)
     try:
         return read_plan(path.read_text(encoding="utf-8"))

@@ -30,14 +30,23 @@ class MemberPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The configuration of a consumer. It takes part once a step lets it join."""
 
     topics: tuple[str, ...] = ("orders",)
+    """The topics that it subscribes to."""
     group: str = "lab"
+    """The id of its group."""
     assignors: tuple[str, ...] = ("range", "cooperative-sticky")
+    """The assignors that it supports, in the order of preference."""
     instance_id: str | None = None
+    """Kafka's `group.instance.id`: with it the member is static."""
     session_timeout_ms: int = 45_000
+    """Kafka's `session.timeout.ms`."""
     heartbeat_interval_ms: int = 3_000
+    """Kafka's `heartbeat.interval.ms`."""
     max_poll_interval_ms: int = 300_000
+    """Kafka's `max.poll.interval.ms`, which is also the rebalance timeout."""
     request_timeout_ms: int = 30_000
+    """Kafka's `request.timeout.ms`."""
     auto_commit_interval_ms: int = 5_000
+    """Kafka's `auto.commit.interval.ms`."""
     faults: tuple[str, ...] = ()
     """Faults in the notation of `members.faults`: `pause:20s@after-assigned`."""
 
@@ -49,9 +58,13 @@ class NetworkPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     latency_ms: float = 1.0
+    """The time that each chunk of bytes takes."""
     jitter_ms: float = 1.0
+    """By chance up to so much more."""
     stall_share: float = 0.0
+    """The share of chunks (0 to 1) that is lost and sent again."""
     stall_ms: float = 0.0
+    """Such a chunk takes up to so much more."""
 
 
 NO_WORKLOAD: Final = Workload()
@@ -61,20 +74,27 @@ class SimulationPlan(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     """Everything that a simulation depends on."""
 
     title: str = ""
+    """What the scenario is about."""
     seed: int = 0
     """Seeds what is left to chance during the run: latencies, member ids, record keys."""
     brokers: int = 1
+    """How many brokers share the groups, in one process."""
     settings: Mapping[str, str | int] = {}
     """Settings by their Kafka names; all others have their defaults."""
     topics: Mapping[str, int] = msgspec.field(default_factory=lambda: {"orders": 6})
     """Topics with their partition counts at the start."""
     members: Mapping[str, MemberPlan] = {}
+    """The members by name, each with its options; a list of names if all have the defaults."""
     network: NetworkPlan = NetworkPlan()
+    """See the options of the network."""
     disk_latency_ms: float = 0.0
+    """The time that each write to the store takes."""
     workload: Workload = NO_WORKLOAD
+    """See the options of the workload; without one no records are written."""
     steps: tuple[PlannedStep, ...] = ()
+    """What happens, and what is expected."""
     faults_end_ms: int = 60_000
     """Time after the start when network, disk and brokers work again; later only expectations count."""
     recovery_timeout_ms: int = 600_000
-    """Time after `faults_end_ms` in which every group with running members must become Stable, with an owner for
+    """Time after the end of the faults in which every group with running members must become Stable, with an owner for
     every partition."""

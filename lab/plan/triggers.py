@@ -31,27 +31,24 @@ class StepTrigger(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{delay} after {self.milestone}" if self.delay_ms else f"after {self.milestone}"
 
 
-MILESTONES: Final = tuple(
-    Template(text)
-    for text in (
-        "{member} has joined",  # it has received the JoinGroup response
-        "{member} is elected leader",  # the same, before it sends SyncGroup
-        "{member} is assigned partitions",
-        "{member} revokes partitions",
-        "{member} loses partitions",
-        "{member} sends {api}",
-        "{member} receives the {api} response",
-        "{member} is removed",
-        "{member} has stopped",  # it has crashed or left
-        *(
-            f"{group} is {state}"
-            for group in ("the group", "group {group}")
-            for state in ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty")
-        ),
-        "generation {number} begins",
-        "faults are over",
-    )
-)
+_STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty")
+MILESTONE_MEANINGS: Final = {
+    "{member} has joined": "The member has received its JoinGroup response.",
+    "{member} is elected leader": "The same, and the member is the leader. It has not sent SyncGroup yet.",
+    "{member} is assigned partitions": "A rebalance has brought the member partitions.",
+    "{member} revokes partitions": "The member gives up partitions in a rebalance.",
+    "{member} loses partitions": "The member learns that it is no member any more, and gives up everything.",
+    "{member} sends {api}": "The member's next request of this type leaves.",
+    "{member} receives the {api} response": "The response to a request of this type arrives at the member.",
+    "{member} is removed": "The coordinator removes the member: a timeout expired, or another process replaced it.",
+    "{member} has stopped": "The member has crashed or left.",
+    **{f"the group is {state}": f"The group `lab` enters the state {state}." for state in _STATES},
+    **{f"group {{group}} is {state}": f"Another group enters the state {state}." for state in _STATES},
+    "generation {number} begins": "A join phase ends with this generation id, in any group.",
+    "faults are over": "Network, disk and brokers work again; later only expectations count.",
+}
+"""Every milestone, as a template, and when it is reached."""
+MILESTONES: Final = tuple(map(Template, MILESTONE_MEANINGS))
 _TRIGGER: Final = re.compile(r"at (?P<at>\S+)|(?:(?P<delay>\S+) )?after (?P<milestone>.+)")
 
 

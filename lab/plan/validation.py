@@ -1,8 +1,9 @@
 """Validation of plans: every member, broker, topic and group that a plan names must exist."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from regroup.assignors.interface import AssignorError
 from regroup.assignors.registry import assignor_named
@@ -19,8 +20,12 @@ from regroup.lab.plan.steps import (
     parse_step,
 )
 from regroup.lab.plan.triggers import check_milestone, milestone_members
+from regroup.lab.plan.yaml_options import option_name
 from regroup.members.consumer.settings import ConsumerSettings
+from regroup.members.durations import format_duration
 from regroup.members.faults import parse_fault
+
+_FIELD_IN_MS: Final = re.compile(r"(\w+_ms) \((\d+)\)")
 
 
 class PlanProblem(NamedTuple):
@@ -66,14 +71,28 @@ def _number_problems(plan: SimulationPlan) -> Iterator[PlanProblem]:
 
 def _member_problems(name: str, planned: MemberPlan, topics: Iterable[str]) -> Iterator[PlanProblem]:
     if not MEMBER_NAME.matches(name):
-        yield PlanProblem(name, f"invalid member name: {name!r}; write for example 'anna'")
+        yield PlanProblem(name, invalid_member_name(name))
     for topic in planned.topics:
         yield from _unknown("topic", topic, topics)
     for fault in planned.faults:
         yield from _raised_by(fault, parse_fault, fault)
     for assignor in planned.assignors:
         yield from _raised_by(assignor, assignor_named, assignor)
-    yield from _raised_by(name, consumer_settings, name, planned)
+    for problem in _raised_by(name, consumer_settings, name, planned):
+        yield problem._replace(text=_FIELD_IN_MS.sub(_as_option, problem.text))
+
+
+def invalid_member_name(name: str) -> str:
+    """The message for a name that a member cannot have."""
+    return (
+        f"invalid member name: {name!r}; a name begins with a letter from a to z or A to Z, may go on with these, "
+        "digits, - and _, and is none of the words all, and, everybody, no, nobody, the"
+    )
+
+
+def _as_option(field: re.Match[str]) -> str:
+    """`heartbeat interval (3s)` for `heartbeat_interval_ms (3000)`."""
+    return f"{option_name(field[1])} ({format_duration(int(field[2]), with_fractions=True)})"
 
 
 def consumer_settings(name: str, planned: MemberPlan) -> ConsumerSettings:

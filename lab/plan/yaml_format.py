@@ -21,9 +21,10 @@ from typing import Any, Final
 import yaml
 
 from regroup.lab.plan.plan import MemberPlan, PlannedStep, SimulationPlan
+from regroup.lab.plan.sentences import MEMBER_NAME
 from regroup.lab.plan.steps import parse_step
 from regroup.lab.plan.triggers import parse_trigger
-from regroup.lab.plan.validation import plan_problems
+from regroup.lab.plan.validation import invalid_member_name, plan_problems
 from regroup.lab.plan.yaml_options import InvalidScenarioOption, read_options, write_options
 
 __all__ = ["InvalidScenario", "read_plan", "write_plan"]
@@ -89,6 +90,8 @@ def _read_members(given: object) -> Iterator[tuple[str, MemberPlan]]:
     for name, options in given.items():
         if not isinstance(name, str):
             raise InvalidScenarioOption(name, f"a member's name is text, not {name!r}; put it in quotes")
+        if not MEMBER_NAME.matches(name):
+            raise InvalidScenarioOption(name, invalid_member_name(name))
         yield name, MemberPlan(**read_options(MemberPlan, options or {}, name))
 
 

@@ -10,11 +10,10 @@ __all__ = ["describe_plan"]
 
 
 def describe_plan(plan: SimulationPlan) -> str:
-    """Every option of a plan, then its members, then its steps, a line each."""
-    options = write_options(plan, include_defaults=True)
-    del options["members"], options["steps"]
-    lines = [f"{key}: {_text(value) or 'none'}" for key, value in options.items()]
-    lines += ["members, with the options that differ from Kafka's defaults:"]
+    """The options of a plan that differ from their defaults, then its members, then its steps, a line each."""
+    options = write_options(plan) | {"topics": dict(plan.topics)}
+    lines = [f"{key}: {_text(value)}" for key, value in options.items() if key not in ("members", "steps")]
+    lines += ["members, with the options that differ from their defaults:"]
     lines += [f"  {_member_line(name, planned)}" for name, planned in plan.members.items()]
     lines += ["steps:", *(f"  {planned}" for planned in plan.steps)]
     return "\n".join(lines)

@@ -1,7 +1,7 @@
 """The real broker cluster on simulated parts: it can crash, and starts again from what the disk has kept."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
 from typing import Final, TypeAlias
@@ -19,6 +19,7 @@ from regroup.protocol.errors import ErrorCode
 from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, ClusterOptions
 from regroup.server.clock import Clock
 from regroup.server.cluster.state import ClusterState
+from regroup.server.net.request_observer import RequestObserver
 from regroup.storage.errors import StoreError
 from regroup.storage.records import Record
 
@@ -49,12 +50,14 @@ class SimulatedBrokers:
         count: int,
         settings: CoordinatorSettings,
         coordinator_factory: CoordinatorFactory,
+        observers: Sequence[RequestObserver] = (),
     ) -> None:
         self.count = count
         self.clock = HostClock(asyncio.get_running_loop())
         self.wall_clock_offset_ms = 0
         self._network, self._disk, self._rng = network, disk, rng
         self._settings, self._coordinator_factory = settings, coordinator_factory
+        self._observers = observers
         self._logs: list[DelayedLog] = []
         self._log_latency_ms: int | None = None
         self._log_outcome = ErrorCode.NONE
@@ -91,6 +94,7 @@ class SimulatedBrokers:
             coordinator_factory=self._make_coordinator,
         )
         self.broker_cluster = await BrokerCluster.start(self._disk.open, options, environment)
+        self.broker_cluster.observers.extend(self._observers)
 
     async def start_with_retries(self) -> None:
         """Start the process, unless it runs; try again until the disk allows it."""

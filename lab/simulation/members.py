@@ -16,6 +16,7 @@ from regroup.members.consumer.effects import ConsumerChange, ConsumerError, Join
 from regroup.members.consumer.inputs import Subscribe
 from regroup.members.faults import MemberFault, MemberFaultKind, parse_fault
 from regroup.members.runtime.member import SimulatedMember
+from regroup.members.runtime.notes import MemberNote
 from regroup.members.runtime.producer import SimulatedProducer
 from regroup.members.runtime.workload import RecordLedger
 from regroup.members.transports.tcp import TcpTransport
@@ -38,10 +39,11 @@ class SimulatedMembers:
         on_change: OnMemberChange,
         on_stop: Callable[[str], None],
         checker: Checker | None,
+        on_note: Callable[[str, MemberNote], None] = lambda name, note: None,
     ) -> None:
         self.by_name: dict[str, SimulatedMember] = {}
         self._plan, self._network, self._brokers, self._rng = plan, network, brokers, rng
-        self._on_change_of, self._on_stop_of = on_change, on_stop
+        self._on_change_of, self._on_stop_of, self._on_note_of = on_change, on_stop, on_note
         self._checker = checker
         self._ledger = RecordLedger(plan.workload.late_after_ms)
         self._former: list[SimulatedMember] = []
@@ -63,6 +65,11 @@ class SimulatedMembers:
     def name_of(self, member_id: str) -> str | None:
         """The name of the member that has or had this member id."""
         return self._names.get(member_id)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The name of the member that has or had each member id."""
+        return dict(self._names)
 
     def errors_of(self, name: str) -> list[int]:
         """The error codes that a member has received, in all its processes."""
@@ -102,6 +109,7 @@ class SimulatedMembers:
             workload=self._plan.workload if self.has_workload else None,
             ledger=self._checker.ledger(planned.group, name) if self._checker else self._ledger,
             observe=self._on_change,
+            on_note=self._on_note_of,
             on_process_exit=self._on_process_exit,
             epoch_ms=START_MS,
         )

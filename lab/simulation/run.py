@@ -24,6 +24,7 @@ from regroup.lab.simulation.disk import StoreOpener
 from regroup.lab.simulation.expectation_checks import CHECK_INTERVAL_S, check_expectation, is_expectation
 from regroup.lab.simulation.milestones import Milestones
 from regroup.lab.simulation.recovery import RECOVERY_INVARIANT, end_faults, recovery_obstacle
+from regroup.lab.simulation.timeline import ExpectationResult, Timeline
 from regroup.lab.simulation.virtual_clock import LoopLivelock, VirtualLoop, run_in_virtual_time
 from regroup.lab.simulation.world import World
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError
@@ -48,6 +49,10 @@ class RunOutcome:
     """Length of the run in virtual time."""
     recovered: bool
     """Whether every group recovered in time."""
+    expectations: tuple[ExpectationResult, ...] = ()
+    """The expectations of the plan in the order in which they were decided."""
+    steps_not_reached: tuple[PlannedStep, ...] = ()
+    """Steps whose milestone never came, or came when the faults were over."""
 
     @property
     def failed(self) -> bool:
@@ -60,19 +65,25 @@ class RunOutcome:
         return self.verdict.violations[0].sentence if self.verdict.violations else ""
 
 
-def play(plan: SimulationPlan, *, check_invariants: bool = True, open_store: StoreOpener | None = None) -> RunOutcome:
+def play(
+    plan: SimulationPlan,
+    *,
+    check_invariants: bool = True,
+    open_store: StoreOpener | None = None,
+    timeline: Timeline | None = None,
+) -> RunOutcome:
     """Run a plan to its end, in this thread and in virtual time.
 
     Without `check_invariants` only expectations and recovery are checked. `open_store` opens the store to write to;
-    without it the store is in memory. Raises InvalidSetting or ValueError for a plan that cannot be played, StoreError
-    if the store cannot be opened at the start.
+    without it the store is in memory. `timeline` gets what happens. Raises InvalidSetting or ValueError for a plan that
+    cannot be played, StoreError if the store cannot be opened at the start.
     """
     loop = VirtualLoop()
     runs: list[SimulationRun] = []
     outcomes: list[RunOutcome] = []
 
     async def main() -> None:
-        run = SimulationRun(plan, check_invariants=check_invariants, open_store=open_store)
+        run = SimulationRun(plan, check_invariants=check_invariants, open_store=open_store, timeline=timeline)
         runs.append(run)
         with _silence_logging(loop, partial(run.world.report_violation, NO_UNEXPECTED_EXCEPTION)):
             outcomes.append(await run.play())
@@ -87,14 +98,23 @@ def play(plan: SimulationPlan, *, check_invariants: bool = True, open_store: Sto
 class SimulationRun:
     """One run: the schedule of its steps, the recovery and the end. It is the observer of its world."""
 
-    def __init__(self, plan: SimulationPlan, *, check_invariants: bool, open_store: StoreOpener | None) -> None:
+    def __init__(
+        self,
+        plan: SimulationPlan,
+        *,
+        check_invariants: bool,
+        open_store: StoreOpener | None,
+        timeline: Timeline | None = None,
+    ) -> None:
         self.plan = plan
-        self.world = World(plan, self, check_invariants=check_invariants, open_store=open_store)
+        self.world = World(plan, self, check_invariants=check_invariants, open_store=open_store, timeline=timeline)
         self.milestones = Milestones(self.world, self.reach_milestone)
         self._faults_are_over = False
         """Only expectations are carried out from then on."""
         self._waiting: dict[str, list[PlannedStep]] = {}
         """Steps by the milestone that they wait for."""
+        self._too_late: list[PlannedStep] = []
+        """Steps that came when the faults were over."""
 
     async def play(self) -> RunOutcome:
         """Start everything, carry out the steps, end the faults, wait for recovery."""
@@ -106,6 +126,7 @@ class SimulationRun:
             self._schedule(planned)
         await asyncio.sleep(_faults_end_ms(self.plan) / 1000)
         self._faults_are_over = True
+        world.note("the faults end: network, disk and brokers work again, unsound members are stopped")
         await end_faults(world)
         self.reach_milestone("faults are over")
         recovered = await self._wait_for_recovery()
@@ -130,11 +151,13 @@ class SimulationRun:
 
     async def _end(self, recovered: bool) -> RunOutcome:
         world = self.world
-        for planned in (each for waiting in self._waiting.values() for each in waiting):
+        not_reached = [each for waiting in self._waiting.values() for each in waiting]
+        for planned in not_reached:
             if is_expectation(planned.step):
-                milestone = planned.trigger.milestone
-                world.report_violation(f"{planned.step}.", f"its milestone was not reached: {milestone}")
+                world.report_expectation(planned, f"its milestone was not reached: {planned.trigger.milestone}")
         world.is_over = True
+        if world.timeline is not None:
+            world.timeline.names.update(world.members.names)
         await world.brokers.wait_until_durable()
         records = await world.brokers.records()
         verdict = world.checker.finish(records) if world.checker else RunVerdict()
@@ -144,7 +167,17 @@ class SimulationRun:
         await world.members.close()
         await world.brokers.close()
         violations = sorted([*verdict.violations, *world.violations], key=lambda each: each.at_ms)
-        return RunOutcome(self.plan, verdict.with_violations(violations), records or (), ended_ms, recovered)
+        order = {planned: number for number, planned in enumerate(self.plan.steps)}
+        missed = [each for each in not_reached if not is_expectation(each.step)] + self._too_late
+        return RunOutcome(
+            self.plan,
+            verdict.with_violations(violations),
+            records or (),
+            ended_ms,
+            recovered,
+            tuple(world.expectations),
+            tuple(sorted(missed, key=lambda planned: order[planned])),
+        )
 
     def abort(self, reason: str) -> RunOutcome:
         """The outcome of a run whose time does not advance any more."""
@@ -165,8 +198,11 @@ class SimulationRun:
         if self.world.is_over:
             return
         if is_expectation(planned.step):
-            check_expectation(planned.step, self.world, self.milestones)
-        elif not self._faults_are_over:
+            check_expectation(planned, self.world, self.milestones)
+        elif self._faults_are_over:
+            self._too_late.append(planned)
+        else:
+            self.world.note(planned)
             perform(planned.step, self.world)
 
     # WorldObserver

@@ -8,13 +8,15 @@ from typing import Any, Protocol
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker.checker import Checker, RunViolation
-from regroup.lab.plan.plan import SimulationPlan
+from regroup.lab.plan.plan import PlannedStep, SimulationPlan
 from regroup.lab.simulation.brokers import SimulatedBrokers
 from regroup.lab.simulation.disk import SimulatedDisk, StoreOpener
 from regroup.lab.simulation.members import SimulatedMembers
 from regroup.lab.simulation.message_interception import MessageInterceptor, needs_interceptor
 from regroup.lab.simulation.network import SimulatedNetwork
+from regroup.lab.simulation.timeline import ExpectationResult, MemberReport, Timeline, TimelineItem
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError
+from regroup.members.runtime.notes import MemberNote
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.net.connection import Connection
 from regroup.storage.memory import MemoryStore
@@ -44,11 +46,15 @@ class World:
         *,
         check_invariants: bool,
         open_store: StoreOpener | None,
+        timeline: Timeline | None = None,
     ) -> None:
         self.plan = plan
         self.loop = asyncio.get_running_loop()
         self.violations: list[RunViolation] = []
         """Failed expectations, and what went wrong with the run itself; `checker` has its own."""
+        self.expectations: list[ExpectationResult] = []
+        """The expectations that were decided, in that order."""
+        self.timeline = timeline
         self.tasks: dict[asyncio.Task[None], None] = {}
         """Running tasks of steps."""
         self.is_over = False
@@ -72,6 +78,7 @@ class World:
             count=plan.brokers,
             settings=settings,
             coordinator_factory=self.checker.make_coordinator if self.checker else GroupCoordinator,
+            observers=[timeline.observer(lambda: self.now_ms)] if timeline else [],
         )
         self.members = SimulatedMembers(
             plan,
@@ -81,6 +88,7 @@ class World:
             on_change=self._on_member_change,
             on_stop=lambda name: observer.reach_milestone(f"{name} has stopped"),
             checker=self.checker,
+            on_note=self._on_member_note,
         )
 
     def _random_stream(self, part: str) -> Random:
@@ -109,6 +117,19 @@ class World:
                 self.checker.on_coordinator_crash(coordinator)
         await self.brokers.crash(silently=silently)
 
+    def note(self, item: TimelineItem) -> None:
+        """Add something that happens now to the timeline, if there is one."""
+        if self.timeline is not None and not self.is_over:
+            self.timeline.add(self.now_ms, item)
+
+    def report_expectation(self, planned: PlannedStep, found: str | None) -> None:
+        """An expectation is decided: it holds, or this was found instead, which is a violation."""
+        result = ExpectationResult(planned, found)
+        self.expectations.append(result)
+        self.note(result)
+        if found is not None:
+            self.report_violation(f"{planned.step}.", found)
+
     def report_violation(self, sentence: str, detail: str) -> None:
         """Something does not hold that should."""
         self.violations.append(RunViolation(sentence, self.now_ms, None, detail))
@@ -131,7 +152,12 @@ class World:
     def _on_member_change(self, name: str, change: ConsumerChange | ConsumerError) -> None:
         if self.checker:
             self.checker.on_member_change(name, change, self.now_ms)
+        if self.timeline is not None:
+            self.note(MemberReport(name, change, self.members.by_name[name].consumer.assigned_partitions))
         self._observer.on_member_change(name, change)
+
+    def _on_member_note(self, name: str, note: MemberNote) -> None:
+        self.note(MemberReport(name, note))
 
     def _on_connection_lost(self, protocol: asyncio.Protocol) -> None:
         if self.checker and isinstance(protocol, Connection):
@@ -140,4 +166,6 @@ class World:
     def _on_stored(self, records: Sequence[NewRecord], position: int) -> None:
         if self.checker:
             self.checker.on_stored(records, position)
+        for record in records if self.timeline else ():
+            self.note(record)
         self._observer.on_stored(records)

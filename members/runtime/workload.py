@@ -30,12 +30,19 @@ class Workload:
     """
 
     records_per_s: float = 0.0
+    """How many records are written into each topic."""
     keys: int = 0
+    """How many different keys they have; 0 for records without a key."""
     value_bytes: int = 64
+    """The size of each record's value."""
     process_ms: float = 0.0
+    """The time that a consumer takes for each record."""
     max_poll_records: int = 500
+    """Kafka's `max.poll.records`."""
     late_after_ms: int = 10_000
+    """A record that is processed so long after it was written counts as late."""
     partitioner: PartitionerSettings = DEFAULT_PARTITIONER
+    """Which partition a record goes to; see the guide to members."""
 
     def __post_init__(self) -> None:
         for name in ("records_per_s", "process_ms", "keys", "value_bytes"):

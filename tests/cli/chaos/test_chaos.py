@@ -4,7 +4,9 @@ from argparse import Namespace
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from xml.etree import ElementTree
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -69,8 +71,9 @@ def test_a_sound_run_shows_its_plan_its_events_and_its_counts_and_ends_with_0(st
     assert (code, err) == (0, "")
     assert "at 0s: anna joins" in out
     assert "generation-started" in out
-    assert "rebalances 1" in out
-    assert "Nothing is broken" in out
+    assert "1 rebalance, 0 members removed" in out
+    assert "1 of 1 expectation held." in out
+    assert "No invariant was violated" in out
 
 
 def test_a_run_that_breaks_something_ends_with_1_and_the_line_that_replays_it(
@@ -78,7 +81,7 @@ def test_a_run_that_breaks_something_ends_with_1_and_the_line_that_replays_it(
 ) -> None:
     code, out, _ = chaos("run", "--scenario", wrong_story, "--seed", 3)
     assert code == 1
-    assert "Broken: " in out
+    assert "Expected at +21.0 s: within 1s the group is Stable with anna. Not so: the members of the group are" in out
     assert f"To run it again: regroup chaos run --seed 3 --scenario {wrong_story}" in out
 
 
@@ -143,7 +146,7 @@ def test_a_hunt_shows_failures_and_saves_a_small_plan(
     monkeypatch.setattr("regroup.cli.chaos.hunt.draw_plan", lambda seed: replace(plan, seed=seed))
     code, out, _ = chaos("hunt", "--seeds", "5-6", "--jobs", 1, "--save-in", tmp_path)
     assert code == 1
-    assert "2 seeds were run, 2 of them fail." in out
+    assert "2 seeds were run, 2 failed." in out
     assert "regroup chaos run --seed 5\n" in out
     small = read_plan((tmp_path / "chaos-seed-5.yaml").read_text())
     assert f"regroup chaos run --scenario {tmp_path / 'chaos-seed-5.yaml'}" in out
@@ -165,7 +168,7 @@ def test_a_hunt_that_finds_nothing_ends_with_0(story: Path, chaos: RunCommand, m
     plan = read_plan(story.read_text())
     monkeypatch.setattr("regroup.cli.chaos.hunt.draw_plan", lambda seed: replace(plan, seed=seed))
     code, out, err = chaos("hunt", "--seeds", "3", "--jobs", 1)
-    assert (code, out, err) == (0, "3 seeds were run, 0 of them fail.\n", "")
+    assert (code, out, err) == (0, "3 seeds were run, 0 failed.\n", "")
 
 
 def test_the_list_names_every_scenario_and_every_bug(chaos: RunCommand) -> None:
@@ -254,3 +257,124 @@ def test_the_help_of_every_subcommand_has_an_example(word: str, chaos: RunComman
     code, out, _ = chaos(word, "--help")
     assert code == 0
     assert f"\nregroup chaos {word}" in out
+
+
+def test_the_timeline_has_plan_members_and_coordinator_in_one_order_of_time(chaos: RunCommand) -> None:
+    _, out, _ = chaos("run", "--scenario", "zombie-commits-after-removal")
+    wanted = [
+        "+20.0 s  the plan     ben becomes a zombie",
+        "+28.019 s  coordinator  member-removed  member ben, last seen +18.019 s",
+        "+28.019 s  coordinator  rebalance-started  because member ben expired",
+        "+30.026 s  anna         gave up orders 0-1, and owns nothing",
+        "+32.0 s  ✓ expected   within 10s the group is Stable with anna",
+        "+40.0 s  ben          wakes as a zombie",
+        "+40.002 s  coordinator  refuses OffsetCommit of ben: UNKNOWN_MEMBER_ID (20 times, until +59.002 s)",
+        "+60.0 s  ✓ expected   ben has seen UNKNOWN_MEMBER_ID",
+    ]
+    places = [out.find(line) for line in wanted]
+    assert -1 not in places, [line for line, place in zip(wanted, places, strict=True) if place < 0]
+    assert places == sorted(places)
+    assert "4 of 4 expectations held." in out
+
+
+def test_an_expectation_that_fails_cannot_be_read_as_what_happened(tmp_path: Path, chaos: RunCommand) -> None:
+    path = tmp_path / "too-early.yaml"
+    path.write_text(STORY.replace("- at 20s: EXPECTATION", "- at 10s: anna crashes\n  - at 20s: anna was removed"))
+    code, out, _ = chaos("run", "--scenario", path)
+    assert code == 1
+    assert "Expected at +20.0 s: anna was removed. Not so: no member was removed." in out
+
+
+def test_a_violated_invariant_is_told_with_its_exchange_and_in_full_only_if_asked(chaos: RunCommand) -> None:
+    words = ("run", "--scenario", "zombie-commits-after-removal", "--bug", "zombie-may-commit")
+    code, out, _ = chaos(*words)
+    assert code == 1
+    assert (
+        "Violated: A response is one that the state of the group allows.\n"
+        "  Seen at +40.002 s, at position 35 of the store: OffsetCommit, not a member, in Stable: due was "
+        "UNKNOWN_MEMBER_ID, and the response was NONE. OffsetCommit of ben for generation 1 to group lab, which was "
+        "Stable in generation 2 with 1 member(s), was answered NONE."
+    ) in out
+    assert "RequestedOffset(" not in out
+    assert "RequestedOffset(" in chaos(*words, "--verbose").out
+
+
+def test_steps_that_never_happen_are_named(tmp_path: Path, chaos: RunCommand) -> None:
+    path = tmp_path / "never.yaml"
+    path.write_text(STORY.replace("EXPECTATION", SOUND) + "  - after generation 9 begins: anna crashes\n")
+    _, out, _ = chaos("run", "--scenario", path)
+    assert "Never happened" in out
+    assert "  after generation 9 begins: anna crashes" in out
+
+
+def test_verdicts_are_written_as_junit_and_as_json(
+    story: Path, wrong_story: Path, tmp_path: Path, chaos: RunCommand
+) -> None:
+    junit, json = tmp_path / "verdict.xml", tmp_path / "verdict.json"
+    for path, failures in ((story, 0), (wrong_story, 1)):
+        chaos("run", "--scenario", path, "--junit", junit, "--json", json)
+        suite = ElementTree.parse(junit).getroot()
+        assert (suite.get("tests"), suite.get("failures")) == ("1", str(failures))
+        (run,) = msgspec.json.decode(json.read_bytes())["runs"]
+        assert len(run["violations"]) == failures
+        assert [each["found"] is None for each in run["expectations"]] == [not failures]
+    assert "Not so: the members of the group are anna, ben" in str(suite[0][0].get("message"))
+    assert "To run it again: regroup chaos run" in str(suite[0][0].text)
+
+
+def test_a_hunt_writes_a_verdict_for_each_seed(tmp_path: Path, chaos: RunCommand) -> None:
+    junit = tmp_path / "verdict.xml"
+    chaos("hunt", "--seeds", "1-2", "--jobs", 1, "--no-shrink", "--bug", "unknown-member-is-let-in", "--junit", junit)
+    suite = ElementTree.parse(junit).getroot()
+    assert [case.get("name") for case in suite] == ["seed 1", "seed 2"]
+    assert int(str(suite.get("failures"))) >= 1
+
+
+def test_show_prints_a_scenario_that_can_be_run(tmp_path: Path, chaos: RunCommand) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(chaos("show", "first-join").out)
+    assert chaos("run", "--scenario", path).code == 0
+    assert chaos("show", path).out == path.read_text()
+
+
+def test_words_has_each_step_trigger_option_and_invariant(chaos: RunCommand) -> None:
+    code, out, _ = chaos("words")
+    assert code == 0
+    for words in (
+        "MEMBER becomes a zombie",
+        "within WITHIN the group is Stable with MEMBERS",
+        "after MEMBER is elected leader",
+        "session timeout",
+        "No record is skipped.",
+        "A group with members has one leader, and the leader is one of them.",
+    ):
+        assert words in " ".join(out.split()), words
+    assert "MEMBER becomes a zombie" in chaos("words", "zombie").out
+    assert chaos("words", "zombie").out.count("\n") < 20
+    assert chaos("words", "no such word").code == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("members: {Жанна: {}}\nsteps: [{at 0s: Жанна joins}]", "a name begins with a letter from a to z"),
+        ("members: {anna: {session timeout: 1s}}", "heartbeat interval (3s) must be below session timeout (1s)"),
+    ],
+)
+def test_a_mistake_in_a_scenario_is_told_in_the_words_of_the_file(
+    content: str, says: str, tmp_path: Path, chaos: RunCommand
+) -> None:
+    path = tmp_path / "mistake.yaml"
+    path.write_text(f"scenario: A mistake\n{content}\n")
+    code, _, err = chaos("run", "--scenario", path)
+    assert (code, says in err) == (2, True), err
+
+
+def test_a_file_that_is_not_there_is_no_misspelt_scenario(chaos: RunCommand) -> None:
+    assert "nofile.yaml: there is no such file" in chaos("run", "--scenario", "nofile.yaml").err
+
+
+def test_a_refused_run_does_not_show_its_plan_first(story: Path, chaos: RunCommand) -> None:
+    code, out, err = chaos("run", "--scenario", story, "--bug", "no-such-bug")
+    assert (code, out) == (2, "")
+    assert "no-such-bug" in err

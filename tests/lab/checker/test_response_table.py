@@ -188,7 +188,7 @@ def test_a_code_that_is_not_permitted_is_named_with_what_is_permitted() -> None:
     )
 
     assert table_violation(harness.settings, harness.group, heartbeat, wrong.response) == (
-        "Heartbeat, a member in CompletingRebalance: the response was UNKNOWN_MEMBER_ID, permitted is NONE."
+        "Heartbeat, a member, in CompletingRebalance: due was NONE, and the response was UNKNOWN_MEMBER_ID"
     )
 
 
@@ -208,7 +208,7 @@ def test_the_leaders_join_in_stable_may_not_get_the_present_generation() -> None
     present = join_response(harness.group, anna.member_id)
 
     assert table_violation(harness.settings, replace(harness.group, state=GroupState.STABLE), rejoin, present) == (
-        "JoinGroup, the leader in Stable: the response was NONE, permitted is HELD or NEXT_GENERATION."
+        "JoinGroup, the leader, in Stable: due was HELD or NEXT_GENERATION, and the response was NONE"
     )
 
 

@@ -87,7 +87,7 @@ def test_the_smallest_plan_can_be_written_and_read() -> None:
         ("{orders: 4}", "{payments: 4}", "", "unknown topic: 'orders'; known are payments"),
         ("instance id", "instance", "line 8", "did you mean 'instance id'?"),
         ("cooperative-sticky", "cooperative", "line 8", "assignors:"),
-        ("[slow-join:5s]", "[slow-join:5s], session timeout: 2s", "line 8", "must be below session_timeout_ms"),
+        ("[slow-join:5s]", "[slow-join:5s], session timeout: 2s", "line 8", "must be below session timeout (2s)"),
         ("5s after", "in 5s", "line 12", "write for example"),
         ("is elected leader", "is leader", "line 11", "anna is elected leader"),
         ("90s", "90", "line 14", "20s or 5m"),

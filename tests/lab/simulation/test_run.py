@@ -177,7 +177,7 @@ def test_a_step_happens_at_its_milestone() -> None:
 def test_an_expectation_that_does_not_hold_fails_the_run_with_its_sentence_and_what_was_found() -> None:
     outcome = play(plan_of(("at 20s", "the group is Stable with anna")))
     assert [(each.sentence, each.detail) for each in outcome.verdict.violations] == [
-        ("the group is Stable with anna.", "its members are anna, ben")
+        ("the group is Stable with anna.", "the members of the group are anna, ben")
     ]
 
 

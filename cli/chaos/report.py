@@ -1,0 +1,93 @@
+"""What `regroup chaos run` prints about a run: the timeline, the expectations, the costs and the verdict."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from regroup.cli.chaos.timeline import Names, TimelineLine, offset, timeline_lines
+from regroup.cli.terminal.text import counted, printable
+from regroup.lab.checker.checker import RunViolation
+from regroup.lab.checker.metrics import Counts
+from regroup.lab.simulation.run import RunOutcome
+from regroup.lab.simulation.timeline import ExpectationResult, Timeline
+from regroup.members.durations import format_duration
+
+MAX_SHOWN_LINES: Final = 120
+"""Of a longer timeline the middle is left out, unless all of it is asked for."""
+FIRST_LINES: Final = 40
+MAX_SHOWN_VIOLATIONS: Final = 5
+
+
+def print_timeline(timeline: Timeline, *, verbose: bool) -> None:
+    """Print the timeline; without `verbose` at most MAX_SHOWN_LINES lines of it."""
+    lines = timeline_lines(timeline)
+    print("\nWhat happened, in time since the start:")
+    if verbose or len(lines) <= MAX_SHOWN_LINES:
+        _print_lines(lines)
+        return
+    _print_lines(lines[:FIRST_LINES])
+    print(f"{'…':>10}  {len(lines) - MAX_SHOWN_LINES} lines are left out; --verbose shows all")
+    _print_lines(lines[FIRST_LINES - MAX_SHOWN_LINES :])
+
+
+def _print_lines(lines: list[TimelineLine]) -> None:
+    for line in lines:
+        print(line)
+
+
+def print_missed_steps(outcome: RunOutcome) -> None:
+    """Print the steps that never came to pass, because their milestone did not."""
+    if missed := outcome.steps_not_reached:
+        print(f"\nNever happened, since what they wait for did not come before the faults ended ({len(missed)}):")
+        for planned in missed:
+            print(f"  {printable(str(planned))}")
+
+
+def print_expectations(outcome: RunOutcome) -> None:
+    """Print how many of the plan's expectations held."""
+    if outcome.expectations:
+        held = [each for each in outcome.expectations if each.found is None]
+        print(f"\n{len(held)} of {counted(len(outcome.expectations), 'expectation')} held.")
+
+
+def describe_counts(counts: Counts, ended_ms: int) -> str:
+    """The costs of a run in sentences."""
+    parts = [
+        f"{counted(counts.rebalances, 'rebalance')}, {counted(counts.expulsions, 'member')} removed, "
+        f"{counted(counts.exchanges, 'request')} and deadlines handled, {counted(counts.events, 'event')} stored.",
+        f"Partitions were without an owner for {counts.ownerless_s:.1f} partition-seconds; "
+        f"{counted(counts.moved_for_nothing, 'partition')} moved although the balance did not need it.",
+    ]
+    if counts.processed:
+        parts.append(
+            f"{counted(counts.processed, 'record')} processed, {counts.processed_twice} of them again; "
+            f"{counted(counts.offsets_went_back, 'commit')} set an offset back."
+        )
+    return f"In {format_duration(ended_ms, with_fractions=True)} of virtual time: " + " ".join(parts)
+
+
+def violation_texts(outcome: RunOutcome, timeline: Timeline, *, verbose: bool) -> Iterator[str]:
+    """The first violation of each sentence: a failed expectation, or an invariant with the exchange behind it."""
+    names = Names(timeline.names)
+    failed = {f"{each.planned.step}.": each for each in reversed(outcome.expectations) if each.found is not None}
+    for sentence in outcome.verdict.sentences:
+        violation = next(each for each in outcome.verdict.violations if each.sentence == sentence)
+        if sentence in failed:
+            yield names(describe_failed_expectation(failed[sentence], violation.at_ms))
+        else:
+            yield "\n".join(map(names, describe_violation(violation).splitlines())) + _raw(violation, verbose)
+
+
+def describe_failed_expectation(result: ExpectationResult, at_ms: int) -> str:
+    """`Expected at +60.0 s: ben was removed. Not so: no member was removed.`"""
+    return f"Expected at {offset(at_ms)}: {result.planned.step}. Not so: {result.found}."
+
+
+def describe_violation(violation: RunViolation) -> str:
+    """The sentence that does not hold, when that was seen, and what was seen."""
+    position = "" if violation.position is None else f", at position {violation.position} of the store"
+    detail = violation.detail.rstrip(".")
+    return f"Violated: {violation.sentence}\n  Seen at {offset(violation.at_ms)}{position}: {detail}."
+
+
+def _raw(violation: RunViolation, verbose: bool) -> str:
+    return f"\n  In full: {printable(violation.raw)}" if verbose and violation.raw else ""

@@ -1,0 +1,158 @@
+"""The timeline of a simulation as text: what the plan did, what members and coordinators did, and why.
+
+Times count from the start of the run. Members go by the names of the plan, in place of their member ids.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from regroup.cli.members.table import describe_change, describe_note
+from regroup.cli.store.events_text import HIDDEN_FIELDS, event_details, event_reason
+from regroup.cli.terminal.text import printable, shorten_uuids
+from regroup.lab.plan.plan import PlannedStep
+from regroup.lab.plan.steps import members_named
+from regroup.lab.simulation.timeline import ExpectationResult, MemberReport, Timeline, TimelineEntry
+from regroup.lab.simulation.virtual_clock import START_MS
+from regroup.members.consumer.effects import CommitCompleted, JoinedGroup
+from regroup.members.runtime.notes import FaultBegan, FaultEnded, RequestRefused
+from regroup.server.refusals.finding import Refusal
+from regroup.storage.records import NewRecord
+
+QUIET_EVENTS: Final = frozenset(
+    {
+        "pending-member-added",
+        "pending-member-removed",
+        "member-rejoined",
+        "join-phase-extended",
+        "member-synced",
+        "assignment-committed",
+        "group-created",
+        "group-metadata-written",
+        "offsets-committed",
+        "offsets-written",
+        "append-committed",
+        "transactional-offsets-written",
+        "topic-created",
+        "topic-configured",
+        "offsets-reserved",
+        "producer-ids-reserved",
+        "producer-initialized",
+    }
+)
+"""Events that a timeline leaves out: they repeat other lines, or are mere progress. `regroup events` has all."""
+PROFILE_FIELDS: Final = frozenset({"protocol_type", "client_id", "client_host", "rebalance_timeout_ms"})
+"""Fields that are the same for all members of a plan, or say no more than a member's name."""
+REPEATS_WITHIN_MS: Final = 15_000
+"""The same refusal within this time of the last one is counted, not shown again."""
+
+
+class TimelineLine(NamedTuple):
+    """One line: when, who, and what happened."""
+
+    at_ms: int
+    who: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{offset(self.at_ms):>10}  {self.who:<11}  {self.text}"
+
+
+def offset(at_ms: int) -> str:
+    """A time since the start: `+28.0 s`, with milliseconds only where a tenth of a second would not do."""
+    return f"+{at_ms / 1000:.1f} s" if at_ms % 100 == 0 else f"+{at_ms / 1000:.3f} s"
+
+
+def timeline_lines(timeline: Timeline) -> list[TimelineLine]:
+    """The lines of a timeline; a refusal that is repeated is one line with its count."""
+    names = Names(timeline.names)
+    lines: list[TimelineLine] = []
+    repeats: dict[tuple[str, str], tuple[int, int, int]] = {}
+    """By line: its index, the time of its last repetition, and how often it came."""
+    for entry in _without_echoes(timeline.entries):
+        line = _line(entry, names)
+        if line is None:
+            continue
+        if isinstance(entry.item, Refusal):
+            index, last_ms, count = repeats.get(line[1:], (0, -REPEATS_WITHIN_MS - 1, 0))
+            if line.at_ms - last_ms <= REPEATS_WITHIN_MS:
+                repeats[line[1:]] = index, line.at_ms, count + 1
+                continue
+            lines = _with_counts(lines, {line[1:]: repeats.pop(line[1:])} if count else {})
+            repeats[line[1:]] = len(lines), line.at_ms, 1
+        lines.append(line)
+    return _with_counts(lines, repeats)
+
+
+def _with_counts(lines: list[TimelineLine], repeats: dict[tuple[str, str], tuple[int, int, int]]) -> list[TimelineLine]:
+    for index, last_ms, count in repeats.values():
+        if count > 1:
+            line = lines[index]
+            lines[index] = line._replace(text=f"{line.text} ({count} times, until {offset(last_ms)})")
+    return lines
+
+
+def _without_echoes(entries: Iterable[TimelineEntry]) -> Iterator[TimelineEntry]:
+    """Leave out a fault that is the very step of the plan before it."""
+    step: tuple[int, tuple[str, ...]] = (-1, ())
+    for entry in entries:
+        match entry.item:
+            case PlannedStep():
+                step = entry.at_ms, members_named(entry.item.step)
+            case MemberReport(name, FaultBegan()) if entry.at_ms == step[0] and name in step[1]:
+                continue
+        yield entry
+
+
+class Names:
+    """Replaces member ids by the names of members, and shortens other ids."""
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self._names = names
+        self._pattern = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True)))) if names else None
+
+    def __call__(self, text: str) -> str:
+        if self._pattern is not None:
+            text = self._pattern.sub(lambda match: self._names[match[0]], text)
+        return printable(shorten_uuids(text))
+
+
+def _line(entry: TimelineEntry, names: Names) -> TimelineLine | None:
+    """The line of an entry; None for what a timeline leaves out."""
+    at_ms = entry.at_ms
+    match entry.item:
+        case PlannedStep(_, step):
+            return TimelineLine(at_ms, "the plan", names(str(step)))
+        case ExpectationResult(planned, None):
+            return TimelineLine(at_ms, "✓ expected", names(str(planned.step)))
+        case ExpectationResult(planned, found):
+            return TimelineLine(at_ms, "✗ expected", names(f"{planned.step}. Not so: {found}."))
+        case MemberReport() as report:
+            described = _member_report(report)
+            return TimelineLine(at_ms, report.name, names(described)) if described else None
+        case str() as text:
+            return TimelineLine(at_ms, "the plan", text)
+        case Refusal() as refusal:
+            text = f"refuses {refusal.api} of {refusal.member_id or refusal.sender}: {refusal.error}"
+            return TimelineLine(at_ms, "coordinator", names(text))
+        case NewRecord() as record:
+            if record.type in QUIET_EVENTS:
+                return None
+            return TimelineLine(at_ms, "coordinator", names(_event(record)))
+
+
+def _member_report(report: MemberReport) -> str:
+    """What a member did; empty for what is not shown, or what the coordinator has told."""
+    what = report.what
+    if isinstance(what, JoinedGroup | RequestRefused | CommitCompleted):
+        return ""
+    if isinstance(what, FaultBegan | FaultEnded):
+        return describe_note(what)
+    return describe_change(what, report.owned)
+
+
+def _event(record: NewRecord) -> str:
+    """The event as `regroup events` shows it, with its reason; times in it count from the start of the run."""
+    details = event_details(record, lambda at_ms: offset(at_ms - START_MS), HIDDEN_FIELDS | PROFILE_FIELDS)
+    reason = "" if record.type == "member-joined" else event_reason(record)  # it is the client's own text
+    return f"{record.type}  {details}".rstrip() + (f"  because {reason}" if reason else "")

@@ -1,0 +1,55 @@
+"""The jobs of `regroup chaos show` and `regroup chaos words`: what scenarios look like, and what they may say."""
+
+import textwrap
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from regroup.cli.jobs import FILE_ERRORS, CannotRun, cannot_run_after
+from regroup.lab.checker.reference import invariant_reference
+from regroup.lab.plan.library import scenario_text
+from regroup.lab.plan.reference import ReferenceRow, ReferenceTable, scenario_reference
+from regroup.lab.simulation.recovery import RECOVERY_INVARIANT
+
+WIDTH: Final = 78
+
+
+@cannot_run_after(ValueError, *FILE_ERRORS)
+def show_scenario(args: Namespace) -> int:
+    """Print the file of a scenario as it is."""
+    path = Path(args.scenario)
+    print(path.read_text(encoding="utf-8") if path.is_file() else scenario_text(args.scenario), end="")
+    return 0
+
+
+def show_words(args: Namespace) -> int:
+    """Print every table of the reference, or the rows with the text that is asked for."""
+    shown = list(_matching(args.about.lower()))
+    if not shown:
+        raise CannotRun(f"no word of a scenario and no invariant contains {args.about!r}")
+    for title, rows in shown:
+        print(f"\n{title}")
+        for words, meaning in rows:
+            print(textwrap.fill(words, WIDTH, initial_indent="  ", subsequent_indent="    "))
+            if meaning:
+                print(textwrap.fill(meaning, WIDTH, initial_indent="      ", subsequent_indent="      "))
+    return 0
+
+
+def _matching(text: str) -> Iterator[ReferenceTable]:
+    """The tables whose title contains the text, and the matching rows of others."""
+    for title, rows in (*scenario_reference(), *invariant_tables()):
+        matching = rows if text in title.lower() else tuple(row for row in rows if text in " ".join(row).lower())
+        if matching:
+            yield ReferenceTable(title, matching)
+
+
+def invariant_tables() -> Iterator[ReferenceTable]:
+    """The invariants by subject, and that of recovery."""
+    for subject, rows in invariant_reference().items():
+        yield ReferenceTable(
+            f"Invariants: {subject[0].lower()}{subject[1:]}", tuple(ReferenceRow(*row) for row in rows)
+        )
+    end = ReferenceRow(RECOVERY_INVARIANT, "A run that violates nothing else ends with exit code 3.")
+    yield ReferenceTable("Invariants: the end of a run", (end,))

@@ -1,0 +1,53 @@
+"""Every invariant that a run checks, with its explanation: for `regroup chaos words` and for the documentation."""
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from regroup.coordinator import invariants as group_invariants
+from regroup.coordinator.invariants import GROUP_INVARIANTS, INVARIANTS_BY_EVENT
+from regroup.lab.checker import coordinator_invariants as c
+from regroup.lab.checker import member_invariants as m
+from regroup.lab.checker.checker import FULL_REPLAY
+
+
+def invariant_reference() -> dict[str, tuple[tuple[str, str], ...]]:
+    """By subject, the sentence of each invariant and what there is to add to it."""
+    by_command = [each for some in c.RESPONSE_INVARIANTS_BY_COMMAND.values() for each in some]
+    exchanges: list[Callable[..., Any]] = [
+        c.a_request_has_at_most_one_response,
+        *c.RESPONSE_INVARIANTS,
+        *by_command,
+        c.only_dependent_responses_are_held,
+        c.an_open_request_gets_its_response,
+    ]
+    steps = [each for some in INVARIANTS_BY_EVENT.values() for each in some]
+    return {
+        "Requests and responses": _from_docstrings(exchanges),
+        "Deadlines": _from_docstrings(c.DEADLINE_INVARIANTS),
+        "Coordinators that load": _from_docstrings(c.LOAD_INVARIANTS),
+        "Groups": _from_docstrings([*GROUP_INVARIANTS, *steps]),
+        "The store": (
+            *_from_docstrings([c.the_shadow_group_equals_the_live_group]),
+            (FULL_REPLAY, ""),
+        ),
+        "Members": tuple(
+            (sentence, "")
+            for sentence in (
+                m.NO_TWO_READERS,
+                m.NEW_ID_OWNS_NOTHING,
+                m.ONLY_OWNED_PARTITIONS,
+                m.COMMIT_NOT_AHEAD,
+                m.NO_RECORD_SKIPPED,
+            )
+        ),
+    }
+
+
+def _from_docstrings(functions: Iterable[Callable[..., Any]]) -> tuple[tuple[str, str], ...]:
+    """Each function once: its sentence, and the rest of its docstring as one line."""
+    rows = {}
+    for function in dict.fromkeys(functions):
+        _, _, rest = inspect.cleandoc(function.__doc__ or "").partition("\n\n")
+        rows[group_invariants.invariant_sentence(function)] = " ".join(rest.split())
+    return tuple(rows.items())

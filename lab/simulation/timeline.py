@@ -1,0 +1,71 @@
+"""What happened in a run, in the order in which it happened: the plan, the members and the coordinators.
+
+    timeline = Timeline()
+    play(plan, timeline=timeline)
+    timeline.entries, timeline.names
+
+It costs time and memory, so a hunt goes without one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from regroup.lab.plan.plan import PlannedStep
+from regroup.members.consumer.effects import ConsumerChange, ConsumerError
+from regroup.members.runtime.notes import MemberNote
+from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.protocol.message import Message
+from regroup.server.net.exchange import Exchange
+from regroup.server.net.request_observer import RequestObserver
+from regroup.server.refusals.finding import Refusal, refusals_of
+from regroup.storage.records import NewRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectationResult:
+    """Whether an expectation of the plan held, when that was decided."""
+
+    planned: PlannedStep
+    found: str | None
+    """What was found instead; None if the expectation held."""
+
+
+class MemberReport(NamedTuple):
+    """A change of a member, a refused request or a fault, as its own process knows it."""
+
+    name: str
+    what: ConsumerChange | ConsumerError | MemberNote
+    owned: tuple[TopicPartition, ...] = ()
+    """Its partitions after the change."""
+
+
+TimelineItem: TypeAlias = PlannedStep | ExpectationResult | MemberReport | NewRecord | Refusal | str
+
+
+class TimelineEntry(NamedTuple):
+    """What happened, in milliseconds since the run began. A record happens when it is durable."""
+
+    at_ms: int
+    item: TimelineItem
+
+
+@dataclass(slots=True)
+class Timeline:
+    """The entries of one run, in the order of time."""
+
+    entries: list[TimelineEntry] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    """The member's name in the plan by each member id that it had."""
+
+    def add(self, at_ms: int, item: TimelineItem) -> None:
+        self.entries.append(TimelineEntry(at_ms, item))
+
+    def observer(self, now_ms: Callable[[], int]) -> RequestObserver:
+        """An observer of exchanges that adds refused requests; it is given to the brokers."""
+
+        def observe(exchange: Exchange, response: Message | None) -> None:
+            for refusal in refusals_of(exchange, response, now_ms):
+                self.add(refusal.at_ms, refusal)
+
+        return observe
