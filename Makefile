@@ -44,8 +44,9 @@ format: install  ## fix what the formatter and the linter can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs:  ## write docs/api.md from the docstrings of the public modules
-	$(PYTHON) scripts/write_api_reference.py
+docs: install  ## write docs/api.md, what commands print, and tables from the code, into the documents
+	$(BIN)/python scripts/write_api_reference.py
+	$(BIN)/python -m tests.documents.write
 
 test: install  ## the quick tests: about two minutes
 	$(BIN)/pytest -q -n auto --dist loadgroup -m "not slow"

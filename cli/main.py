@@ -16,9 +16,9 @@ A coordinator of Kafka consumer groups that you may break, replay and look at.
   regroup events regroup.db --follow            what happened, line by line, and why
   regroup replay regroup.db --at 120            the state of the groups at any position
   regroup verify regroup.db                     fold the whole history and check every invariant
-  regroup members --bootstrap 127.0.0.1:9092 --group g --topic orders --count 5 --habit 2:pause:20s
-                                                simulated consumers, the second of which stops for 20 seconds
-  regroup chaos run --seed 7                    ten minutes of crashes, pauses and cut networks, in a second
+  regroup members --bootstrap 127.0.0.1:9092 --group g --topic orders --count 5 --habit 2:pause:60s
+                                                simulated consumers, the second of which stops for a minute
+  regroup chaos run --seed 77                   ten minutes of faults from one seed, in a second
   regroup chaos hunt --seeds 1000               many seeds; those that break an invariant are made small
   regroup watch --mqtt mqtt://localhost         the groups of a remote coordinator, live
   regroup conformance --bootstrap HOST:PORT     where any coordinator differs from Apache Kafka

@@ -1,7 +1,7 @@
 """Break groups on purpose: consumers, brokers, network and disk on a virtual clock, everything drawn from one seed.
 
-regroup chaos run --seed 7                          one run, and what it showed
-regroup chaos run --seed 7 --store groups.db        the same, with the history in a store for `regroup events`
+regroup chaos run --seed 77                          one run, and what it showed
+regroup chaos run --seed 77 --store groups.db        the same, with the history in a store for `regroup events`
 regroup chaos hunt --seeds 1000 --jobs 2            many runs; those that fail are made small and saved
 regroup chaos list                                  the scenarios that ship with it, and the planted bugs
 regroup chaos show first-join                       the file of a scenario, to learn from or to copy
@@ -21,8 +21,8 @@ from regroup.cli.terminal.arguments import duration_ms, seed_range, whole_number
 RUN_HELP = """\
 Run one seed, or one scenario, and show what happened and what was violated.
 
-regroup chaos run --seed 7
-regroup chaos run --seed 7 --check-determinism
+regroup chaos run --seed 77
+regroup chaos run --seed 77 --check-determinism
 regroup chaos run --scenario leader-crashes-between-join-and-sync --store groups.db
 """
 HUNT_HELP = """\

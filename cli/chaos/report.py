@@ -62,7 +62,7 @@ def describe_counts(counts: Counts, ended_ms: int) -> str:
             f"{counted(counts.processed, 'record')} processed, {counts.processed_twice} of them again; "
             f"{counted(counts.offsets_went_back, 'commit')} set an offset back."
         )
-    return f"In {format_duration(ended_ms, with_fractions=True)} of virtual time: " + " ".join(parts)
+    return "\n".join([f"The run took {format_duration(ended_ms, with_fractions=True)} of virtual time.", *parts])
 
 
 def violation_texts(outcome: RunOutcome, timeline: Timeline, *, verbose: bool) -> Iterator[str]:

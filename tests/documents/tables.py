@@ -1,0 +1,51 @@
+"""The parts of documents that are written from the code: tables of words, scenarios, invariants."""
+
+from collections.abc import Callable
+
+from regroup.cli.chaos.words import invariant_tables
+from regroup.lab.plan.library import scenario, scenario_names, scenario_text
+from regroup.lab.plan.reference import ReferenceTable, scenario_reference
+
+
+def scenario_words() -> str:
+    """Every step, expectation, trigger and option of a scenario."""
+    return "\n".join(_markdown(table, "Words") for table in scenario_reference())
+
+
+def invariants() -> str:
+    """Every invariant that a run checks, with its explanation."""
+    parts = []
+    for table in invariant_tables():
+        title = table.title.removeprefix("Invariants: ")
+        rows = [f"- {words}{f' {meaning}' if meaning else ''}\n" for words, meaning in table.rows]
+        parts.append(f"**{title[0].upper()}{title[1:]}**\n\n{''.join(rows)}")
+    return "\n".join(parts)
+
+
+def scenarios() -> str:
+    """The scenarios that come with the lab."""
+    rows = [f"| `{name}` | {scenario(name).title} |\n" for name in scenario_names()]
+    return "| Name | |\n|---|---|\n" + "".join(rows)
+
+
+def worked_scenario() -> str:
+    """The scenario that the guide explains."""
+    return f"```yaml\n{scenario_text('zombie-commits-after-removal').rstrip()}\n```\n"
+
+
+def _markdown(table: ReferenceTable, heading: str) -> str:
+    rows = [f"| {_code(words)} | {meaning.replace('|', chr(92) + '|')} |\n" for words, meaning in table.rows]
+    return f"### {table.title}\n\n| {heading} | Meaning |\n|---|---|\n{''.join(rows)}"
+
+
+def _code(words: str) -> str:
+    return "<br>".join(f"`{each}`" for each in words.split(" / "))
+
+
+MAKERS: dict[str, Callable[[], str]] = {
+    "scenario-words": scenario_words,
+    "invariants": invariants,
+    "scenarios": scenarios,
+    "worked-scenario": worked_scenario,
+}
+"""The functions by the names that documents use."""

@@ -1,0 +1,135 @@
+"""Runs the commands of a document, one after the other, in a folder of their own."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from tests.documents.blocks import ROOT, Block
+
+DOCUMENTED_PORT = 9092
+"""Servers of documents listen here and above; when the commands are run, other ports take their place."""
+PORTS = 3
+TIMEOUT_S = 600
+SCRIPT = "#!{python}\nimport sys\nfrom regroup.cli.main import main\nsys.exit(main())\n"
+
+
+class Shell:
+    """Runs commands as a reader would type them; `regroup` is the one of this repository."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "work"
+        self.folder.mkdir()
+        program = folder / "bin" / "regroup"
+        program.parent.mkdir()
+        program.write_text(SCRIPT.format(python=sys.executable))
+        program.chmod(0o755)
+        self._port = free_ports(PORTS)
+        self._server: subprocess.Popen[str] | None = None
+        # Plans are named from the root of the repository.
+        (self.folder / "pipeline").mkdir()
+        shutil.copytree(ROOT / "pipeline" / "plans", self.folder / "pipeline" / "plans")
+        paths = [str(program.parent), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+        self._environment = os.environ | {"PATH": os.pathsep.join(paths), "NO_COLOR": "1", "COLUMNS": "80"}
+
+    def transcript(self, block: Block) -> str:
+        """The commands of a block, each with what it prints now."""
+        parts = []
+        for command in block.commands:
+            lines = self._serve(command) if block.options.serves else self._run(command)
+            head = block.options.head
+            shown = [*lines[:head], "…"] if head and len(lines) > head else lines
+            parts.append("\n".join([f"$ {command}", *map(str.rstrip, shown)]) + "\n")
+        return "\n".join(parts) if any(part.count("\n") > 1 for part in parts) else "".join(parts)
+
+    def _run(self, command: str) -> list[str]:
+        done = subprocess.run(
+            self._as_run(command),
+            shell=True,
+            cwd=self.folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        return self._as_documented(done.stdout).splitlines()
+
+    def _serve(self, command: str) -> list[str]:
+        """Start a server, and wait until it listens. The log of the server is not part of the document."""
+        self.stop_server()
+        self._server = subprocess.Popen(
+            f"exec {self._as_run(command)}",
+            shell=True,
+            cwd=self.folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self._server.stdout is not None
+        return [self._as_documented(self._server.stdout.readline()).rstrip()]
+
+    def stop_server(self) -> None:
+        if self._server is not None:
+            self._server.send_signal(signal.SIGTERM)
+            self._server.wait(TIMEOUT_S)
+            assert self._server.stdout is not None
+            self._server.stdout.close()
+            self._server = None
+
+    def _as_run(self, command: str) -> str:
+        command = command.replace(".venv/bin/regroup", "regroup")
+        for number in range(PORTS):
+            command = command.replace(str(DOCUMENTED_PORT + number), str(self._port + number))
+        return command
+
+    def _as_documented(self, output: str) -> str:
+        for number in range(PORTS):
+            output = re.sub(rf"\b{self._port + number}\b", str(DOCUMENTED_PORT + number), output)
+        return output
+
+
+@contextmanager
+def shell() -> Iterator[Shell]:
+    """A shell in a fresh folder, which is removed at the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = Shell(Path(folder))
+        try:
+            yield made
+        finally:
+            made.stop_server()
+
+
+def free_ports(count: int) -> int:
+    """The first of `count` ports in a row that are free now."""
+    for first in range(21_000 + os.getpid() % 5_000, 60_000, count):
+        with suppress(OSError):
+            for port in range(first, first + count):
+                with closing(socket.socket()) as tried:
+                    tried.bind(("127.0.0.1", port))
+            return first
+    raise AssertionError("no free ports")
+
+
+def normalised(content: str, *, as_shape: bool) -> list[str]:
+    """The lines without what varies: times, dates and ids; as shapes also without numbers, each once, and sorted."""
+    content = re.sub(r"\b\d{4}-\d\d-\d\d\b", "DATE", content)
+    content = re.sub(r"\b\d\d:\d\d:\d\d(\.\d+)?", "TIME", content)
+    content = re.sub(r"\b[0-9a-f]{8}(…|(-[0-9a-f]{4}){3}-[0-9a-f]{12})", "ID", content)
+    content = re.sub(r"\bin \d+\.\d+ s\b", "in N s", content)
+    lines = [" ".join(line.split()) for line in content.splitlines() if line.strip()]
+    if not as_shape:
+        return lines
+    shapes = (re.sub(r"\d+(?:[-,]\d+)*", "N", line.replace(" (leader)", "")) for line in lines)
+    return sorted(set(shapes))
