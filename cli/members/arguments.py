@@ -11,6 +11,9 @@ Faults, each as NUMBER:FAULT, or all:FAULT, and with @WHEN behind it if need be:
 WHEN is a time after the start (@30s) or a milestone: @after-joined, @after-elected, @after-assigned, @after-revoked,
 @after-lost, each with +TIME if need be (@after-assigned+5s).
 
+In a cluster that is not regroup's the members join a new group only, and write no records, unless --yes is given: in an
+existing group they would take partitions from its consumers and commit offsets.
+
 Ctrl-C lets the members leave the group. Exit codes: 0 all members ended well, 1 one failed for good or none ever
 joined, 2 the command cannot be carried out.
 """
@@ -39,6 +42,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     brokers.add_argument("--bootstrap", metavar="HOST:PORT", type=bootstrap, help="brokers, with commas")
     brokers.add_argument("--mqtt", metavar="URL", type=mqtt_address, help="join over this MQTT broker instead")
     add("--group", required=True, help="the group's id")
+    yes_help = "join an existing group, or write records, also in a cluster that is not regroup's"
+    add("--yes", action="store_true", help=yes_help)
     topics = parser.add_mutually_exclusive_group(required=True)
     topics.add_argument("--topic", action="append", default=[], help="a topic; may be repeated")
     topics.add_argument("--topic-pattern", type=pattern, help="all topics whose whole name matches")

@@ -9,13 +9,16 @@ from typing import Final
 from rich.console import Console
 from rich.live import Live
 
-from regroup.cli.jobs import cannot_run_after
+from regroup.cli.jobs import CannotRun, cannot_run_after
+from regroup.cli.members.cluster_check import ClusterSurveyor, objections
 from regroup.cli.members.fleet import FleetPlan, MemberFleet, plan_fleet
 from regroup.cli.members.mqtt import MembersOverMqtt
 from regroup.cli.members.table import members_table
 from regroup.cli.terminal.consoles import StopOnBrokenPipeConsole
 from regroup.cli.terminal.output import print_error
 from regroup.cli.terminal.signals import stop_on_signals
+from regroup.members.transports.tcp import TcpTransport
+from regroup.mqtt.link import cancel_and_wait
 
 REFRESH_INTERVAL_S: Final = 0.25
 
@@ -34,10 +37,13 @@ def run(args: Namespace) -> int:
 async def run_members(plan: FleetPlan, stop: asyncio.Event, mqtt: MembersOverMqtt | None = None) -> int:
     """Run the members until `stop` is set, the time is over, or all have stopped; return the exit code."""
     loop = asyncio.get_running_loop()
-    console = StopOnBrokenPipeConsole(stop, soft_wrap=False)
-    fleet = MemberFleet(plan, console, int(time.time() * 1000 - loop.time() * 1000), mqtt)
     if plan.args.for_ms is not None:
         loop.call_later(plan.args.for_ms / 1000, stop.set)
+    console = StopOnBrokenPipeConsole(stop, soft_wrap=False)
+    if mqtt is None and (error := await _check_cluster(plan, stop)) is not None:
+        print_error("members", f"no member joined the group: {error}")
+        return 1
+    fleet = MemberFleet(plan, console, int(time.time() * 1000 - loop.time() * 1000), mqtt)
     fleet.start()
     await _show_until(stop, fleet)
     views = [member.view for member in fleet.members]
@@ -46,6 +52,32 @@ async def run_members(plan: FleetPlan, stop: asyncio.Event, mqtt: MembersOverMqt
     if not fleet.has_joined:
         print_error("members", _why_none_joined(fleet))
     return 1 if not fleet.has_joined or any(view.condition == "failed" for view in views) else 0
+
+
+async def _check_cluster(plan: FleetPlan, stop: asyncio.Event) -> str | None:
+    """Say which topics do not exist. Raises CannotRun if the members would do harm in a cluster that is not regroup's.
+
+    A cluster that cannot be reached is asked again until `stop` is set; then the reason is returned.
+    """
+    args = plan.args
+    transport = TcpTransport(args.bootstrap, client_id="regroup-members")
+    surveying = asyncio.create_task(ClusterSurveyor(transport).survey(args.group, tuple(args.topic)))
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((surveying, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if not surveying.done():
+            return transport.last_error or "they were stopped too soon"
+        survey = surveying.result()
+    finally:
+        await cancel_and_wait(surveying)
+        await cancel_and_wait(stopping)
+        await transport.close()
+    writes_to = tuple(args.topic) if args.records_per_s else ()
+    if not args.yes and (text := objections(survey, args.group, writes_to=writes_to)):
+        raise CannotRun(text)
+    for topic in survey.missing_topics:
+        print_error("members", f"there is no topic {topic} yet; the broker makes it, as Kafka does unless told not to")
+    return None
 
 
 async def _show_until(stop: asyncio.Event, fleet: MemberFleet) -> None:

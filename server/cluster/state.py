@@ -5,6 +5,7 @@ A change is an event, folded at once and queued for the store; a response that r
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from regroup.coordinator.serialization import UNREADABLE_ERRORS, Cause, damaged
@@ -46,6 +47,8 @@ PRODUCER_ID_BLOCK_SIZE = 1_000
 TRANSACTION_STATE_PARTITIONS = 50
 """Kafka's default. The topic does not exist here; its partitions only assign transactional ids to brokers."""
 _CLUSTER_ID = "cluster-id"
+CLUSTER_ID_PREFIX: Final = "regroup-"
+"""Begins the cluster id of every new store: by it a client can tell that it does not speak to a real Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ async def load_cluster_state(store: EventStore, new_uuid: Callable[[], UUID]) ->
     Raises StoreError, also if the snapshot is of another version and the history before it has been trimmed.
     """
     stored_id = await store.get_value(_CLUSTER_ID)
-    cluster_id = stored_id.decode() if stored_id is not None else uuid_text(new_uuid())
+    cluster_id = stored_id.decode() if stored_id is not None else CLUSTER_ID_PREFIX + uuid_text(new_uuid())
     if stored_id is None:
         await store.put_value(_CLUSTER_ID, cluster_id.encode())
     cut, snapshots = await store.load_snapshots()

@@ -4,17 +4,20 @@ import argparse
 import asyncio
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from io import StringIO
 
 import pytest
 from rich.console import Console
 
+from regroup.cli.jobs import CannotRun
 from regroup.cli.members.arguments import add_arguments
 from regroup.cli.members.command import run_members
 from regroup.cli.members.fleet import plan_fleet
 from regroup.cli.members.table import members_table
 from regroup.cli.terminal.text import format_partitions
+from regroup.coordinator.group import GroupState
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.members.consumer.state import MemberState
 from regroup.members.faults import MemberFault, MemberFaultKind
@@ -22,6 +25,7 @@ from regroup.members.runtime.application import FetchedRecord, MemberView, Simul
 from regroup.members.runtime.workload import RecordCounts
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.broker_cluster import BrokerCluster, ClusterOptions
+from regroup.storage.memory import MemoryStore
 from tests.cli.conftest import RunCommand
 
 NEEDED = ["--bootstrap", "localhost:9092", "--group", "payments", "--topic", "orders"]
@@ -174,3 +178,60 @@ async def test_a_zombie_and_its_refused_commits_are_lines(capsys: pytest.Capture
     assert "member 1 falls silent for twice its session timeout" in lines
     assert "member 1 wakes as a zombie: it reads and commits for its old generation" in lines
     assert "member 1 was refused: its OffsetCommit was answered UNKNOWN_MEMBER_ID" in lines
+
+
+@asynccontextmanager
+async def foreign_cluster() -> AsyncIterator[BrokerCluster]:
+    """A cluster with a cluster id as that of a real Kafka."""
+    store = MemoryStore()
+    await store.put_value("cluster-id", b"5L6g3nShT-eMCtK--X86sw")
+    options = ClusterOptions(settings=CoordinatorSettings(group_initial_rebalance_delay_ms=0))
+    async with await BrokerCluster.start(store.open, options) as cluster:
+        await cluster.ensure_topic("orders", 2)
+        yield cluster
+
+
+async def run_for_a_moment(cluster: BrokerCluster, *words: str, group: str = "payments") -> int:
+    needed = ["--bootstrap", "{}:{}".format(*cluster.address), "--group", group, "--topic", "orders", "--count", "1"]
+    parser = argparse.ArgumentParser(prog="regroup members")
+    add_arguments(parser)
+    stop = asyncio.Event()
+    plan = plan_fleet(parser.parse_args([*needed, *words]))
+    running = asyncio.create_task(run_members(plan, stop))
+    async with asyncio.timeout(20):
+        while not running.done():
+            if any(each.state is GroupState.STABLE and each.group_id == group for each in cluster.groups()):
+                break
+            await asyncio.sleep(0.02)
+        stop.set()
+        return await running
+
+
+async def test_in_a_cluster_that_is_not_regroups_an_existing_group_needs_consent() -> None:
+    async with foreign_cluster() as cluster:
+        assert await run_for_a_moment(cluster) == 0, "a new group needs none"
+        with pytest.raises(CannotRun) as refused:
+            await run_for_a_moment(cluster)
+        text = str(refused.value)
+        assert "this cluster (5L6g3nShT-eMCtK--X86sw) is not regroup's" in text
+        assert "join the existing group payments, which is Empty with 0 classic members: take partitions" in text
+        assert "add --yes" in text
+        assert await run_for_a_moment(cluster, "--yes") == 0
+
+
+async def test_in_a_cluster_that_is_not_regroups_written_records_need_consent() -> None:
+    async with foreign_cluster() as cluster:
+        with pytest.raises(CannotRun, match="would write records to orders"):
+            await run_for_a_moment(cluster, "--records-per-s", "1", group="new")
+        assert not list(cluster.groups())
+
+
+async def test_a_topic_that_does_not_exist_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    async with await BrokerCluster.start() as cluster:
+        await run_for_a_moment(cluster, group="g")
+    assert "there is no topic orders yet; the broker makes it" in capsys.readouterr().err
+
+
+async def test_a_cluster_of_regroup_is_known_by_its_cluster_id() -> None:
+    async with await BrokerCluster.start() as cluster:
+        assert cluster.state.cluster_id.startswith("regroup-")
