@@ -55,7 +55,8 @@ def _reasons(assignor: str, step: CaseStep) -> list[str]:
     total, members = sum(topics.values()), len(step.members)
     all_equal = len({frozenset(member.topics) for member in step.members}) <= 1
     ignored = sorted({topic for member in step.members for topic in member.topics} - topics.keys(), key=utf16_order)
-    sentences = [f"{assignor} assigns {total} partitions of {len(topics)} topics to {members} members."]
+    what = f"{_counted(total, 'partition')} of {_counted(len(topics), 'topic')}"
+    sentences = [f"{assignor} assigns {what} to {_counted(members, 'member')}."]
     if ignored and not assignor.startswith("server-"):
         sentences.append(f"Ignored, because they have no partitions: {', '.join(ignored)}.")
     if assignor.endswith("range"):
@@ -66,7 +67,9 @@ def _reasons(assignor: str, step: CaseStep) -> list[str]:
     elif all_equal and assignor != "sticky-before-2.6":
         quota, larger = divmod(total, max(members, 1))
         more = f", and {larger} of them may have one more" if larger else ""
-        sentences.append(f"All subscriptions are equal, so there is a quota: {quota} partitions for each member{more}.")
+        sentences.append(
+            f"All subscriptions are equal, so there is a quota: {_counted(quota, 'partition')} for each member{more}."
+        )
         sentences.append("A member keeps what it had, up to its quota; the rest goes to members below their quota.")
     else:
         reason = "This is the older sticky, which has no quotas" if all_equal else "Subscriptions differ"
@@ -87,7 +90,10 @@ def _range_reasons(step: CaseStep, topics: Mapping[str, int]) -> list[str]:
         subscribers = sum(topic in member.topics for member in step.members)
         quota, larger = divmod(count, subscribers)
         more = f", and one more for the first {larger}" if larger else ""
-        sentences.append(f"  {topic}: {count} partitions for {subscribers} subscribers are {quota} each{more}.")
+        sentences.append(
+            f"  {topic}: {_counted(count, 'partition')} for {_counted(subscribers, 'subscriber')} are {quota} "
+            f"each{more}."
+        )
     return sentences
 
 
@@ -112,7 +118,7 @@ def _movements(
     moved = [each for each, name in owner_after.items() if owner_before.get(each, name) != name]
     unowned = [each for each in owner_after if each not in owner_before]
     stayed = sum(owner_before.get(each) == name for each, name in owner_after.items())
-    sentences = [f"{stayed} partitions stay, {len(moved)} move, {len(unowned)} had no owner."]
+    sentences = [f"{_counted(stayed, 'partition')} stayed, {len(moved)} moved, {len(unowned)} had no owner."]
     sentences += [
         f"  {each.topic}-{each.partition}: from {owner_before[each]} to {owner_after[each]}" for each in sorted(moved)
     ]
@@ -124,3 +130,7 @@ def _movements(
         for each in withheld
     ]
     return sentences
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, NoReturn
 
 from regroup.cli.terminal.arguments import load
@@ -80,6 +81,16 @@ class CommandParser(argparse.ArgumentParser):
     def print_help(self, file: Any = None) -> None:
         """Print the help, and raise OSError if that fails; argparse would ignore it."""
         print(self.format_help(), end="", file=file)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse an unknown choice with the one that was probably meant, or with all of them."""
+        if action.choices is None or value in action.choices:
+            return
+        known = list(map(str, action.choices))
+        nearest = get_close_matches(str(value), known, n=1)
+        hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(known)}"
+        name = "command" if isinstance(action, argparse._SubParsersAction) else "/".join(action.option_strings)
+        raise argparse.ArgumentError(None, f"unknown {name or action.dest}: {value!r}; {hint}")
 
     def error(self, message: str) -> NoReturn:
         self.exit(EXIT_CANNOT_RUN, f"{self.prog}: {message}\nTry `{self.prog} --help`.\n")

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import sys
 import tomllib
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
@@ -72,6 +73,9 @@ async def serve(args: Namespace, options: ClusterOptions, mqtt: ServeMqttOptions
             await cluster.ensure_topic(name, partitions)
         print("listening on", ",".join(f"{host}:{port}" for host, port in cluster.addresses), flush=True)
         if args.brokers > 1:
+            if sys.stdin.isatty():
+                last = args.brokers - 1
+                print(f"type stop N or start N to stop or start a broker, N from 0 to {last}", flush=True)
             prompt.open()
         async with serve_over_mqtt(mqtt, cluster):
             await stop.wait()

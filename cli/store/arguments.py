@@ -11,12 +11,14 @@ regroup events regroup.db --follow                     wait for what a running e
 regroup events regroup.db --format jsonl | jq .type    one JSON object a line, for other programs
 """
 REPLAY_HELP = """\
-Show the state of a store's groups at a position, as JSON: the fold of every event up to there.
+Show the state of a store's groups at a position: the fold of every event up to there.
 
-Bytes are in base64. Where they can be decoded, `topics` and `partitions` beside them show what they hold.
+A terminal shows text: state, generation, and who owns what. Programs get JSON with everything; bytes are in base64
+there, and `topics` and `partitions` beside them show what they hold, where they can be decoded.
 
 regroup replay regroup.db
 regroup replay regroup.db --group payments --at 120
+regroup replay regroup.db --format json | jq .groups
 """
 VERIFY_HELP = """\
 Fold a store's whole history, check every invariant, and compare the snapshots with the fold.
@@ -52,6 +54,11 @@ def add_replay_arguments(parser: ArgumentParser) -> None:
     _add_store(parser)
     _add_group(parser)
     parser.add_argument("--at", metavar="POSITION", type=int, help="the state after this event (default: the last)")
+    parser.add_argument(
+        "--format",
+        choices=("text", "json"),
+        help="for people, or for programs (default: text on a terminal, else json)",
+    )
 
 
 def add_verify_arguments(parser: ArgumentParser) -> None:

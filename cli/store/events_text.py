@@ -46,7 +46,7 @@ class EventFormatter:
         self._day = ""
 
     def __call__(self, record: Record) -> Text:
-        line, day = format_event(record), f"{_utc(record.at_ms):%Y-%m-%d}, times in UTC"
+        line, day = format_event(record), f"{date_of(record.at_ms)}, times in UTC"
         if day == self._day:
             return line
         self._day = day
@@ -182,6 +182,11 @@ def _label(name: str) -> str:
 def clock_time(at_ms: int) -> str:
     """The time of day in UTC with milliseconds."""
     return _utc(at_ms).strftime("%H:%M:%S.%f")[:-3]
+
+
+def date_of(at_ms: int) -> str:
+    """The day in UTC: `2026-11-22`."""
+    return f"{_utc(at_ms):%Y-%m-%d}"
 
 
 def _utc(at_ms: int) -> datetime:

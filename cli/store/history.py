@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from regroup.cli.jobs import CannotRun
 from regroup.cli.store.group_json import with_decoded_bytes
 from regroup.cli.store.opening import open_store_to_read, unknown_group
+from regroup.cli.store.replay_text import groups_text
 from regroup.cli.terminal.output import program_name
 from regroup.cli.terminal.progress import ProgressReporter
 from regroup.cli.terminal.text import counted, printable
+from regroup.coordinator.group import Group
 from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.serialization import group_as_json
 from regroup.coordinator.verification import Violation
@@ -28,26 +30,33 @@ MAX_SHOWN_VIOLATIONS: Final = 20
 
 
 def run_replay(args: Namespace) -> int:
-    json.dump(asyncio.run(state_at(args)), sys.stdout, indent=2, ensure_ascii=False)
-    print()
+    position, at_ms, groups = asyncio.run(groups_at(args))
+    if args.format == "text" or (args.format is None and sys.stdout.isatty()):
+        for line in groups_text(position, at_ms, groups):
+            print(line)
+    else:
+        shown = {group.group_id: with_decoded_bytes(group_as_json(group)) for group in groups}
+        json.dump({"position": position, "groups": shown}, sys.stdout, indent=2, ensure_ascii=False)
+        print()
     return 0
 
 
-async def state_at(args: Namespace) -> dict[str, Any]:
-    """Fold the events up to --at. Raises CannotRun for an unknown position or group."""
+async def groups_at(args: Namespace) -> tuple[int, int | None, list[Group]]:
+    """Fold the events up to --at: the position, the time of the event there, and the groups by their ids.
+
+    Raises CannotRun for an unknown position or group.
+    """
     async with await open_store_to_read(args.store) as store:
         first, last = store.trimmed_through, store.last_position
         at = last if args.at is None else args.at
         if not first <= at <= last:
             raise CannotRun(f"unknown position {at}; the store holds {first} to {last}")
         groups = await load_groups(store, until=at)
-    shown = {name: group for name, group in sorted(groups.items()) if args.group in (None, name)}
+        times = [record.at_ms async for record in store.read(after=max(at - 1, first), until=at)]
+    shown = [group for name, group in sorted(groups.items()) if args.group in (None, name)]
     if args.group is not None and not shown:
         raise CannotRun(f"{unknown_group(args.group, groups)}, at position {at}")
-    return {
-        "position": at,
-        "groups": {name: with_decoded_bytes(group_as_json(group)) for name, group in shown.items()},
-    }
+    return at, times[-1] if times else None, shown
 
 
 def run_verify(args: Namespace) -> int:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from regroup.cli.main import COMMANDS
+from regroup.cli.main import COMMANDS, main
 from tests.cli.conftest import RunCommand
 
 
@@ -62,3 +62,21 @@ def test_the_package_can_be_run_as_a_module(module: str) -> None:
     done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(r"regroup 0\.\d+\.\d+\S*\n", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["sevre"], "unknown command: 'sevre'; did you mean serve?"),
+        (["chaos", "rnu"], "unknown command: 'rnu'; did you mean run?"),
+        (["serve", "--log-level", "debgu"], "unknown --log-level: 'debgu'; did you mean debug?"),
+        (["xyzzy"], "unknown command: 'xyzzy'; known are demo, serve, events"),
+    ],
+)
+def test_a_misspelt_word_is_answered_with_the_one_that_was_meant(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err

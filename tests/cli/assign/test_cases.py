@@ -139,7 +139,7 @@ def test_an_explanation_shows_the_partitions_of_each_member_and_what_moved(
     text = " ".join(capsys.readouterr().out.split())
     assert "there is a quota: 4 partitions for each member." in text
     assert "│ C0 │ 4 │ t0-0 t3-0 t1-1 │ t0-1 │ │" in text
-    assert "5 partitions stay, 0 move, 3 had no owner." in text
+    assert "5 partitions stayed, 0 moved, 3 had no owner." in text
 
 
 def test_an_explanation_of_a_sequence_shows_withheld_partitions(

@@ -162,7 +162,7 @@ def test_an_invalid_file_or_setting_is_explained(
         (("cases.jsonl", "--records", "records.txt"), "not allowed with argument FILE"),
         (("--records", "-", "--partitions", "0"), "invalid number: '0'; give a whole number from 1 to 10000"),
         (("--records", "-", "--queues", "1,x"), "invalid queues: '1,x'"),
-        (("--records", "-", "--partitioner", "Cleverest"), "invalid choice: 'Cleverest'"),
+        (("--records", "-", "--partitioner", "Cleverest"), "unknown --partitioner: 'Cleverest'"),
         (("--records", "/no/such/file"), "cannot read /no/such/file: No such file or directory"),
     ],
 )
