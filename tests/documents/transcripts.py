@@ -47,7 +47,8 @@ class Shell:
             head = block.options.head
             shown = [*lines[:head], "…"] if head and len(lines) > head else lines
             parts.append("\n".join([f"$ {command}", *map(str.rstrip, shown)]) + "\n")
-        return "\n".join(parts) if any(part.count("\n") > 1 for part in parts) else "".join(parts)
+            parts.append("\n" * bool(shown))
+        return "".join(parts).rstrip("\n") + "\n"
 
     def _run(self, command: str) -> list[str]:
         done = subprocess.run(

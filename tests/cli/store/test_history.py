@@ -89,6 +89,21 @@ def test_follow_goes_on_until_interrupted(serve: Serve) -> None:
         assert follower.stderr.read() == ""
 
 
+def test_replay_as_text_says_state_leader_and_who_owns_what(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(store), "--format", "json"]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert main(["replay", str(store), "--format", "text"]) == 0
+    text = capsys.readouterr().out
+    (group,) = [each for name, each in whole["groups"].items() if name == GROUP]
+    assert text.startswith(f"Position {whole['position']}, 20")
+    assert f"group {GROUP}: {group['state']}" in text
+    assert f"generation {group['generation_id']}" in text
+    for member in group.get("members", {}).values() if isinstance(group.get("members"), dict) else group["members"]:
+        assert shorten_uuids(member["member_id"]) in text
+    assert "base64" not in text
+    assert len(text.splitlines()) < 20
+
+
 def test_replay_at_every_position_is_the_fold_up_to_there(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def folds() -> list[dict[str, Group]]:
         states: list[dict[str, Group]] = []
@@ -124,21 +139,6 @@ def test_replay_at_every_position_is_the_fold_up_to_there(store: Path, capsys: p
         (["--group", GROUP, "--at", "1"], "groups in this store: none, at position 1"),
     ],
 )
-def test_replay_as_text_says_state_leader_and_who_owns_what(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay", str(store), "--format", "json"]) == 0
-    whole = json.loads(capsys.readouterr().out)
-    assert main(["replay", str(store), "--format", "text"]) == 0
-    text = capsys.readouterr().out
-    (group,) = [each for name, each in whole["groups"].items() if name == GROUP]
-    assert text.startswith(f"Position {whole['position']}, 20")
-    assert f"group {GROUP}: {group['state']}" in text
-    assert f"generation {group['generation_id']}" in text
-    for member in group.get("members", {}).values() if isinstance(group.get("members"), dict) else group["members"]:
-        assert shorten_uuids(member["member_id"]) in text
-    assert "base64" not in text
-    assert len(text.splitlines()) < 20
-
-
 def test_replay_reports_an_unknown_position_or_group(
     words: list[str], complaint: str, store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
