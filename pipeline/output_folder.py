@@ -26,6 +26,8 @@ FORMAT_VERSION: Final = 2
 
 EVENT_FOLDERS: Final = ("bronze", "snapshots", "events")
 """Folders whose events become tables."""
+EMPTY_FOLDER_FILES: Final = {"format", "writer.lock"}
+"""All that a folder has before the first data are written."""
 DATA_FOLDERS: Final = (*EVENT_FOLDERS, "ingested", "runs", "tables")
 
 
@@ -61,6 +63,20 @@ def prepare_folder(folder: Path) -> None:
     make_folder(folder)
     check_format(folder)
     write_atomically(folder / "format", f"{FORMAT_VERSION}\n".encode())
+
+
+@contextmanager
+def removed_if_it_stays_empty(folder: Path) -> Iterator[None]:
+    """After an error, remove a folder that was made inside the block and got no data."""
+    existed = folder.exists()
+    try:
+        yield
+    except BaseException:
+        if not existed and folder.is_dir() and {each.name for each in folder.iterdir()} <= EMPTY_FOLDER_FILES:
+            for each in folder.iterdir():
+                each.unlink()
+            folder.rmdir()
+        raise
 
 
 @contextmanager

@@ -21,6 +21,8 @@ Thousands of simulations as Spark tasks: the cost of a setting, and which settin
 regroup campaign pipeline/plans/static-or-dynamic.yaml out       simulate; an interrupted campaign goes on
 regroup pipeline tables out && regroup report out                 tables, and a page to look at
 regroup campaign PLAN --only RUN --store run.db                   repeat one run, with a store of its own
+
+A campaign of a thousand runs takes minutes. docs/pipeline.md lists what a plan may say.
 """
 REPORT_HELP = """\
 One page about many runs: how long partitions had no owner and why, how long rebalances took, and the worst ten.
@@ -63,7 +65,9 @@ def add_campaign_arguments(parser: ArgumentParser) -> None:
     parser.description = CAMPAIGN_HELP
     parser.set_defaults(job="regroup.cli.spark.campaign:run", **SPARK_PACKAGES)
     parser.add_argument("plan", metavar="PLAN", type=Path, help="a grid of scenarios (docs/pipeline.md)")
-    parser.add_argument("folder", metavar="DIR", type=Path, nargs="?", default=Path("campaign"))
+    parser.add_argument(
+        "folder", metavar="DIR", type=Path, nargs="?", help="where the runs are written; needed unless --only is given"
+    )
     parser.add_argument("--only", metavar="RUN", help="repeat this one run, in this process")
     parser.add_argument("--store", metavar="FILE", type=Path, help="with --only: the store that the run is written to")
     _add_master(parser)

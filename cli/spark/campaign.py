@@ -20,7 +20,7 @@ from regroup.cli.terminal.progress import ProgressReporter
 from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign import runner
 from regroup.pipeline.campaign.grid import Campaign, InvalidCampaign, find_run, read_campaign
-from regroup.pipeline.output_folder import make_folder
+from regroup.pipeline.output_folder import make_folder, removed_if_it_stays_empty
 from regroup.storage.records import Record
 from regroup.storage.sqlite.threaded import open_store
 
@@ -33,9 +33,15 @@ def run(args: Namespace) -> int:
     campaign = read_campaign(args.plan)
     if args.only:
         return repeat_run(campaign, args)
-    make_folder(args.folder)
-    runner.check_folder(campaign, args.folder)
-    return run_on_spark(args, partial(_simulate, campaign), when_stopped=STOPPED_RESUMABLE)
+    if args.folder is None:
+        raise InvalidCampaign(
+            f"{campaign.run_count:,} runs would be simulated: name the folder to write them to, "
+            f"as in regroup campaign {args.plan} out"
+        )
+    with removed_if_it_stays_empty(args.folder):
+        make_folder(args.folder)
+        runner.check_folder(campaign, args.folder)
+        return run_on_spark(args, partial(_simulate, campaign), when_stopped=STOPPED_RESUMABLE)
 
 
 def _simulate(campaign: Campaign, spark: SparkSession, args: Namespace) -> int:

@@ -94,7 +94,7 @@ def _show(spark: SparkSession, args: Namespace) -> int:
         table = campaign.read_runs(spark, args.folder)
     else:
         table = build.read_table(spark, args.folder, args.table)
-    table.show(args.limit, truncate=40)
+    table.show(args.limit, truncate=80)
     return 0
 
 

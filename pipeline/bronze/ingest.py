@@ -29,7 +29,13 @@ from regroup.pipeline.bronze.blocks import (
     remove_unplanned_blocks,
     write_block,
 )
-from regroup.pipeline.output_folder import atomic_parquet_writer, check_format, exclusive_writer, write_atomically
+from regroup.pipeline.output_folder import (
+    atomic_parquet_writer,
+    check_format,
+    exclusive_writer,
+    removed_if_it_stays_empty,
+    write_atomically,
+)
 from regroup.pipeline.source.columns import EVENT_SCHEMA, EVENTS_DDL, SNAPSHOT_TYPE
 from regroup.pipeline.source.stores import OnError, SkippedStore, StoreExtent, find_stores, inspect_stores
 from regroup.pipeline.spark.progress import JobProgress, run_with_progress
@@ -73,7 +79,7 @@ def ingest(
 ) -> IngestResult:
     """Copy the events that bronze does not have yet. Raises a StoreError for a bad store, unless it is skipped."""
     folder = folder.resolve()
-    with exclusive_writer(folder, "bronze", "snapshots"):
+    with removed_if_it_stays_empty(folder), exclusive_writer(folder, "bronze", "snapshots"):
         copied, skipped = examine_stores(patterns, folder, on_error)
         blocks = [block for store, through in copied.items() for block in plan_copy(store, through, folder)]
         copy_blocks(spark, blocks, progress)

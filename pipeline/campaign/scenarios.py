@@ -16,11 +16,17 @@ class ScenarioOptions:
     """Options of every scenario, by their names in a campaign's file."""
 
     members: int = 6
+    """Number of members; all join within the first five seconds."""
     partitions: int = 12
+    """Number of partitions of the only topic."""
     assignor: str = "cooperative-sticky"
+    """The assignor of all members: range, roundrobin, sticky or cooperative-sticky."""
     static: bool = False
+    """Whether members have a `group.instance.id`, and keep it when they restart."""
     session_timeout_ms: int = 45_000
+    """Kafka's `session.timeout.ms`."""
     heartbeat_interval_ms: int = 3_000
+    """Kafka's `heartbeat.interval.ms`, at most a third of the session timeout."""
     restart_ms: int = 10_000
     """Time between the end of a member's process and the start of its next one."""
     between_ms: int = 60_000
@@ -28,7 +34,9 @@ class ScenarioOptions:
     crashes: int = 3
     """Number of members that crash, each once."""
     latency_ms: float = 1.0
+    """Time that each chunk of bytes takes on the network."""
     jitter_ms: float = 1.0
+    """By chance up to so much more."""
     pauses: int = 0
     """Number of pauses of members (garbage collection) in `slow-network`."""
     pause_ms: int = 8_000

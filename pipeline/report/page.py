@@ -10,9 +10,11 @@ from typing import Final
 from pyspark.sql import Row, SparkSession
 
 from regroup.pipeline.bronze.ingest import store_paths
+from regroup.pipeline.campaign.grid import Campaign
 from regroup.pipeline.campaign.runner import campaign_file, replay_command, stored_campaign
 from regroup.pipeline.report.run_statistics import RunStatistics
 from regroup.pipeline.report.sections import ReportRows, cell_label, render_sections
+from regroup.pipeline.report.summary import conclusion_html, limits_html, ordered_cells, setup_html
 
 STYLESHEET: Final = Path(__file__).with_name("report.css")
 
@@ -28,7 +30,8 @@ def write_report(spark: SparkSession, folder: Path) -> Path:
         rows[name] = written if name == "worst_runs" else sorted(written, key=natural_order)
     title = campaign.question if campaign else f"The runs in {folder}"
     page = folder / "report.html"
-    page.write_text(render_page(title, folder, rows, is_campaign=statistics.is_campaign), encoding="utf-8")
+    html = render_page(title, folder, rows, is_campaign=statistics.is_campaign, campaign=campaign)
+    page.write_text(html, encoding="utf-8")
     return page
 
 
@@ -39,8 +42,10 @@ def natural_order(row: Row) -> list[tuple[int, str]]:
     return [(int(word), "") if word.isdigit() else (0, word) for word in [*words, last]]
 
 
-def render_page(title: str, folder: Path, rows: ReportRows, *, is_campaign: bool) -> str:
-    """The whole page. It needs no other file."""
+def render_page(
+    title: str, folder: Path, rows: ReportRows, *, is_campaign: bool, campaign: Campaign | None = None
+) -> str:
+    """The whole page. It needs no other file. With a campaign it begins with the result, and ends with the limits."""
     runs = sum(row.value_count for row in rows["time_without_owner"])
     head = (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
@@ -50,9 +55,13 @@ def render_page(title: str, folder: Path, rows: ReportRows, *, is_campaign: bool
         "95th, and the stroke is the median, with its value at the end. The numbers are in the folder report, as "
         "Parquet.</p>"
     )
-    sections = [section_html(*section) for section in render_sections(rows, is_campaign=is_campaign)]
+    cells = ordered_cells(campaign) if campaign else []
+    result = conclusion_html(campaign, rows["time_without_owner"]) + setup_html(campaign) if campaign else ""
+    rendered = render_sections(rows, is_campaign=is_campaign, cells=cells)
+    sections = [section_html(*section) for section in rendered]
     failed = failed_runs_html(rows["failed_runs"], folder)
-    return "".join([head, failed, *sections, worst_runs_html(rows["worst_runs"], folder, is_campaign)])
+    worst = worst_runs_html(rows["worst_runs"], folder, is_campaign)
+    return "".join([head, failed, result, *sections, worst, limits_html() if campaign else ""])
 
 
 def section_html(heading: str, words: str, inside: str) -> str:

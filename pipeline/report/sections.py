@@ -12,6 +12,7 @@ from regroup.pipeline.report.run_statistics import NOT_OWNED_YET
 
 MAX_FAN_CHARTS: Final = 12
 
+NO_SECONDS: Final = dict.fromkeys(("p5", "p25", "p50", "p75", "p95"), 0.0)
 GAP_REASONS: Final = ("session-expiry", "join", "sync", "unassigned", NOT_OWNED_YET)
 MOVEMENTS: Final = ("moved", "revoked_and_returned", "kept", "new")
 
@@ -32,6 +33,8 @@ class ReportSection(NamedTuple):
     """Replaces `words` in the report of ingested stores, unless empty."""
     words_without_rows: str = ""
     """Shown if there are no rows. If empty, the section is left out then."""
+    columns_without_rows: Mapping[str, object] | None = None
+    """The columns of a cell of a campaign that has no row, since nothing of the kind happened; None to leave it out."""
 
 
 def cell_label(cell: str) -> str:
@@ -112,6 +115,7 @@ SECTIONS: Final = (
         "include it.",
         draw_gap_reasons,
         words_without_rows="As the coordinator's events show it, no partition was ever without an owner.",
+        columns_without_rows={"reason": "join", "mean_s": 0.0},
     ),
     ReportSection(
         "rebalance_phases",
@@ -119,6 +123,7 @@ SECTIONS: Final = (
         "Seconds of each phase of the completed rebalances, except the first of each group.",
         partial(draw_boxes, "seconds"),
         words_without_rows="No rebalance was completed except the first of each group.",
+        columns_without_rows={"phase": "no rebalance", **NO_SECONDS},
     ),
     ReportSection(
         "failure_detection",
@@ -126,6 +131,7 @@ SECTIONS: Final = (
         "Seconds from a removed member's last request to its removal.",
         partial(draw_boxes, "seconds"),
         words_without_rows="No member was removed.",
+        columns_without_rows={"phase": "no member was removed", **NO_SECONDS},
     ),
     ReportSection(
         "reprocessed_records",
@@ -140,6 +146,7 @@ SECTIONS: Final = (
         "Mean number of partitions in the assignment of a rebalance, except the first of each group.",
         draw_movements,
         words_without_rows="No rebalance was completed except the first of each group.",
+        columns_without_rows={"protocol_name": "no rebalance", **dict.fromkeys(MOVEMENTS, 0.0)},
     ),
     ReportSection(
         "gaps_over_time",
@@ -151,12 +158,28 @@ SECTIONS: Final = (
 )
 
 
-def render_sections(rows: ReportRows, *, is_campaign: bool) -> Iterator[tuple[str, str, str]]:
-    """Heading, words and plot of each section."""
+def with_missing_cells(
+    rows: Sequence[Row], cells: Sequence[str], columns: Mapping[str, object] | None
+) -> Iterator[Row]:
+    """The rows in the order of the cells; a cell without a row gets one with these columns, such as zeros."""
+    by_cell: dict[str, list[Row]] = {}
+    for row in rows:
+        by_cell.setdefault(row.cell, []).append(row)
+    for cell in [*cells, *(each for each in by_cell if each not in cells)]:
+        if cell in by_cell:
+            yield from by_cell[cell]
+        elif columns is not None:
+            yield Row(cell=cell, **columns)
+
+
+def render_sections(
+    rows: ReportRows, *, is_campaign: bool, cells: Sequence[str] = ()
+) -> Iterator[tuple[str, str, str]]:
+    """Heading, words and plot of each section, with all `cells` of a campaign in this order."""
     for section in SECTIONS:
         words = section.words if is_campaign else section.words_of_stores or section.words
-        found = rows[section.key]
-        if found:
-            yield section.heading, words, section.draw(found, section.heading)
+        if found := rows[section.key]:
+            ordered = list(with_missing_cells(found, cells, section.columns_without_rows))
+            yield section.heading, words, section.draw(ordered, section.heading)
         elif section.words_without_rows:
             yield section.heading, section.words_without_rows, ""

@@ -1,10 +1,12 @@
 """The parts of documents that are written from the code: tables of words, scenarios, invariants."""
 
 from collections.abc import Callable
+from dataclasses import fields
 
 from regroup.cli.chaos.words import invariant_tables
 from regroup.lab.plan.library import scenario, scenario_names, scenario_text
-from regroup.lab.plan.reference import ReferenceTable, scenario_reference
+from regroup.lab.plan.reference import ReferenceTable, field_meanings, scenario_reference
+from regroup.pipeline.campaign.scenarios import OPTION_LIMITS, SCENARIOS, ScenarioOptions
 
 
 def scenario_words() -> str:
@@ -33,6 +35,24 @@ def worked_scenario() -> str:
     return f"```yaml\n{scenario_text('zombie-commits-after-removal').rstrip()}\n```\n"
 
 
+def campaign_options() -> str:
+    """The options of a campaign's plan, with their defaults and limits."""
+    defaults = {each.name: each.default for each in fields(ScenarioOptions)}
+    rows = []
+    for name, meaning in field_meanings(ScenarioOptions).items():
+        least, most = OPTION_LIMITS.get(name, (None, None))
+        allowed = "" if least is None else f"{least:,} to {most:,}"
+        rows.append(f"| `{name}` | {meaning} | {str(defaults[name]).lower()} | {allowed} |\n")
+    return "| Option | Meaning | Default | Allowed |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def campaign_scenarios() -> str:
+    """The scenarios of campaigns."""
+    docs = {name: " ".join((scenario.__doc__ or "").split()) for name, scenario in SCENARIOS.items()}
+    rows = [f"| `{name}` | {text.partition(' Raises ')[0]} |\n" for name, text in docs.items()]
+    return "| Scenario | What happens |\n|---|---|\n" + "".join(rows)
+
+
 def _markdown(table: ReferenceTable, heading: str) -> str:
     rows = [f"| {_code(words)} | {meaning.replace('|', chr(92) + '|')} |\n" for words, meaning in table.rows]
     return f"### {table.title}\n\n| {heading} | Meaning |\n|---|---|\n{''.join(rows)}"
@@ -47,5 +67,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "invariants": invariants,
     "scenarios": scenarios,
     "worked-scenario": worked_scenario,
+    "campaign-options": campaign_options,
+    "campaign-scenarios": campaign_scenarios,
 }
 """The functions by the names that documents use."""

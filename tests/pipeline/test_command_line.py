@@ -18,6 +18,7 @@ from regroup.cli.main import COMMANDS, main
 from regroup.cli.spark.session import print_spark_error
 from regroup.pipeline.bronze import ingest
 from regroup.pipeline.spark import java
+from regroup.storage.errors import StoreError
 from tests.pipeline.histories import crash_history, overwrite_pages, write_store
 
 Printed = pytest.CaptureFixture[str]
@@ -253,3 +254,26 @@ def test_an_invalid_campaign_is_refused_before_spark_starts(
 def test_a_missing_campaign_file_is_named(tmp_path: Path, capsys: Printed) -> None:
     assert regroup("campaign", tmp_path / "none.yaml", tmp_path) == 2
     assert "none.yaml cannot be read: No such file or directory" in capsys.readouterr().err
+
+
+def test_a_campaign_does_not_run_without_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Printed
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    assert regroup("campaign", "plan.yaml") == 2
+    assert "2 runs would be simulated: name the folder" in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["plan.yaml"]
+
+
+def test_a_failed_ingest_leaves_no_folder_behind(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(StoreError):
+        ingest.ingest(spark, str(tmp_path / "nofile*.db"), tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failed_ingest_keeps_a_folder_that_was_there(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with pytest.raises(StoreError):
+        ingest.ingest(spark, str(tmp_path / "nofile*.db"), tmp_path / "out")
+    assert (tmp_path / "out").is_dir()

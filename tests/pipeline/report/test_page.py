@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import Row
 
+from regroup.pipeline.campaign.grid import Campaign
 from regroup.pipeline.report.page import STYLESHEET, render_page
 from regroup.pipeline.report.plots import (
     LETTER_WIDTH,
@@ -19,6 +20,7 @@ from regroup.pipeline.report.plots import (
 )
 from regroup.pipeline.report.run_statistics import NOT_OWNED_YET
 from regroup.pipeline.report.sections import GAP_REASONS, MOVEMENTS, SECTIONS, cell_label, render_sections
+from regroup.pipeline.report.summary import ordered_cells
 
 PERCENTILES = Percentiles(1, 2, 3, 4, 5)
 LONG = "cooperative-sticky, session timeout 6 s, members 3, restart 20 s, jitter 10 ms"
@@ -130,3 +132,49 @@ def test_both_kinds_of_report_explain_the_time_without_an_owner(tmp_path: Path) 
         )
         assert "A partition counts from its first owner on" in page
         assert 'class="part-not-owned-yet"' in page
+
+
+CAMPAIGN = Campaign(
+    question="Static or not?",
+    scenario="rolling-restart",
+    seeds=3,
+    grid={"static": [False, True], "restart_ms": [5_000, 20_000]},
+    fixed={"members": 4, "session_timeout_ms": 30_000},
+)
+
+
+def box(cell: str, median: float, **columns: object) -> Row:
+    return Row(cell=cell, p5=median, p25=median, p50=median, p75=median, p95=median, value_count=3, **columns)
+
+
+CELLS = [f"static={static},restart_ms={restart_ms}" for restart_ms in (5_000, 20_000) for static in (False, True)]
+
+
+def test_cells_that_differ_in_the_first_option_alone_are_neighbours() -> None:
+    assert ordered_cells(CAMPAIGN) == CELLS
+
+
+def test_the_page_of_a_campaign_has_result_set_up_and_limits(tmp_path: Path) -> None:
+    times = [box(cell, 100.0 * number) for number, cell in enumerate(CELLS, 1)]
+    page = render_page("?", tmp_path, EMPTY | {"time_without_owner": times}, is_campaign=True, campaign=CAMPAIGN)
+    assert "least with not static, restart 5 s (100 partition-seconds in the median run)" in page
+    assert "most with static, restart 20 s (400)" in page
+    assert '<td>restart 20 s</td><td class="n">300 (300–300)</td><td class="n">400 (400–400)</td>' in page
+    for expected in ("members 4, session timeout 30 s", "The members are killed and restarted", "no LeaveGroup"):
+        assert expected in page
+    assert page.index("<h2>Result") < page.index("<h2>Set-up") < page.index("<h2>Limits")
+
+
+def test_a_cell_in_which_nothing_happened_is_shown_with_zeros() -> None:
+    found = EMPTY | {
+        "failure_detection": [box(CELLS[0], 30.0)],
+        "rebalance_phases": [box(CELLS[0], 3.0, phase="join")],
+        "gap_reasons": [Row(cell=CELLS[0], reason="join", mean_s=1.0)],
+        "partition_movements": [Row(cell=CELLS[0], protocol_name="range", **dict.fromkeys(MOVEMENTS, 1.0))],
+    }
+    plots = {heading: plot for heading, _, plot in render_sections(found, is_campaign=True, cells=CELLS)}
+    assert plots["Failure detection"].count("no member was removed") == 3
+    assert plots["Duration of rebalances"].count("no rebalance") == 3
+    assert plots["Partition movements"].count("(no rebalance)</text>") == 3
+    for plot in filter(None, plots.values()):
+        assert plot.count("restart 20 s") >= 2

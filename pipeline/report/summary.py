@@ -1,0 +1,117 @@
+"""What a reader of the page needs beside the plots: set-up, result, and what the numbers do not say."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from html import escape
+from itertools import product
+from statistics import median
+from typing import Any, Final
+
+from pyspark.sql import Row
+
+from regroup.pipeline.campaign.grid import Campaign, CampaignRun
+from regroup.pipeline.campaign.scenarios import SCENARIOS, parse_options
+from regroup.pipeline.report.sections import cell_label, option_label
+
+LIMITS: Final = (
+    "The runs are simulations: regroup's coordinator, and consumers that behave as Kafka's Java client does, on a "
+    "virtual clock and network. They show what follows from the protocol and the settings, not how fast a machine is.",
+    "A member whose process ends is killed and sends no LeaveGroup. A consumer that is closed in order leaves the "
+    "group at once, and costs much less: apply the numbers of dynamic members to crashes, not to clean restarts.",
+    "The percentiles show how far the runs of a cell are spread over the seeds. They are no confidence interval, and "
+    "cells that overlap need not differ.",
+    "Not simulated here: brokers that fail, processing that delays poll(), pauses of several members at once, and "
+    "deployments that start new members before they stop old ones.",
+)
+
+
+def ordered_cells(campaign: Campaign) -> list[str]:
+    """The cells of a campaign; those that differ in the first option of the grid alone are next to each other."""
+    names = list(campaign.grid)
+    others = [campaign.grid[name] for name in names[1:]]
+    cells = []
+    for rest in product(*others):
+        for first in campaign.grid[names[0]] if names else ():
+            cells.append(dict(zip(names, (first, *rest), strict=True)))
+    return [CampaignRun(cell, 0).cell_name for cell in cells] or [""]
+
+
+def setup_html(campaign: Campaign) -> str:
+    """The scenario, its options that all runs share, and those that the grid varies."""
+    scenarios = campaign.grid.get("scenario", [campaign.scenario])
+    described = " ".join(f"<b>{escape(name)}</b>: {escape(_first_sentence(name))}" for name in scenarios)
+    fixed = {name: value for name, value in campaign.fixed.items() if name != "scenario"}
+    defaults = asdict(parse_options({}))
+    unnamed = {name: value for name, value in defaults.items() if name not in fixed and name not in campaign.grid}
+    varied = "; ".join(
+        f"{_name(name)}: {', '.join(option_label(name, str(value)) for value in values)}"
+        for name, values in campaign.grid.items()
+    )
+    rows = [
+        ("Scenario", described),
+        ("The same in all runs", escape(_options(fixed) or "nothing but the defaults")),
+        ("By default", escape(_options(unnamed))),
+        ("Compared", escape(varied or "nothing")),
+        ("Runs", f"{campaign.seeds:,} of each cell, with the same seeds in every cell"),
+    ]
+    lines = "".join(f"<tr><th>{heading}</th><td>{text}</td></tr>" for heading, text in rows)
+    return f"<h2>Set-up</h2><table>{lines}</table>"
+
+
+def _first_sentence(scenario: str) -> str:
+    text = " ".join(inspect.cleandoc(SCENARIOS[scenario].__doc__ or "").split())
+    return text.partition(" Raises ")[0]
+
+
+def _name(option: str) -> str:
+    return option.removesuffix("_ms").replace("_", " ")
+
+
+def _options(options: Mapping[str, Any]) -> str:
+    return ", ".join(option_label(name, str(value)) for name, value in options.items())
+
+
+def conclusion_html(campaign: Campaign, rows: Sequence[Row]) -> str:
+    """The medians of the time without an owner: the least and the most in words, and all of them side by side."""
+    medians = {row.cell: row.p50 for row in rows}
+    if not medians:
+        return ""
+    least, most = min(medians, key=lambda cell: medians[cell]), max(medians, key=lambda cell: medians[cell])
+    words = f"The median run had partitions without an owner for {medians[least]:,.0f} partition-seconds"
+    if least != most:
+        words = (
+            f"Partitions were without an owner least with {cell_label(least)} ({medians[least]:,.0f} partition-seconds "
+            f"in the median run), and most with {cell_label(most)} ({medians[most]:,.0f}). The median of all cells is "
+            f"{median(medians.values()):,.0f}"
+        )
+    return f"<h2>Result</h2><p>{escape(words)}.</p>{_side_by_side(campaign, rows)}"
+
+
+def _side_by_side(campaign: Campaign, rows: Sequence[Row]) -> str:
+    """A table with a column for each value of the first option, and a row for each combination of the others."""
+    if not campaign.grid:
+        return ""
+    first, *others = campaign.grid
+    by_cell = {row.cell: row for row in rows}
+    columns = campaign.grid[first]
+    head = "".join(f'<th class="n">{escape(option_label(first, str(value)))}</th>' for value in columns)
+    lines = []
+    for rest in product(*(campaign.grid[name] for name in others)):
+        label = ", ".join(option_label(name, str(value)) for name, value in zip(others, rest, strict=True)) or "all"
+        cells = (CampaignRun(dict(zip(campaign.grid, (value, *rest), strict=True)), 0).cell_name for value in columns)
+        numbers = "".join(f'<td class="n">{_median_and_spread(by_cell.get(cell))}</td>' for cell in cells)
+        lines.append(f"<tr><td>{escape(label)}</td>{numbers}</tr>")
+    words = (
+        "Partition-seconds without an owner: the median, and in brackets the 5th and the 95th percentile of the runs."
+    )
+    return f'<p class="soft">{words}</p><table><tr><th></th>{head}</tr>{"".join(lines)}</table>'
+
+
+def _median_and_spread(row: Row | None) -> str:
+    return "never Stable" if row is None else f"{row.p50:,.0f} ({row.p5:,.0f}–{row.p95:,.0f})"
+
+
+def limits_html() -> str:
+    """What the numbers of a campaign do not say."""
+    return f"<h2>Limits</h2><ul>{''.join(f'<li>{escape(each)}</li>' for each in LIMITS)}</ul>"
