@@ -69,7 +69,7 @@ def describe_change(change: ConsumerChange | ConsumerError, owned: Sequence[Topi
         case PartitionsAssigned(partitions):
             return f"was given {format_partitions(partitions) or 'nothing new'}, and {owns}"
         case PartitionsRevoked(partitions):
-            return f"gave up {format_partitions(partitions) or 'nothing'}, and {owns}"
+            return f"revoked {format_partitions(partitions) or 'nothing'}, and {owns}"
         case PartitionsLost(partitions):
             return f"lost {format_partitions(partitions)}"
         case CommitCompleted(_, ConsumerError() as error, _):

@@ -265,7 +265,7 @@ def test_the_timeline_has_plan_members_and_coordinator_in_one_order_of_time(chao
         "+20.0 s  the plan     ben becomes a zombie",
         "+28.019 s  coordinator  member-removed  member ben, last seen +18.019 s",
         "+28.019 s  coordinator  rebalance-started  because member ben expired",
-        "+30.026 s  anna         gave up orders 0-1, and owns nothing",
+        "+30.026 s  anna         revoked orders 0-1, and owns nothing",
         "+32.0 s  ✓ expected   within 10s the group is Stable with anna",
         "+40.0 s  ben          wakes as a zombie",
         "+40.002 s  coordinator  refuses OffsetCommit of ben: UNKNOWN_MEMBER_ID (20 times, until +59.002 s)",

@@ -29,6 +29,7 @@ from regroup.lab.plan.triggers import StepTrigger, parse_trigger
 from regroup.lab.simulation import virtual_clock
 from regroup.lab.simulation.recovery import RECOVERY_INVARIANT, end_faults
 from regroup.lab.simulation.run import NO_UNEXPECTED_EXCEPTION, TIME_ADVANCES, RunOutcome, play
+from regroup.lab.simulation.timeline import MemberReport, Timeline
 from regroup.lab.simulation.world import World
 from regroup.members.consumer.offsets import ConsumerOffsets
 from regroup.members.runtime.workload import Workload
@@ -80,6 +81,15 @@ def test_another_seed_gives_another_history_of_the_same_plan() -> None:
 
 def test_checking_invariants_does_not_change_the_history() -> None:
     assert history(play(WITH_FAULTS)) == history(play(WITH_FAULTS, check_invariants=False))
+
+
+def test_a_timeline_changes_nothing_and_is_in_the_order_of_time() -> None:
+    timeline = Timeline()
+    assert history(play(WITH_FAULTS)) == history(play(WITH_FAULTS, timeline=timeline))
+    times = [entry.at_ms for entry in timeline.entries]
+    assert times == sorted(times)
+    assert {type(entry.item) for entry in timeline.entries} >= {PlannedStep, MemberReport}
+    assert set(timeline.names.values()) == set(WITH_FAULTS.members)
 
 
 def test_two_processes_with_different_hash_seeds_store_the_same_records() -> None:

@@ -7,11 +7,15 @@ import msgspec
 
 from regroup.coordinator import commands as c
 from regroup.mqtt.address import MqttAddress
+from regroup.mqtt.link import cancel_and_wait
 from regroup.mqtt.topics import MqttTopics
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.group import HeartbeatRequest
 from regroup.server.mqtt.feed import POSITION_KEY
-from regroup.server.mqtt.messages import FeedMessage, Presence
+from regroup.server.mqtt.messages import FeedMessage, Presence, RefusalMessage
 from regroup.storage.memory import MemoryStore
 from tests.server.mqtt.harness import (
+    TIMEOUT_S,
     FeedListener,
     commit,
     first_message,
@@ -21,6 +25,7 @@ from tests.server.mqtt.harness import (
     wait_until,
 )
 from tests.server.mqtt.mosquitto import Mosquitto, needs_mosquitto
+from tests.server.wire_client import WireClient
 
 pytestmark = needs_mosquitto
 ODD_GROUPS = ["payments", "a+b/#", "", "%", "\x00\x1b[2J", "漢字 🐑", "$SYS", "x" * 32_767, "/" * 32_767]
@@ -169,3 +174,34 @@ async def test_the_presence_of_the_coordinator_is_retained(address: MqttAddress,
                         if states[-2:] == ["lost", "online"]:
                             break
         assert msgspec.json.decode(await first_message(address, topic), type=Presence).state == "offline"
+
+
+async def test_refused_requests_are_published_beside_the_events_and_are_not_stored(address: MqttAddress) -> None:
+    store = MemoryStore()
+    async with running_cluster(store) as cluster, running_service(cluster, address) as service:
+        topic = service.topics.group("payments", "refusals")
+        received: list[RefusalMessage] = []
+        is_subscribed = asyncio.Event()
+
+        async def listen() -> None:
+            async with aiomqtt.Client(address.host, address.port) as client:
+                await client.subscribe(topic, qos=1)
+                is_subscribed.set()
+                async for message in client.messages:
+                    assert isinstance(message.payload, bytes)
+                    received.append(msgspec.json.decode(message.payload, type=RefusalMessage))
+
+        listening = asyncio.create_task(listen())
+        await asyncio.wait_for(is_subscribed.wait(), TIMEOUT_S)
+        await asyncio.wait_for(service.connected.wait(), TIMEOUT_S)
+        client = await WireClient.connect(*cluster.address)
+        for _ in range(50):
+            response = await client.call(HeartbeatRequest(group_id="payments", generation_id=3, member_id="anna-1"))
+            assert response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        await wait_until(lambda: received)
+        await client.close()
+        await cancel_and_wait(listening)
+        assert [(each.api, each.error, each.member_id, each.generation_id, each.count) for each in received] == [
+            ("Heartbeat", "UNKNOWN_MEMBER_ID", "anna-1", 3, 1)
+        ]
+        assert [record async for record in store.read(group="payments")] == []
