@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from tests.documents.blocks import ROOT, Block
@@ -113,14 +113,15 @@ def shell() -> Iterator[Shell]:
 
 
 def free_ports(count: int) -> int:
-    """The first of `count` ports in a row that are free now."""
-    for first in range(21_000 + os.getpid() % 5_000, 60_000, count):
-        with suppress(OSError):
-            for port in range(first, first + count):
-                with closing(socket.socket()) as tried:
-                    tried.bind(("127.0.0.1", port))
-            return first
-    raise AssertionError("no free ports")
+    """The first of `count` ports in a row that are free now; processes get different ones."""
+    while True:
+        with closing(socket.socket()) as drawn:
+            drawn.bind(("127.0.0.1", 0))
+            first = int(drawn.getsockname()[1])
+            with suppress(OSError, OverflowError), ExitStack() as others:
+                for port in range(first + 1, first + count):
+                    others.enter_context(closing(socket.socket())).bind(("127.0.0.1", port))
+                return first
 
 
 def normalised(content: str, *, as_shape: bool) -> list[str]:
