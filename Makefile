@@ -46,7 +46,7 @@ format: install  ## fix what the formatter and the linter can fix
 
 docs: install  ## write docs/api.md, what commands print, and tables from the code, into the documents
 	$(BIN)/python scripts/write_api_reference.py
-	$(BIN)/python -m tests.documents.write
+	$(BIN)/python -m tests.make_docs.write
 
 test: install  ## the quick tests: about two minutes
 	$(BIN)/pytest -q -n auto --dist loadgroup -m "not slow"

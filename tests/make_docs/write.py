@@ -1,14 +1,14 @@
 """Writes what commands print, and tables from the code, into the README and the documents: `make docs`.
 
-python -m tests.documents.write [FILE …]
+python -m tests.make_docs.write [FILE …]
 """
 
 import sys
 from pathlib import Path
 
-from tests.documents.blocks import DOCUMENTS, blocks_of, made_parts, replace_parts
-from tests.documents.tables import MAKERS
-from tests.documents.transcripts import normalised, shell
+from tests.make_docs.blocks import DOCUMENTS, blocks_of, made_parts, replace_parts
+from tests.make_docs.tables import MAKERS
+from tests.make_docs.transcripts import normalised, shell
 
 
 def written(text: str) -> str:

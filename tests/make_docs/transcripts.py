@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
-from tests.documents.blocks import ROOT, Block
+from tests.make_docs.blocks import ROOT, Block
 
 DOCUMENTED_PORT = 9092
 """Servers of documents listen here and above; when the commands are run, other ports take their place."""

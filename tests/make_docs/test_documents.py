@@ -13,9 +13,9 @@ import pytest
 from regroup.cli.main import COMMANDS, build_parser
 from regroup.cli.terminal.arguments import load
 from regroup.lab.plan.library import scenario_names
-from tests.documents.blocks import DOCUMENTS, ROOT, BlockOptions, blocks_of, made_parts
-from tests.documents.tables import MAKERS
-from tests.documents.transcripts import normalised, shell
+from tests.make_docs.blocks import DOCUMENTS, ROOT, BlockOptions, blocks_of, made_parts
+from tests.make_docs.tables import MAKERS
+from tests.make_docs.transcripts import normalised, shell
 
 
 def with_slow_ones(path: Path) -> bool:
