@@ -206,7 +206,9 @@ class Checker:
         for exchange in self._open_requests.overdue(shadow.position):
             self._check(invariants.an_open_request_gets_its_response, exchange)
         for violation in shadow.apply(records, last_position):
-            self._report(violation.sentence, f"group {violation.group}", violation.position)
+            index = violation.position - (last_position - len(records)) - 1
+            event = records[index].type if 0 <= index < len(records) else "the last event"
+            self._report(violation.sentence, f"{event} of group {violation.group} shows it", violation.position)
         self._events += len(records)
         for record in records:
             if record.type == "assignment-committed":
@@ -231,7 +233,8 @@ class Checker:
         is_all_durable = coordinator.journal.last_position <= self.state.shadow.position
         invariant = invariants.the_shadow_group_equals_the_live_group
         if detail := invariant(live, stored, is_all_durable):
-            self._report(invariant_sentence(invariant), detail, self.state.shadow.position)
+            raw = f"live {live}, stored {stored}"
+            self._report(invariant_sentence(invariant), detail, self.state.shadow.position, raw)
 
     # Members
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import Group, GroupState, LogRecordKind
 from regroup.coordinator.settings import CoordinatorSettings
@@ -287,7 +289,7 @@ def a_load_finds_every_event(state: CheckerState, exchange: ObservedExchange) ->
     stored = state.shadow.group(exchange.group_id)
     if exchange.before == stored:
         return None
-    return f"event {exchange.before.event_number} of {stored.event_number}, {exchange.before}"
+    return f"{_difference(exchange.before, stored)} of group {exchange.group_id}"
 
 
 def acknowledged_offsets_survive(state: CheckerState, exchange: ObservedExchange) -> str | None:
@@ -308,10 +310,19 @@ LOAD_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
 """Checked when a coordinator has loaded a group."""
 
 
+def _difference(found: Group, stored: Group) -> str:
+    """The fields in which a group differs from the one that the stored records add up to."""
+    if found.event_number != stored.event_number:
+        return f"event {found.event_number} is the last, and event {stored.event_number} is stored,"
+    names = [each.name for each in msgspec.structs.fields(Group)]
+    differing = [name for name in names if getattr(found, name) != getattr(stored, name)]
+    return f"the stored records give another {' and '.join(differing)}"
+
+
 def the_shadow_group_equals_the_live_group(live: Group, stored: Group, is_all_durable: bool) -> str | None:
     """A second state, evolved from the stored records, equals the live one whenever everything is durable."""
     if stored.event_number > live.event_number or (is_all_durable and stored.event_number < live.event_number):
         return f"the live group is at event {live.event_number}, the stored one at {stored.event_number}"
     if stored.event_number == live.event_number and stored != live:
-        return f"live {live}, stored {stored}"
+        return f"{_difference(live, stored)} of group {live.group_id}"
     return None
