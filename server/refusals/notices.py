@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 
 from regroup.protocol.message import Message
+from regroup.protocol.messages.group import HeartbeatResponse
 from regroup.server.net.exchange import Exchange
 from regroup.server.refusals.finding import Refusal, refusals_of
 
@@ -70,6 +71,8 @@ class RefusalNotices:
         self._timer: asyncio.TimerHandle | None = None
 
     def __call__(self, exchange: Exchange, response: Message | None) -> None:
+        if type(response) is HeartbeatResponse and not response.error_code:
+            return  # most exchanges are accepted heartbeats
         for refusal in refusals_of(exchange, response, self._now_ms):
             self.add(refusal)
 
