@@ -52,10 +52,10 @@ def print_expectations(outcome: RunOutcome) -> None:
 def describe_counts(counts: Counts, ended_ms: int) -> str:
     """The costs of a run in sentences."""
     parts = [
-        f"{counted(counts.rebalances, 'rebalance')}, {counted(counts.expulsions, 'member')} removed, "
+        f"{counted(counts.rebalances, 'rebalance')}, {counted(counts.removals, 'member')} removed, "
         f"{counted(counts.exchanges, 'request')} and deadlines handled, {counted(counts.events, 'event')} stored.",
         f"Partitions were without an owner for {counts.ownerless_s:.1f} partition-seconds; "
-        f"{counted(counts.moved_for_nothing, 'partition')} moved although the balance did not need it.",
+        f"{counted(counts.needless_moves, 'partition')} moved although the balance did not need it.",
     ]
     if counts.processed:
         parts.append(
