@@ -127,6 +127,8 @@ class TxnOffsetCommit(Command, frozen=True, kw_only=True):
     member_id: MemberId = ""
     group_instance_id: str | None = None
     offsets: tuple[RequestedOffset, ...]
+    supports_group_id_not_found: bool = False
+    """The client understands GROUP_ID_NOT_FOUND (TxnOffsetCommit v6)."""
 
 
 class EndTransaction(Command, frozen=True, kw_only=True):
@@ -159,13 +161,17 @@ class DeleteGroup(Command, frozen=True, kw_only=True):
 
 
 class DeadlineKind(StrEnum):
-    """The kinds of deadline, in the order in which simultaneous ones are handled."""
+    """The kinds of deadline, in the order in which simultaneous ones are handled.
 
-    JOIN_PHASE = "join-phase"
-    SYNC_PHASE = "sync-phase"
+    Members come first: where a phase and the timeouts of its members start together, Kafka sets the members' timers
+    first, and timers that end in the same millisecond fire in the order in which they were set.
+    """
+
     SESSION = "session"
     NEW_MEMBER_JOIN = "new-member-join"
     PENDING_JOIN = "pending-join"
+    JOIN_PHASE = "join-phase"
+    SYNC_PHASE = "sync-phase"
     LOG_APPEND = "log-append"
 
 

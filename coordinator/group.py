@@ -85,6 +85,10 @@ class MemberProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     supported_protocols: tuple[SupportedProtocol, ...]
     """Ordered by the member's preference."""
 
+    def supports(self, protocol_name: str) -> bool:
+        """Whether the protocol is listed, and only once."""
+        return [protocol.name for protocol in self.supported_protocols].count(protocol_name) == 1
+
     def updated(self, request: "MemberProfile") -> "MemberProfile":
         """The profile after another JoinGroup of the same member: timeouts and protocols change, its identity stays."""
         return msgspec.structs.replace(
@@ -126,7 +130,9 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
         return next((protocol.metadata for protocol in protocols if protocol.name == protocol_name), b"")
 
     def supports(self, protocol_name: str) -> bool:
-        return any(protocol.name == protocol_name for protocol in self.profile.supported_protocols)
+        """Whether the member lists the protocol once: Kafka counts a name that is listed twice as two members', and
+        never selects it."""
+        return self.profile.supports(protocol_name)
 
 
 class PendingJoinMember(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

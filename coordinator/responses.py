@@ -3,8 +3,9 @@
 The codec drops the fields that the request's version cannot carry.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from itertools import repeat
 from typing import Any, Final, TypeAlias, TypeVar
 
 from regroup.coordinator import commands as c
@@ -38,8 +39,8 @@ from regroup.protocol.messages.transactions import (
 
 Partition = TypeVar("Partition")
 
-Codes: TypeAlias = Mapping[tuple[str, int], ErrorCode] | ErrorCode
-"""Error codes by topic and partition, NONE where there is none; or one code for every partition."""
+Codes: TypeAlias = Sequence[ErrorCode] | ErrorCode
+"""An error code for each requested offset, or one for all of them."""
 
 
 def join_error(code: ErrorCode, member_id: MemberId) -> JoinGroupResponse:
@@ -118,8 +119,8 @@ def partitions_by_topic(
     partition_type: Callable[..., Partition], offsets: Iterable[c.RequestedOffset], codes: Codes
 ) -> dict[str, list[Partition]]:
     topics: dict[str, list[Partition]] = {}
-    for offset in offsets:
-        code = codes if isinstance(codes, ErrorCode) else codes.get((offset.topic, offset.partition), ErrorCode.NONE)
+    each_code = repeat(codes) if isinstance(codes, ErrorCode) else codes
+    for offset, code in zip(offsets, each_code, strict=False):
         topics.setdefault(offset.topic, []).append(partition_type(partition_index=offset.partition, error_code=code))
     return topics
 

@@ -23,13 +23,14 @@ from regroup.server.apis.offsets import OffsetApis
 from regroup.server.apis.partitions import PartitionFinder
 from regroup.server.apis.produce import ProduceApis
 from regroup.server.apis.topics import TopicApis
+from regroup.server.apis.transaction_lists import TransactionListApis
 from regroup.server.apis.transactions import TransactionApis
 from regroup.server.cluster.state import BrokerNode, ClusterState
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
 from regroup.server.net.connection import Connection
 from regroup.server.net.exchange import RequestHandler, RequestHandlers
 from regroup.server.net.request_observer import RequestObservers
-from regroup.server.releases import Release
+from regroup.server.releases import ANY_RELEASE, Release
 from regroup.server.settings import DescribedSetting, describe_settings
 
 LATEST_TRANSACTION_VERSION = 2
@@ -55,7 +56,7 @@ ListenFunction: TypeAlias = Callable[[Callable[[], asyncio.Protocol], str, int],
 class Broker:
     """A node of the cluster with its own port; `port` 0 takes a free one. `advertise` is the address given to clients.
 
-    `release` limits the APIs to those of an older Apache Kafka. `other_settings` returns the settings that
+    `release` limits the APIs to those of one release of Apache Kafka. `other_settings` returns the settings that
     DescribeConfigs shows beside the broker's own. `listen` replaces the machine's network, as a simulation does.
     `observers` see every exchange.
     """
@@ -98,6 +99,7 @@ class Broker:
                 **ConfigApis(state, node_id, self._settings).handlers(),
                 **ProduceApis(state, finder, transactions).handlers(),
                 **TransactionApis(state, node_id, transactions).handlers(),
+                **TransactionListApis(state, node_id).handlers(),
                 **FetchApis(finder, state.settings).handlers(),
                 **OffsetApis(finder).handlers(),
             }
@@ -153,8 +155,25 @@ class Broker:
         return self._served[api_key]
 
     def handler_for(self, header: RequestHeader) -> RequestHandler | None:
-        versions = self._served.get(header.api_key)
-        return self._handlers[header.api_key] if versions is not None and header.api_version in versions else None
+        key, version = header.api_key, header.api_version
+        versions = self._served.get(key)
+        if versions is None or version not in versions or (self._release and self._release.refuses(key, version)):
+            return None
+        return self._handlers[key]
+
+    def refusal_of(self, header: RequestHeader) -> str:
+        """Why a request is not served, and what to do. It is for the log: the client only sees a closed connection."""
+        api = APIS.get(header.api_key)
+        if api is None or api.key not in self._served:
+            return f"the API {header.api_key}{f' ({api.name})' if api else ''} is not served"
+        what, served = f"{api.name} v{header.api_version} is not served", self._served[api.key]
+        if self._release is None:
+            return f"{what}: all known versions are {served}"
+        first = max(served.first, self._release.refused_below.get(api.key, 0))
+        text = f"{what}: Apache Kafka {self._release.name} has {Versions(first, served.last)}"
+        if header.api_version < first:
+            return f"{text}; for a client that is older start with --broker-version {ANY_RELEASE}"
+        return text
 
     def add_connection(self, connection: Connection) -> None:
         self._connections[connection] = None

@@ -36,7 +36,7 @@ from regroup.server.cluster.state import ClusterState, StoredClusterState, load_
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
 from regroup.server.net.request_observer import RequestObservers
 from regroup.server.refusals.notices import RefusalNotices
-from regroup.server.releases import Release
+from regroup.server.releases import Release, newest_release
 from regroup.server.settings import BrokerSettings, describe_settings
 from regroup.storage.errors import StoreError
 from regroup.storage.journal import Journal
@@ -62,7 +62,8 @@ class ClusterOptions:
     """The settings of a broker cluster, and where its brokers listen.
 
     Broker n listens on `port` + n, or on a free port if `port` is 0. `advertise` is the address that clients get for
-    broker 0, for containers and tunnels. `release` limits the APIs to those of an older Apache Kafka.
+    broker 0, for containers and tunnels. `release` limits the APIs to those of one release of
+    Apache Kafka, the newest one by default; None serves every version that the codec knows.
     """
 
     settings: CoordinatorSettings = field(default_factory=CoordinatorSettings)
@@ -71,7 +72,7 @@ class ClusterOptions:
     host: str = "127.0.0.1"
     port: int = 0
     advertise: tuple[str, int] | None = None
-    release: Release | None = None
+    release: Release | None = field(default_factory=newest_release)
     snapshot_interval_records: int = DEFAULT_SNAPSHOT_INTERVAL_RECORDS
 
 

@@ -8,7 +8,6 @@ from regroup.coordinator.decision import first_candidate
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, ClusterOptions
-from regroup.server.releases import release_named, releases
 
 
 class SteerableCluster:
@@ -31,11 +30,9 @@ class SteerableCluster:
 @asynccontextmanager
 async def run_steerable_cluster(settings: Mapping[str, str]) -> AsyncIterator[SteerableCluster]:
     """Run the emulator with those of the settings that are a coordinator's."""
-    *_, newest = releases()
     names = CoordinatorSettings.names()
     options = ClusterOptions(
         settings=CoordinatorSettings.from_texts({name: settings[name] for name in names if name in settings}),
-        release=release_named(newest),
     )
     steerable = SteerableCluster()
     environment = ClusterEnvironment(

@@ -51,7 +51,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add(
         "--broker-version",
         metavar="RELEASE",
-        help="serve the API versions of this release of Apache Kafka, such as 2.8 (default: all that are known)",
+        help="serve the API versions of this release of Apache Kafka, such as 2.8; `any` serves all that are known, "
+        "also to clients that are too old for the newest release (default: the newest)",
     )
 
     add("--store", metavar="FILE", type=Path, default=Path("regroup.db"), help="the history (default: regroup.db)")

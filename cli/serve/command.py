@@ -18,7 +18,7 @@ from regroup.cli.terminal.signals import stop_on_signals
 from regroup.coordinator.settings import CoordinatorSettings, UnknownSetting, unknown_setting_message
 from regroup.server.broker_cluster import BrokerCluster, ClusterOptions
 from regroup.server.net.process_limits import LoopExceptionHandler, raise_open_file_limit
-from regroup.server.releases import release_named
+from regroup.server.releases import ANY_RELEASE, Release, newest_release, release_named
 from regroup.server.settings import BrokerSettings
 from regroup.storage.sqlite.threaded import open_store
 
@@ -44,8 +44,15 @@ def cluster_options(args: Namespace) -> ClusterOptions:
         port=args.port,
         advertise=args.advertise,
         brokers=args.brokers,
-        release=release_named(args.broker_version) if args.broker_version else None,
+        release=emulated_release(args.broker_version),
     )
+
+
+def emulated_release(name: str | None) -> Release | None:
+    """The release of `--broker-version`, the newest one by default; None for `any`."""
+    if name == ANY_RELEASE:
+        return None
+    return release_named(name) if name else newest_release()
 
 
 def loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop]:

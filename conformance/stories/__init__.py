@@ -18,6 +18,7 @@ for area in (
     "initial_delay",
     "timeout",
     "session",
+    "simultaneous",
     "protocol",
     "limits",
     "describe",
@@ -29,6 +30,8 @@ for area in (
     "deleted_topic",
     "txn_offset",
     "validation",
+    "answers",
+    "odd_requests",
     "recovery",
 ):
     import_module(f"regroup.conformance.stories.{area}")

@@ -138,3 +138,26 @@ async def extend_initial_delay(story: StoryContext, *, generation_id: int) -> No
     second = ConformanceMember(story, "carla").join_group(version=3)
     await story.expect_all((first, second), timeout_s=3 * delay_s + 10, error=E.NONE, generation_id=generation_id)
     expect_duration("rebalance", first.duration_s, 2 * delay_s)
+
+
+@case(
+    "timeout.initial-delay.cut-short-by-member-expiry",
+    2,
+    required_settings={
+        "group.initial.rebalance.delay.ms": SettingBounds(at_least=1500),
+        "group.min.session.timeout.ms": SettingBounds(at_most=600),
+        "group.max.size": SettingBounds(at_least=3),
+    },
+    correction="Not in the catalogue; found by probes: like a pending join member, a member that expires ends the "
+    "join phase for those that have joined, before the initial delay is over.",
+)
+async def newcomer_expires_within_delay(story: StoryContext) -> None:
+    """When the only member that is missing expires, the initial rebalance delay ends early."""
+    short_ms, delay_ms = 600, story.initial_rebalance_delay_ms
+    anna = ConformanceMember(story, "anna", session_timeout_ms=short_ms)
+    lost = await (await anna.start_join()).expect_pending()
+    expect(await anna.heartbeat(generation_id=0), error=E.REBALANCE_IN_PROGRESS)
+    join = ConformanceMember(story, "ben").join_group(version=3)
+    expect(await join.response_within(short_ms / 1000 + 10), error=E.NONE, generation_id=1)
+    expect_true(join.duration_s < delay_ms / 1000, "the initial delay should end when the newcomer expires")
+    expect(await lost, error=E.UNKNOWN_MEMBER_ID)

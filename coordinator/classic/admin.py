@@ -18,14 +18,12 @@ def describe_group(decision: DecisionBuilder, command: DescribeGroup) -> Decisio
 
 
 def delete_group(decision: DecisionBuilder, command: DeleteGroup) -> Decision:
-    """Delete a group without members, and its offsets (KIP-229).
+    """Delete a group without members, and its offsets (KIP-229). The empty group id is as good as any other.
 
     Kafka's log commits the deletion at once, and with it every record before it.
     """
     group, code = decision.group, ErrorCode.NONE
-    if not command.group_id:
-        code = ErrorCode.INVALID_GROUP_ID
-    elif not group.exists:
+    if not group.exists:
         code = ErrorCode.GROUP_ID_NOT_FOUND
     elif group.state is not GroupState.EMPTY:
         code = ErrorCode.NON_EMPTY_GROUP

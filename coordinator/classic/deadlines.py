@@ -46,6 +46,16 @@ def deadlines(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Iterator[De
             yield Deadline(append.deadline_ms, DeadlineKind.LOG_APPEND)
 
 
+def may_expire_earlier_once_seen(member: Member, last_seen_ms: int) -> bool:
+    """Whether the member's deadline may move forward when it is seen: a shorter timeout may count from then on.
+
+    Such is a new member's session timeout, and that of a static member's new process.
+    """
+    is_unseen_newcomer = member.is_new and last_seen_ms <= member.joined_at_ms
+    is_unseen_replacement = member.replaced_session_timeout_ms is not None and last_seen_ms <= member.replaced_at_ms
+    return is_unseen_newcomer or is_unseen_replacement
+
+
 def member_deadline(member: Member, last_seen_ms: int) -> Deadline | None:
     """The member's own deadline; None while a held request protects it, which it does unless the member is new.
 

@@ -50,7 +50,10 @@ def expire_new_member(decision: DecisionBuilder, command: DeadlinePassed) -> Non
 def expire_member(decision: DecisionBuilder, command: DeadlinePassed, timeout_ms: int, reason: str) -> None:
     member_id, last_seen_ms = command.member_id, command.last_seen_ms
     remove_member(decision, member_id, reason=reason, last_seen_ms=last_seen_ms, timeout_ms=timeout_ms)
-    rebalance(decision, f"member {member_id} expired")
+    if decision.group.state is GroupState.PREPARING_REBALANCE:
+        complete_join_phase_after_expiry(decision)
+    else:
+        rebalance(decision, f"member {member_id} expired")
 
 
 def expire_pending_member(decision: DecisionBuilder, command: DeadlinePassed) -> None:
@@ -58,6 +61,14 @@ def expire_pending_member(decision: DecisionBuilder, command: DeadlinePassed) ->
     timeout_ms = decision.group.pending_join_members[command.member_id].session_timeout_ms
     reason = f"did not rejoin within {timeout_ms} ms"
     decision.apply(PendingMemberRemoved, member_id=command.member_id, reason=reason)
-    # As in Kafka, this ends even an initial delay.
-    if decision.group.state is GroupState.PREPARING_REBALANCE and decision.group.all_members_joined:
+    if decision.group.state is GroupState.PREPARING_REBALANCE:
+        complete_join_phase_after_expiry(decision)
+
+
+def complete_join_phase_after_expiry(decision: DecisionBuilder) -> None:
+    """End the join phase if it has waited for the one that expired alone, as in Kafka even during the initial delay.
+
+    A member that leaves, and one that joins, do not cut the initial delay short.
+    """
+    if decision.group.all_members_joined:
         complete_join_phase(decision)

@@ -1,5 +1,7 @@
 """JoinGroup: the checks stand in the order of Kafka's `classicGroupJoin`."""
 
+from collections import Counter
+
 from msgspec.structs import replace
 
 from regroup.coordinator import responses
@@ -82,15 +84,18 @@ def remove_for_max_size(decision: DecisionBuilder, member_id: MemberId, max_size
 
 
 def is_protocol_consistent(group: Group, command: JoinGroup) -> bool:
-    """Whether all present members, the sender's old entry included, support one of its protocols."""
+    """Whether all present members, the sender's old entry included, support one of its protocols.
+
+    Kafka also accepts a member that lists each of them twice. It then finds no protocol to select, fails with an
+    exception, and never answers.
+    """
     supported = command.profile.supported_protocols
+    names = [name for name, count in Counter(protocol.name for protocol in supported).items() if count == 1]
     if group.state is GroupState.EMPTY:
-        return bool(command.protocol_type and supported)
+        return bool(command.protocol_type and names)
     # Most members send equal protocols; only the others need to be compared by name.
     others = [member for member in group.members.values() if member.profile.supported_protocols != supported]
-    return command.protocol_type == group.protocol_type and any(
-        supported_by_all(protocol.name, others) for protocol in supported
-    )
+    return command.protocol_type == group.protocol_type and any(supported_by_all(name, others) for name in names)
 
 
 def join_with_pending_id(decision: DecisionBuilder, command: JoinGroup) -> Decision:

@@ -1,6 +1,6 @@
 """OffsetCommit, OffsetFetch, OffsetDelete, and the expiry of offsets."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from regroup.coordinator import responses
 from regroup.coordinator.classic.member_checks import refuse_generation
@@ -12,6 +12,7 @@ from regroup.coordinator.commands import (
     OffsetDelete,
     OffsetFetch,
     RequestedOffset,
+    TxnOffsetCommit,
 )
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import GroupCreated, GroupDeleted, OffsetsCommitted, OffsetsDeleted, OffsetsWritten
@@ -37,11 +38,11 @@ def offset_commit(decision: DecisionBuilder, command: OffsetCommit) -> Decision:
         decision.apply(GroupCreated, by_join=False, reason="OffsetCommit")
     if command.member_id in decision.group.members:
         decision.touch_session(command.member_id)
-    oversized = oversized_metadata(decision.settings, command.offsets)
+    codes = metadata_codes(decision.settings, command.offsets)
     expires_at_ms = None if command.retention_ms is None else command.at_ms + command.retention_ms
-    if offsets := committed_offsets(command.offsets, oversized, command.at_ms, expires_at_ms):
+    if offsets := accepted_offsets(command.offsets, codes, command.at_ms, expires_at_ms):
         write_offsets(decision, offsets, command.member_id, decision.append_deadline_ms(command))
-    return decision.build_after_pending_appends(responses.offset_commit_response(command, oversized))
+    return decision.build_after_pending_appends(responses.offset_commit_response(command, codes))
 
 
 def write_offsets(
@@ -53,6 +54,11 @@ def write_offsets(
         decision.apply(OffsetsWritten, member_id=member_id, offsets=offsets, commit_deadline_ms=commit_deadline_ms)
 
 
+def refuse_unknown_group(command: OffsetCommit | TxnOffsetCommit) -> ErrorCode:
+    """The error of a commit for a generation of a group that does not exist."""
+    return ErrorCode.GROUP_ID_NOT_FOUND if command.supports_group_id_not_found else ErrorCode.ILLEGAL_GENERATION
+
+
 def refuse_commit(group: Group, command: OffsetCommit) -> ErrorCode | None:
     """The checks of Kafka's `validateOffsetCommit`, in its order.
 
@@ -61,7 +67,7 @@ def refuse_commit(group: Group, command: OffsetCommit) -> ErrorCode | None:
     if not group.exists:
         if command.generation_id < 0:
             return None
-        return ErrorCode.GROUP_ID_NOT_FOUND if command.supports_group_id_not_found else ErrorCode.ILLEGAL_GENERATION
+        return refuse_unknown_group(command)
     if command.generation_id < 0 and group.state is GroupState.EMPTY:
         return None
     if command.generation_id < 0 and not command.member_id and command.group_instance_id is None:
@@ -72,27 +78,26 @@ def refuse_commit(group: Group, command: OffsetCommit) -> ErrorCode | None:
     return refused
 
 
-def oversized_metadata(
-    settings: CoordinatorSettings, offsets: Iterable[RequestedOffset]
-) -> dict[tuple[str, int], ErrorCode]:
-    """The partitions whose metadata exceeds `offset.metadata.max.bytes`; the request's other partitions commit."""
+def metadata_codes(settings: CoordinatorSettings, offsets: Iterable[RequestedOffset]) -> list[ErrorCode]:
+    """An error for each offset whose metadata exceeds `offset.metadata.max.bytes`; the request's others commit, and of
+    two for the same partition the one that is accepted."""
     max_bytes = 2 * settings.offset_metadata_max_bytes
-    return {
-        (offset.topic, offset.partition): ErrorCode.OFFSET_METADATA_TOO_LARGE
+    return [
+        ErrorCode.OFFSET_METADATA_TOO_LARGE if len(utf16_order(offset.metadata)) > max_bytes else ErrorCode.NONE
         for offset in offsets
-        if len(utf16_order(offset.metadata)) > max_bytes
-    }
+    ]
 
 
-def committed_offsets(
+def accepted_offsets(
     offsets: Iterable[RequestedOffset],
-    excluded: Collection[tuple[str, int]],
+    codes: Iterable[ErrorCode],
     at_ms: int,
     expires_at_ms: int | None = None,
 ) -> OffsetsByPartition:
+    """The offsets without an error, the last one of each partition."""
     committed: OffsetsByPartition = {}
-    for offset in offsets:
-        if (offset.topic, offset.partition) not in excluded:
+    for offset, code in zip(offsets, codes, strict=True):
+        if code is ErrorCode.NONE:
             committed.setdefault(offset.topic, {})[offset.partition] = CommittedOffset(
                 offset.offset, offset.leader_epoch, offset.metadata, at_ms, expires_at_ms
             )

@@ -6,7 +6,7 @@ from regroup.coordinator.commands import EndTransaction, TxnOffsetCommit
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import GroupCreated, TransactionalOffsetsWritten, TransactionEnded
 from regroup.coordinator.group import Group, GroupState
-from regroup.coordinator.offsets.commits import committed_offsets, oversized_metadata
+from regroup.coordinator.offsets.commits import accepted_offsets, metadata_codes, refuse_unknown_group
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.transactions import EndTxnResponse
 
@@ -17,21 +17,21 @@ def txn_offset_commit(decision: DecisionBuilder, command: TxnOffsetCommit) -> De
         return decision.build(responses.txn_offset_commit_response(command, refused))
     if not decision.group.exists:
         decision.apply(GroupCreated, by_join=False, reason="TxnOffsetCommit")
-    oversized = oversized_metadata(decision.settings, command.offsets)
-    if offsets := committed_offsets(command.offsets, oversized, command.at_ms):
+    codes = metadata_codes(decision.settings, command.offsets)
+    if offsets := accepted_offsets(command.offsets, codes, command.at_ms):
         decision.apply(
             TransactionalOffsetsWritten,
             producer_id=command.producer_id,
             member_id=command.member_id,
             offsets=offsets,
         )
-    return decision.build_after_pending_appends(responses.txn_offset_commit_response(command, oversized))
+    return decision.build_after_pending_appends(responses.txn_offset_commit_response(command, codes))
 
 
 def refuse_txn_offset_commit(group: Group, command: TxnOffsetCommit) -> ErrorCode | None:
     """The checks of OffsetCommit, except that a request may name no member, and that the sync phase allows commits."""
     if not group.exists:
-        return None if command.generation_id < 0 else ErrorCode.ILLEGAL_GENERATION
+        return None if command.generation_id < 0 else refuse_unknown_group(command)
     names_no_member = command.generation_id < 0 and not command.member_id and command.group_instance_id is None
     if names_no_member or (command.generation_id < 0 and group.state is GroupState.EMPTY):
         return None

@@ -12,7 +12,7 @@ TICK_MS = 1
 class GroupTimers:
     """Calls `on_deadline(group_id, deadline)`, one deadline at a time, once `now()` has reached it.
 
-    A heartbeat only moves deadlines back, so it needs no call: the timer fires, finds nothing due, and is set again.
+    A heartbeat that moves deadlines back needs no call: the timer fires, finds nothing due, and is set again.
     """
 
     def __init__(

@@ -3,11 +3,11 @@
 They state the protocol once more, without the code that decides.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import AwaitedResponse, Group, GroupState
+from regroup.coordinator.group import AwaitedResponse, Group, GroupState, SupportedProtocol
 from regroup.coordinator.settings import CoordinatorSettings
 
 
@@ -44,15 +44,20 @@ def _exceeds_max_size(settings: CoordinatorSettings, group: Group, command: c.Jo
 
 def _has_no_common_protocol(settings: CoordinatorSettings, group: Group, command: c.JoinGroup) -> bool:
     protocols = command.profile.supported_protocols
+    common = _names_listed_once(protocols)
     if group.state in (GroupState.EMPTY, GroupState.DEAD):
-        return not command.protocol_type or not protocols
+        return not command.protocol_type or not common
     if command.protocol_type != group.protocol_type:
         return True
-    common = {protocol.name for protocol in protocols}
     for member in group.members.values():
         if member.profile.supported_protocols is not protocols:
-            common.intersection_update([protocol.name for protocol in member.profile.supported_protocols])
+            common &= _names_listed_once(member.profile.supported_protocols)
     return not common
+
+
+def _names_listed_once(protocols: Sequence[SupportedProtocol]) -> set[str]:
+    names = [protocol.name for protocol in protocols]
+    return {name for name in names if names.count(name) == 1}
 
 
 def _is_static_restart_with_same_protocols(settings: CoordinatorSettings, group: Group, command: c.JoinGroup) -> bool:
@@ -166,8 +171,8 @@ NO_GENERATION_NOR_MEMBERS = _when(
     "without generation id, while the group has no members",
     lambda group, asked: asked.generation_id < 0 and group.state in (GroupState.EMPTY, GroupState.DEAD),
 )
-NO_GROUP_SINCE_VERSION_9 = _when(
-    "though there is no group, since version 9",
+UNDERSTANDS_NO_GROUP = _when(
+    "though there is no group, from a client that knows GROUP_ID_NOT_FOUND",
     lambda group, asked: not group.exists and asked.supports_group_id_not_found,
 )
 METADATA_TOO_LONG = Condition(

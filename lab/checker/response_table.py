@@ -136,13 +136,14 @@ ROWS: Final[tuple[ResponseRow, ...]] = (
     #   request, condition                                  no group  Empty   Preparing     Completing    Stable
     row(c.OffsetCommit, given.NO_MEMBER_NOR_GENERATION,     OK,       OK,     UNKNOWN,      UNKNOWN,      UNKNOWN),
     row(c.OffsetCommit, given.NO_GENERATION_NOR_MEMBERS,    OK,       OK,     NEVER,        NEVER,        NEVER),
-    row(c.OffsetCommit, given.NO_GROUP_SINCE_VERSION_9,     NO_GROUP, NEVER,  NEVER,        NEVER,        NEVER),
+    row(c.OffsetCommit, given.UNDERSTANDS_NO_GROUP,         NO_GROUP, NEVER,  NEVER,        NEVER,        NEVER),
     row(c.OffsetCommit, given.THERE_IS_NO_GROUP,            ILLEGAL,  NEVER,  NEVER,        NEVER,        NEVER),
     *member_checks(c.OffsetCommit),
     row(c.OffsetCommit, given.A_MEMBER,                     NEVER,    NEVER,  OK,           REBALANCE,    OK),
 
     row(c.TxnOffsetCommit, given.NO_MEMBER_NOR_GENERATION,  OK,       OK,     OK,           OK,           OK),
     row(c.TxnOffsetCommit, given.NO_GENERATION_NOR_MEMBERS, OK,       OK,     NEVER,        NEVER,        NEVER),
+    row(c.TxnOffsetCommit, given.UNDERSTANDS_NO_GROUP,      NO_GROUP, NEVER,  NEVER,        NEVER,        NEVER),
     row(c.TxnOffsetCommit, given.THERE_IS_NO_GROUP,         ILLEGAL,  NEVER,  NEVER,        NEVER,        NEVER),
     *member_checks(c.TxnOffsetCommit),
     row(c.TxnOffsetCommit, given.A_MEMBER,                  NEVER,    NEVER,  OK,           OK,           OK),
@@ -158,7 +159,6 @@ ROWS: Final[tuple[ResponseRow, ...]] = (
     always(c.DescribeGroup, given.ALWAYS, E.NONE),
 
     #   request, condition                                  no group  Empty   Preparing     Completing    Stable
-    always(c.DeleteGroup, given.NO_GROUP_ID, E.INVALID_GROUP_ID),
     row(c.DeleteGroup, given.ALWAYS,                        NO_GROUP, OK,     NON_EMPTY,    NON_EMPTY,    NON_EMPTY),
     always(c.OffsetDelete, given.NO_GROUP_ID, E.INVALID_GROUP_ID),
     row(c.OffsetDelete, given.GROUP_OF_CONSUMERS,           NEVER,    OK,     OK,           OK,           OK),

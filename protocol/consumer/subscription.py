@@ -102,9 +102,12 @@ def decode_subscription(data: bytes) -> Subscription:
 
 
 def decode_subscribed_topics(data: bytes) -> tuple[str, ...]:
-    """The topics alone, as the classic coordinator reads them: the bytes after the fields of v0 may be malformed."""
+    """The topics alone, as the classic coordinator reads them: any version, even a negative one, counts as 0.
+
+    The bytes after the fields of v0 may be malformed.
+    """
     reader = ConsumerProtocolReader(data, "subscription")
-    _readable_version(reader.int16(), "subscription")
+    reader.int16()
     topics = tuple(reader.array(reader.string))
     reader.nullable_bytes()
     return topics

@@ -42,11 +42,16 @@ __all__ = [
 ]
 
 
-class ApiVersionsRequest(Message, api_key=18, versions="0-4", flexible="3+"):
-    """Asks which APIs and versions the broker supports. Since v3 it names the client software (KIP-511)."""
+class ApiVersionsRequest(Message, api_key=18, versions="0-5", flexible="3+"):
+    """Asks which APIs and versions the broker supports. Since v3 it names the client software (KIP-511).
+
+    Since v5 it may name the broker that the client wants to reach, by cluster id and node id (KIP-1242).
+    """
 
     client_software_name: Annotated[Text, since(3), ignorable] = ""
     client_software_version: Annotated[Text, since(3), ignorable] = ""
+    cluster_id: Annotated[Text | None, since(5), ignorable] = None
+    node_id: Annotated[Int32, since(5), ignorable] = -1
 
 
 class ApiVersion(Structure):
@@ -73,7 +78,7 @@ class FinalizedFeatureKey(Structure):
     min_version_level: Int16
 
 
-class ApiVersionsResponse(Message, api_key=18, versions="0-4", flexible="3+"):
+class ApiVersionsResponse(Message, api_key=18, versions="0-5", flexible="3+"):
     """The supported APIs. A request in an unsupported version gets code 35 and a body in version 0."""
 
     error_code: Int16 = 0

@@ -87,7 +87,7 @@ class ListGroupsResponse(Message, api_key=16, versions="0-5", flexible="3+"):
     groups: list[ListedGroup] = []
 
 
-class DeleteGroupsRequest(Message, api_key=42, versions="0-2", flexible="2+"):
+class DeleteGroupsRequest(Message, api_key=42, versions="0-3", flexible="2+"):
     """Deletes empty groups with their offsets (KIP-229)."""
 
     groups_names: list[Text]
@@ -98,10 +98,11 @@ class DeletableGroupResult(Structure):
 
     group_id: Text
     error_code: Int16 = 0
+    error_message: Annotated[Text | None, since(3), ignorable] = None
 
 
-class DeleteGroupsResponse(Message, api_key=42, versions="0-2", flexible="2+"):
-    """An error code for each group."""
+class DeleteGroupsResponse(Message, api_key=42, versions="0-3", flexible="2+"):
+    """An error code for each group, since v3 with a text."""
 
     throttle_time_ms: Int32 = 0
     results: list[DeletableGroupResult]

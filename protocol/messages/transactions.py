@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from regroup.protocol.fields import Bool, Int16, Int32, Int64, Text, ignorable, since, until
+from regroup.protocol.fields import NO_UUID, Bool, Int16, Int32, Int64, Text, Uuid, ignorable, since, until
 from regroup.protocol.message import Message, Structure
 
 __all__ = [
@@ -25,29 +25,35 @@ __all__ = [
     "TxnOffsetCommitResponsePartition",
     "TxnOffsetCommitResponseTopic",
     "TxnOffsetCommitResponse",
+    "DescribeTransactionsRequest",
+    "TransactionTopic",
+    "DescribedTransaction",
+    "DescribeTransactionsResponse",
+    "ListTransactionsRequest",
+    "ListedTransaction",
+    "ListTransactionsResponse",
 ]
 
 
-class InitProducerIdRequest(Message, api_key=22, versions="0-6", flexible="2+"):
-    """Asks for a producer id, or for a new epoch of one (v3, KIP-360). v6 adds two-phase commit (KIP-939)."""
+class InitProducerIdRequest(Message, api_key=22, versions="0-5", flexible="2+"):
+    """Asks for a producer id, or for a new epoch of one (v3, KIP-360).
+
+    Kafka has a v6 for two-phase commit (KIP-939), which it does not serve either: the version is not stable.
+    """
 
     transactional_id: Text | None
     transaction_timeout_ms: Int32
     producer_id: Annotated[Int64, since(3)] = -1
     producer_epoch: Annotated[Int16, since(3)] = -1
-    enable2_pc: Annotated[Bool, since(6)] = False
-    keep_prepared_txn: Annotated[Bool, since(6)] = False
 
 
-class InitProducerIdResponse(Message, api_key=22, versions="0-6", flexible="2+"):
+class InitProducerIdResponse(Message, api_key=22, versions="0-5", flexible="2+"):
     """The producer id and epoch for all further batches."""
 
     throttle_time_ms: Annotated[Int32, ignorable] = 0
     error_code: Int16 = 0
     producer_id: Int64 = -1
     producer_epoch: Int16 = 0
-    ongoing_txn_producer_id: Annotated[Int64, since(6)] = -1
-    ongoing_txn_producer_epoch: Annotated[Int16, since(6)] = -1
 
 
 class AddPartitionsToTxnTopic(Structure):
@@ -151,13 +157,14 @@ class TxnOffsetCommitRequestPartition(Structure):
 
 
 class TxnOffsetCommitRequestTopic(Structure):
-    """Partitions of one topic."""
+    """A topic by name, since v6 by id (KIP-1319)."""
 
-    name: Text
+    name: Annotated[Text, until(5), ignorable] = ""
+    topic_id: Annotated[Uuid, since(6), ignorable] = NO_UUID
     partitions: list[TxnOffsetCommitRequestPartition]
 
 
-class TxnOffsetCommitRequest(Message, api_key=28, versions="0-5", flexible="3+"):
+class TxnOffsetCommitRequest(Message, api_key=28, versions="0-6", flexible="3+"):
     """Commits offsets as part of a transaction. v3 also names the member (KIP-447)."""
 
     transactional_id: Text
@@ -178,14 +185,75 @@ class TxnOffsetCommitResponsePartition(Structure):
 
 
 class TxnOffsetCommitResponseTopic(Structure):
-    """Partitions of one topic."""
+    """Partitions of one topic, by name, since v6 by id."""
 
-    name: Text
+    name: Annotated[Text, until(5), ignorable] = ""
+    topic_id: Annotated[Uuid, since(6), ignorable] = NO_UUID
     partitions: list[TxnOffsetCommitResponsePartition]
 
 
-class TxnOffsetCommitResponse(Message, api_key=28, versions="0-5", flexible="3+"):
+class TxnOffsetCommitResponse(Message, api_key=28, versions="0-6", flexible="3+"):
     """An error code for each partition."""
 
     throttle_time_ms: Int32 = 0
     topics: list[TxnOffsetCommitResponseTopic]
+
+
+class DescribeTransactionsRequest(Message, api_key=65, versions="0", flexible="0+"):
+    """Asks the coordinator of these transactional ids for their transactions (KIP-664)."""
+
+    transactional_ids: list[Text]
+
+
+class TransactionTopic(Structure):
+    """Partitions of one topic in a transaction."""
+
+    topic: Text
+    partitions: list[Int32]
+
+
+class DescribedTransaction(Structure):
+    """One transactional id; `transaction_state` is Kafka's name (`Ongoing`), `topics` those of an open transaction."""
+
+    error_code: Int16 = 0
+    transactional_id: Text
+    transaction_state: Text = ""
+    transaction_timeout_ms: Int32 = 0
+    transaction_start_time_ms: Int64 = 0
+    producer_id: Int64 = 0
+    producer_epoch: Int16 = 0
+    topics: list[TransactionTopic] = []
+
+
+class DescribeTransactionsResponse(Message, api_key=65, versions="0", flexible="0+"):
+    """The transactions, in the order of the request."""
+
+    throttle_time_ms: Int32 = 0
+    transaction_states: list[DescribedTransaction]
+
+
+class ListTransactionsRequest(Message, api_key=66, versions="0-2", flexible="0+"):
+    """Asks for the transactional ids of this coordinator (KIP-664). Filters: states, producer ids, v1 duration in
+    milliseconds (KIP-994), v2 a regular expression for the transactional id (KIP-1152)."""
+
+    state_filters: list[Text] = []
+    producer_id_filters: list[Int64] = []
+    duration_filter: Annotated[Int64, since(1)] = -1
+    transactional_id_pattern: Annotated[Text | None, since(2)] = None
+
+
+class ListedTransaction(Structure):
+    """One transactional id with its producer and Kafka's name of its state."""
+
+    transactional_id: Text
+    producer_id: Int64
+    transaction_state: Text
+
+
+class ListTransactionsResponse(Message, api_key=66, versions="0-2", flexible="0+"):
+    """The transactional ids that match, and the state filters that name no state."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
+    unknown_state_filters: list[Text] = []
+    transaction_states: list[ListedTransaction] = []

@@ -32,9 +32,10 @@ from regroup.server.cluster.state import ClusterState
 from regroup.server.net.exchange import Exchange, RequestHandler
 
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-_GROUP, _TRANSACTION = 0, 1
+_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _TRANSACTION_FEATURE = "transaction.version"
-_BROKERS = 1
+_BROKERS, _CONTROLLERS = 1, 2
+_NO_NODE = -1
 
 
 def _bits(*operations: int) -> int:
@@ -72,9 +73,8 @@ class ClusterApis:
         }
 
     def api_versions(self, request: ApiVersionsRequest, exchange: Exchange) -> None:
-        names = (request.client_software_name, request.client_software_version)
-        if exchange.version >= 3 and not all(_SOFTWARE_NAME.fullmatch(name) for name in names):
-            exchange.respond(ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[]))
+        if error := self._refuse_client(request, exchange.version):
+            exchange.respond(ApiVersionsResponse(error_code=error, api_keys=[]))
             return
         api_keys = [
             ApiVersion(api_key=key, min_version=versions.first, max_version=versions.last)
@@ -96,13 +96,31 @@ class ClusterApis:
             )
         )
 
+    def _refuse_client(self, request: ApiVersionsRequest, version: int) -> ErrorCode | None:
+        """The error of software names that Kafka does not allow, or of a client that means another broker (KIP-1242).
+
+        Cluster id and node id come together, or not at all.
+        """
+        names = (request.client_software_name, request.client_software_version)
+        if version >= 3 and not all(_SOFTWARE_NAME.fullmatch(name) for name in names):
+            return ErrorCode.INVALID_REQUEST
+        if (request.cluster_id is None) != (request.node_id == _NO_NODE):
+            return ErrorCode.INVALID_REQUEST
+        is_meant = (request.cluster_id, request.node_id) in (
+            (None, _NO_NODE),
+            (self._state.cluster_id, self._node_id),
+        )
+        return None if is_meant else ErrorCode.REBOOTSTRAP_REQUIRED
+
     def metadata(self, request: MetadataRequest, exchange: Exchange) -> None:
         """Unknown topics are created if settings and request allow it; the response waits until they are durable."""
         may_create = request.allow_auto_topic_creation and self._state.settings.auto_create_topics_enable
         if request.topics is None or (exchange.version == 0 and not request.topics):
             topics = [self._describe(topic) for topic in self._state.topics.values()]
         else:
-            topics = [self._find_or_create(wanted, exchange, may_create=may_create) for wanted in request.topics]
+            distinct = dict.fromkeys(request.topics)
+            topics = [self._find_or_create(wanted, exchange, may_create=may_create) for wanted in distinct]
+            topics.sort(key=_place_in_metadata)
         if request.include_topic_authorized_operations:
             topics = [
                 topic if topic.error_code else replace(topic, topic_authorized_operations=_TOPIC_OPERATIONS)
@@ -189,7 +207,8 @@ class ClusterApis:
     def _find_coordinator(self, key: str, key_type: int, exchange: Exchange) -> Coordinator:
         """The leader of the key's partition. The first request about a group creates `__consumer_offsets`."""
         if key_type not in (_GROUP, _TRANSACTION):
-            return _no_coordinator(key, ErrorCode.INVALID_REQUEST)
+            text = "" if key_type == _SHARE else f"There are no coordinators of type {key_type}."
+            return _no_coordinator(key, ErrorCode.INVALID_REQUEST, text)
         if key_type == _GROUP and OFFSETS_TOPIC not in self._state.topics:
             self._state.create_topic(OFFSETS_TOPIC, self._state.offsets_topic_partitions, cause=exchange.cause)
             return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -200,26 +219,42 @@ class ClusterApis:
         node = self._state.nodes.get(node_id)
         if node is None:
             return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
+        return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port, error_message="")
 
     def describe_cluster(self, request: DescribeClusterRequest, exchange: Exchange) -> None:
-        is_for_brokers = request.endpoint_type == _BROKERS
+        if request.endpoint_type != _BROKERS:
+            exchange.respond(_no_endpoints(request.endpoint_type))
+            return
         wants_operations = request.include_cluster_authorized_operations
         brokers = [
             DescribeClusterBroker(broker_id=node.node_id, host=node.host, port=node.port)
             for node in self._state.nodes.values()
         ]
         response = DescribeClusterResponse(
-            error_code=ErrorCode.NONE if is_for_brokers else ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-            error_message=None if is_for_brokers else "This is a broker; controllers do not listen here",
-            endpoint_type=request.endpoint_type,
             cluster_id=self._state.cluster_id,
             controller_id=self._state.controller_id,
-            brokers=brokers if is_for_brokers else [],
+            brokers=brokers,
             cluster_authorized_operations=_CLUSTER_OPERATIONS if wants_operations else UNKNOWN_OPERATIONS,
         )
         exchange.respond(response)
 
 
-def _no_coordinator(key: str, code: ErrorCode) -> Coordinator:
-    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=code.meaning)
+def _place_in_metadata(topic: MetadataResponseTopic) -> int:
+    """Kafka answers unknown topic ids first, then the topics that exist, then other errors."""
+    if topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
+        return 0
+    return 2 if topic.error_code else 1
+
+
+def _no_endpoints(endpoint_type: int) -> DescribeClusterResponse:
+    """The response to a client that asks a broker for controllers, or for what does not exist (KIP-919)."""
+    if endpoint_type == _CONTROLLERS:
+        code, text = ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This is a broker; controllers do not listen here."
+    else:
+        code, text = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"There are no endpoints of type {endpoint_type}."
+    return DescribeClusterResponse(error_code=code, error_message=text, cluster_id="", brokers=[])
+
+
+def _no_coordinator(key: str, code: ErrorCode, text: str = "") -> Coordinator:
+    """Since v4 Kafka has a text for an unknown type only; where there is none, it is empty, not null."""
+    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=text)

@@ -1,6 +1,7 @@
 """DescribeConfigs, AlterConfigs, IncrementalAlterConfigs."""
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -22,6 +23,7 @@ from regroup.protocol.messages.topics import (
     IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
+from regroup.server.apis.group_configs import GROUP_CONFIGS, GroupConfig
 from regroup.server.cluster.events import TopicConfigured
 from regroup.server.cluster.image import topic_name_error
 from regroup.server.cluster.state import ClusterState
@@ -36,7 +38,7 @@ from regroup.server.errors import RequestError
 from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.settings import DescribedSetting
 
-_TOPIC, _BROKER = 2, 4
+_TOPIC, _BROKER, _GROUP = 2, 4, 32
 _SOURCE_TOPIC, _SOURCE_STATIC_BROKER, _SOURCE_DEFAULT = 1, 4, 5
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
@@ -84,17 +86,19 @@ class ConfigApis:
                 _row(setting, _SOURCE_TOPIC if setting.name in own else None, read_only=False)
                 for setting in describe_topic_configs(own, self._state.settings)
             ]
+        elif resource_type == _GROUP:
+            rows = [_group_row(name, config) for name, config in GROUP_CONFIGS.items()]
         else:
             rows = [_row(setting, None, read_only=True) for setting in self._broker_settings()]
         keys = resource.configuration_keys
         return DescribeConfigsResult(
-            error_message=None,
+            error_message="",
             resource_type=resource_type,
             resource_name=name,
             configs=[
                 _row_for_version(row, version, with_synonym=with_synonyms)
                 for row in rows
-                if keys is None or row.name in keys
+                if not keys or row.name in keys
             ],
         )
 
@@ -105,6 +109,10 @@ class ConfigApis:
             if name_error := topic_name_error(name, ()):
                 raise RequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, name_error)
             raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unknown topic: {name}")
+        if resource_type == _GROUP:
+            if not name:
+                raise RequestError(ErrorCode.INVALID_REQUEST, "A group has a name.")
+            return
         if resource_type != _BROKER:
             raise RequestError(ErrorCode.INVALID_REQUEST, f"Resources of type {resource_type} have no settings.")
         if name not in ("", str(self._node_id)):
@@ -112,21 +120,45 @@ class ConfigApis:
             raise RequestError(ErrorCode.INVALID_REQUEST, text)
 
     def alter_configs(self, request: AlterConfigsRequest, exchange: Exchange) -> None:
-        results = [self._configure(resource, exchange, request.validate_only) for resource in request.resources]
+        results = self._configure_all(request.resources, exchange, request.validate_only)
         exchange.respond_when_durable(AlterConfigsResponse(responses=results), self._state.when_durable)
 
     def incremental_alter_configs(self, request: IncrementalAlterConfigsRequest, exchange: Exchange) -> None:
-        results = [self._configure(resource, exchange, request.validate_only) for resource in request.resources]
+        results = self._configure_all(request.resources, exchange, request.validate_only)
         exchange.respond_when_durable(IncrementalAlterConfigsResponse(responses=results), self._state.when_durable)
 
+    def _configure_all(
+        self,
+        resources: Sequence[AlterConfigsResource | IncrementalAlterConfigsResource],
+        exchange: Exchange,
+        validate_only: bool,
+    ) -> list[AlterConfigsResourceResponse]:
+        """A resource that is named twice is changed by neither entry."""
+        counts = Counter((each.resource_type, each.resource_name) for each in resources)
+        return [
+            self._configure(
+                each,
+                exchange,
+                validate_only=validate_only,
+                is_repeated=counts[each.resource_type, each.resource_name] > 1,
+            )
+            for each in resources
+        ]
+
     def _configure(
-        self, resource: AlterConfigsResource | IncrementalAlterConfigsResource, exchange: Exchange, validate_only: bool
+        self,
+        resource: AlterConfigsResource | IncrementalAlterConfigsResource,
+        exchange: Exchange,
+        *,
+        validate_only: bool,
+        is_repeated: bool,
     ) -> AlterConfigsResourceResponse:
         resource_type, name = resource.resource_type, resource.resource_name
         code, text = ErrorCode.NONE, None
         try:
+            _check_entries(resource, is_repeated=is_repeated)
             if isinstance(resource, AlterConfigsResource):
-                configs = {entry.name: entry.value for entry in resource.configs if entry.value is not None}
+                configs = {entry.name: entry.value or "" for entry in resource.configs}
             else:
                 configs = self._changed(name, resource.configs)
             self._check_configs(resource_type, name, configs)
@@ -165,11 +197,42 @@ class ConfigApis:
         if resource_type == _BROKER:
             text = "A broker's settings are fixed when it starts: use --set."
             raise RequestError(ErrorCode.INVALID_REQUEST, text)
+        if resource_type == _GROUP:
+            text = "The settings of a group are for consumer, share and streams groups, which are not served."
+            raise RequestError(ErrorCode.INVALID_REQUEST, text)
         try:
             for key, value in configs.items():
                 check_topic_config(key, value)
         except (UnknownSetting, InvalidSetting) as error:
             raise RequestError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def _check_entries(resource: AlterConfigsResource | IncrementalAlterConfigsResource, *, is_repeated: bool) -> None:
+    """Kafka's checks of a request to change settings."""
+    if is_repeated:
+        raise RequestError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+    counts = Counter(entry.name for entry in resource.configs)
+    if repeated := [name for name, count in counts.items() if count > 1]:
+        raise RequestError(ErrorCode.INVALID_REQUEST, f"The request names {repeated[0]} more than once.")
+    for entry in resource.configs:
+        is_deleted = isinstance(entry, IncrementalAlterConfigsEntry) and entry.config_operation == _DELETE
+        if entry.value is None and not is_deleted:
+            raise RequestError(ErrorCode.INVALID_REQUEST, f"{entry.name} has no value.")
+
+
+def _group_row(name: str, config: GroupConfig) -> DescribeConfigsResourceResult:
+    synonym = DescribeConfigsSynonym(name=config.broker_setting, value=config.default, source=_SOURCE_DEFAULT)
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=config.default,
+        read_only=False,
+        is_default=True,
+        config_source=_SOURCE_DEFAULT,
+        is_sensitive=False,
+        synonyms=[synonym],
+        config_type=config.type_id,
+        documentation=None,
+    )
 
 
 def _row(setting: DescribedSetting, source: int | None, *, read_only: bool) -> DescribeConfigsResourceResult:
@@ -193,8 +256,8 @@ def _row_for_version(
 ) -> DescribeConfigsResourceResult:
     """v0 says only whether a value is the default; later versions say where it comes from."""
     if version == 0:
-        return row
-    row = replace(row, is_default=False)
+        return replace(row, synonyms=[])
     if not with_synonym:
-        return row
-    return replace(row, synonyms=[DescribeConfigsSynonym(name=row.name, value=row.value, source=row.config_source)])
+        return replace(row, is_default=False, synonyms=[])
+    own_name = DescribeConfigsSynonym(name=row.name, value=row.value, source=row.config_source)
+    return replace(row, is_default=False, synonyms=row.synonyms or [own_name])

@@ -1,6 +1,6 @@
 """The offsets of groups: OffsetCommit, OffsetFetch, OffsetDelete."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -29,10 +29,14 @@ from regroup.protocol.messages.offsets import (
 )
 from regroup.protocol.messages.transactions import TxnOffsetCommitRequestPartition, TxnOffsetCommitResponseTopic
 from regroup.server.apis.groups import submit_all
+from regroup.server.apis.requested_partitions import RequestedPartitions
 from regroup.server.cluster.group_router import BrokerGroups
 from regroup.server.cluster.image import Topic
 from regroup.server.cluster.state import ClusterState
 from regroup.server.net.exchange import Exchange, RequestHandler
+
+_TOPIC_IDS_SINCE = 10
+"""Version in which OffsetCommit and OffsetFetch name topics by id."""
 
 
 class GroupOffsetApis:
@@ -50,126 +54,111 @@ class GroupOffsetApis:
         }
 
     def commit_offsets(self, request: OffsetCommitRequest, exchange: Exchange) -> None:
-        """A request without existing partitions is not submitted, so it is answered even for an unknown member."""
+        """A request without existing partitions is not submitted, so it is answered even for an unknown member.
+
+        Since v10 topics are named by id.
+        """
+        is_by_id = exchange.version >= _TOPIC_IDS_SINCE
+        unknown = ErrorCode.UNKNOWN_TOPIC_ID if is_by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        requested, offsets = RequestedPartitions(), list[c.RequestedOffset]()
+        for topic in request.topics:
+            key = topic.topic_id if is_by_id else topic.name
+            known = self._state.find_topic(topic.name, topic.topic_id)
+            offsets += requested_offsets(known, requested.add(key, known, topic.partitions, unknown=unknown))
         command = c.OffsetCommit(
             group_id=request.group_id,
             at_ms=self._state.now_ms(),
             generation_id=request.generation_id_or_member_epoch,
             member_id=request.member_id,
             group_instance_id=request.group_instance_id,
-            offsets=tuple(
-                offset
-                for topic in request.topics
-                for offset in existing_offsets(self._state.find_topic(topic.name, topic.topic_id), topic.partitions)
-            ),
+            offsets=tuple(offsets),
             retention_ms=request.retention_time_ms if request.retention_time_ms >= 0 else None,
             supports_group_id_not_found=exchange.version >= 9,
         )
 
         def on_response(response: OffsetCommitResponse) -> None:
-            exchange.respond(self._complete_commit(request, response))
+            topics = [
+                OffsetCommitResponseTopic(
+                    name=key if isinstance(key, str) else "",
+                    topic_id=key if isinstance(key, bytes) else NO_UUID,
+                    partitions=[
+                        OffsetCommitResponsePartition(partition_index=index, error_code=code) for index, code in codes
+                    ],
+                )
+                for key, codes in requested.answer(codes_in_order(response.topics))
+            ]
+            exchange.respond(OffsetCommitResponse(topics=topics))
 
         if command.offsets:
             self._groups.submit(command, on_response, exchange.cause)
         else:
             on_response(OffsetCommitResponse(topics=[]))
 
-    def _complete_commit(self, request: OffsetCommitRequest, response: OffsetCommitResponse) -> OffsetCommitResponse:
-        """The coordinator's codes, and those of partitions that do not exist, in the order of the request."""
-        codes = codes_by_partition(response.topics)
-        topics = []
-        for topic in request.topics:
-            known = self._state.find_topic(topic.name, topic.topic_id)
-            is_by_id = any(topic.topic_id)
-            missing = ErrorCode.UNKNOWN_TOPIC_ID if is_by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            partitions = [
-                OffsetCommitResponsePartition(
-                    partition_index=each.partition_index,
-                    error_code=codes.get((known.name, each.partition_index), missing) if known else missing,
-                )
-                for each in topic.partitions
-            ]
-            topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
-        return OffsetCommitResponse(topics=topics)
-
     def fetch_offsets(self, request: OffsetFetchRequest, exchange: Exchange) -> None:
         """Since v8 a request may name several groups, and since v10 topics by id."""
         groups = request.groups if exchange.version >= 8 else [_single_group(request)]
+        is_by_id = exchange.version >= _TOPIC_IDS_SINCE
+        names = [[self._name_of(topic, is_by_id=is_by_id) for topic in each.topics or ()] for each in groups]
 
         def on_responses(fetched: list[OffsetFetchResponseGroup]) -> None:
+            if is_by_id:
+                fetched = [self._with_ids(each) for each in fetched]
+            fetched = [_as_requested(*each) for each in zip(groups, names, fetched, strict=True)]
             if exchange.version < 8:
                 exchange.respond(_single_group_response(fetched[0]))
-                return
-            if exchange.version >= 10:
-                fetched = [self._with_topic_ids(wanted, each) for wanted, each in zip(groups, fetched, strict=True)]
-            exchange.respond(OffsetFetchResponse(groups=fetched))
+            else:
+                exchange.respond(OffsetFetchResponse(groups=fetched))
 
         commands = (
             c.OffsetFetch(
                 group_id=each.group_id,
                 at_ms=self._state.now_ms(),
-                partitions=self._partitions_of(each),
+                partitions=_partitions_of(each, topic_names),
                 require_stable=request.require_stable,
             )
-            for each in groups
+            for each, topic_names in zip(groups, names, strict=True)
         )
         submit_all(self._groups, commands, len(groups), on_responses, exchange.cause)
 
-    def _partitions_of(self, group: OffsetFetchRequestGroup) -> dict[str, tuple[int, ...]] | None:
-        if group.topics is None:
-            return None
-        return {name: tuple(each.partition_indexes) for each in group.topics if (name := self._name_of(each))}
-
-    def _name_of(self, topic: OffsetFetchRequestTopics) -> str:
-        """The topic's name; empty for an unknown topic id."""
-        if not any(topic.topic_id):
+    def _name_of(self, topic: OffsetFetchRequestTopics, *, is_by_id: bool) -> str | None:
+        """The topic's name, which need not exist; None for an unknown topic id."""
+        if not is_by_id:
             return topic.name
         known = self._state.find_topic("", topic.topic_id)
-        return known.name if known else ""
+        return known.name if known else None
 
-    def _with_topic_ids(
-        self, wanted: OffsetFetchRequestGroup, fetched: OffsetFetchResponseGroup
-    ) -> OffsetFetchResponseGroup:
-        """The group with topic ids in place of names, and an error for unknown ids."""
-        topics = [
-            replace(topic, topic_id=known.id_bytes)
-            for topic in fetched.topics
-            if (known := self._state.find_topic(topic.name, NO_UUID))
-        ]
-        for topic in [] if wanted.topics is None or fetched.error_code else wanted.topics:
-            if not self._name_of(topic):
-                partitions = [
-                    OffsetFetchResponsePartitions(
-                        partition_index=index, committed_offset=-1, error_code=ErrorCode.UNKNOWN_TOPIC_ID
-                    )
-                    for index in topic.partition_indexes
-                ]
-                topics.append(OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=partitions))
-        return replace(fetched, topics=topics)
+    def _with_ids(self, fetched: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
+        """The group without topics that do not exist any more, the others with their ids."""
+        known = [(topic, self._state.find_topic(topic.name, NO_UUID)) for topic in fetched.topics]
+        return replace(fetched, topics=[replace(topic, topic_id=each.id_bytes) for topic, each in known if each])
 
     def delete_offsets(self, request: OffsetDeleteRequest, exchange: Exchange) -> None:
         """An error of the group replaces those of partitions (behaviour `offset-delete.unknown-partition`)."""
-        existing = {
-            topic.name: tuple(
-                each.partition_index for each in topic.partitions if 0 <= each.partition_index < known.partitions
-            )
-            for topic in request.topics
-            if (known := self._state.find_topic(topic.name, NO_UUID))
-        }
+        requested, existing = RequestedPartitions(), dict[str, dict[int, None]]()
+        for topic in request.topics:
+            known = self._state.find_topic(topic.name, NO_UUID)
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            found = requested.add(topic.name, known, topic.partitions, unknown=unknown)
+            if found:
+                existing.setdefault(topic.name, {}).update(dict.fromkeys(each.partition_index for each in found))
 
         def on_response(response: OffsetDeleteResponse) -> None:
-            exchange.respond(response if response.error_code else _complete_delete(request, response))
+            exchange.respond(response if response.error_code else _complete_delete(requested, response))
 
-        command = c.OffsetDelete(group_id=request.group_id, at_ms=self._state.now_ms(), partitions=existing)
+        command = c.OffsetDelete(
+            group_id=request.group_id,
+            at_ms=self._state.now_ms(),
+            partitions={name: tuple(indexes) for name, indexes in existing.items()},
+        )
         self._groups.submit(command, on_response, exchange.cause)
 
 
-def existing_offsets(
+def requested_offsets(
     topic: Topic | None, partitions: Iterable[OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition]
 ) -> Iterator[c.RequestedOffset]:
-    """The offsets to commit in one topic, without those of partitions that do not exist."""
+    """The offsets to commit in partitions of one topic; an unknown one has none."""
     for each in partitions:
-        if topic and 0 <= each.partition_index < topic.partitions:
+        if topic is not None:
             yield c.RequestedOffset(
                 topic.name,
                 each.partition_index,
@@ -179,11 +168,46 @@ def existing_offsets(
             )
 
 
-def codes_by_partition(
-    topics: Iterable[OffsetCommitResponseTopic | TxnOffsetCommitResponseTopic | OffsetDeleteResponseTopic],
-) -> dict[tuple[str, int], int]:
-    """Error codes by topic and partition index."""
-    return {(topic.name, each.partition_index): each.error_code for topic in topics for each in topic.partitions}
+def codes_in_order(
+    topics: Iterable[OffsetCommitResponseTopic | TxnOffsetCommitResponseTopic],
+) -> Callable[[str, int], int]:
+    """Returns the codes of a commit one after another: the partitions of a topic are in the order of the request."""
+    codes = {topic.name: iter([each.error_code for each in topic.partitions]) for topic in topics}
+    return lambda name, _: next(codes[name])
+
+
+def _partitions_of(
+    group: OffsetFetchRequestGroup, topic_names: Sequence[str | None]
+) -> dict[str, tuple[int, ...]] | None:
+    """The requested partitions by topic name, without unknown topic ids; None asks for all.
+
+    A request may name a topic several times.
+    """
+    if group.topics is None:
+        return None
+    partitions: dict[str, dict[int, None]] = {}
+    for topic, name in zip(group.topics, topic_names, strict=True):
+        if name is not None:
+            partitions.setdefault(name, {}).update(dict.fromkeys(topic.partition_indexes))
+    return {name: tuple(indexes) for name, indexes in partitions.items()}
+
+
+def _as_requested(
+    wanted: OffsetFetchRequestGroup, topic_names: Sequence[str | None], fetched: OffsetFetchResponseGroup
+) -> OffsetFetchResponseGroup:
+    """The group with an entry for each topic of the request, those with an unknown id at the end."""
+    if fetched.error_code or wanted.topics is None:
+        return fetched
+    offsets = {topic.name: {each.partition_index: each for each in topic.partitions} for topic in fetched.topics}
+    topics, unknown = list[OffsetFetchResponseTopics](), list[OffsetFetchResponseTopics]()
+    for topic, name in zip(wanted.topics, topic_names, strict=True):
+        found = offsets.get(name) if name is not None else None
+        partitions = [
+            found[index] if found is not None else _unknown_topic_id(index) for index in topic.partition_indexes
+        ]
+        entry = OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+        (topics if found is not None else unknown).append(entry)
+    return replace(fetched, topics=topics + unknown)
 
 
 def _single_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
@@ -220,22 +244,25 @@ def _single_group_response(group: OffsetFetchResponseGroup) -> OffsetFetchRespon
     )
 
 
-def _complete_delete(request: OffsetDeleteRequest, response: OffsetDeleteResponse) -> OffsetDeleteResponse:
-    """The coordinator's codes, and 3 for partitions that do not exist, in the order of the request."""
-    codes = codes_by_partition(response.topics)
-    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def _unknown_topic_id(index: int) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=index, committed_offset=-1, error_code=ErrorCode.UNKNOWN_TOPIC_ID
+    )
+
+
+def _complete_delete(requested: RequestedPartitions, response: OffsetDeleteResponse) -> OffsetDeleteResponse:
+    """The coordinator's codes, and those of partitions that do not exist."""
+    found = {
+        (topic.name, each.partition_index): each.error_code for topic in response.topics for each in topic.partitions
+    }
     return OffsetDeleteResponse(
         topics=[
             OffsetDeleteResponseTopic(
-                name=topic.name,
+                name=str(key),
                 partitions=[
-                    OffsetDeleteResponsePartition(
-                        partition_index=each.partition_index,
-                        error_code=codes.get((topic.name, each.partition_index), missing),
-                    )
-                    for each in topic.partitions
+                    OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index, code in codes
                 ],
             )
-            for topic in request.topics
+            for key, codes in requested.answer(lambda name, index: found[name, index])
         ]
     )

@@ -35,6 +35,7 @@ from regroup.protocol.messages.group import (
     LeaveGroupResponse,
     SyncGroupRequest,
 )
+from regroup.server.apis.group_order import distinct_in_order_of_partitions, in_order_of_partitions
 from regroup.server.cluster.group_router import BrokerGroups
 from regroup.server.cluster.state import ClusterState
 from regroup.server.net.exchange import Exchange, RequestHandler
@@ -66,17 +67,17 @@ class GroupApis:
         }
 
     def join_group(self, request: JoinGroupRequest, exchange: Exchange) -> None:
-        """A new member's id is the client id or the instance id, and a random UUID, as in Kafka."""
-        client_id = exchange.header.client_id or ""
+        """A new member's id is the client id or the instance id, even an empty one, and a random UUID, as in Kafka."""
+        client_id, instance_id = exchange.header.client_id or "", request.group_instance_id
         has_rebalance_timeout = exchange.version >= 1
         command = c.JoinGroup(
             group_id=request.group_id,
             at_ms=self._state.now_ms(),
             member_id=request.member_id,
-            new_member_id=f"{request.group_instance_id or client_id}-{self._state.new_uuid()}",
+            new_member_id=f"{client_id if instance_id is None else instance_id}-{self._state.new_uuid()}",
             protocol_type=request.protocol_type,
             profile=MemberProfile(
-                instance_id=request.group_instance_id,
+                instance_id=instance_id,
                 client_id=client_id,
                 client_host=exchange.client_host,
                 session_timeout_ms=request.session_timeout_ms,
@@ -91,8 +92,8 @@ class GroupApis:
         )
 
         def on_response(response: JoinGroupResponse) -> None:
-            if response.protocol_name is None and exchange.version < 7:
-                response = replace(response, protocol_name="")
+            if not response.protocol_name:  # an assignor may have the empty name; since v7 Kafka returns null for it
+                response = replace(response, protocol_name=None if exchange.version >= 7 else "")
             exchange.respond(response)
 
         self._groups.submit(command, on_response, exchange.cause)
@@ -149,14 +150,15 @@ class GroupApis:
 
     def describe_groups(self, request: DescribeGroupsRequest, exchange: Exchange) -> None:
         def on_responses(groups: list[DescribedGroup]) -> None:
-            if request.include_authorized_operations:
-                groups = [_with_operations(group) for group in groups]
             if exchange.version >= 6:
                 groups = [_missing_as_error(group) for group in groups]
+            if request.include_authorized_operations:
+                groups = [_with_operations(group) for group in groups]
             exchange.respond(DescribeGroupsResponse(groups=groups))
 
-        commands = (c.DescribeGroup(group_id=group_id, at_ms=self._state.now_ms()) for group_id in request.groups)
-        submit_all(self._groups, commands, len(request.groups), on_responses, exchange.cause)
+        group_ids = in_order_of_partitions(request.groups, self._state.partition_of_group)
+        commands = (c.DescribeGroup(group_id=group_id, at_ms=self._state.now_ms()) for group_id in group_ids)
+        submit_all(self._groups, commands, len(group_ids), on_responses, exchange.cause)
 
     def list_groups(self, request: ListGroupsRequest, exchange: Exchange) -> None:
         """Filters ignore case; an unknown state or type selects no group (behaviour `list.state-filter`)."""
@@ -178,11 +180,14 @@ class GroupApis:
         exchange.respond(ListGroupsResponse(groups=groups))
 
     def delete_groups(self, request: DeleteGroupsRequest, exchange: Exchange) -> None:
+        """Delete each group once, however often it is named."""
+
         def on_responses(results: list[DeletableGroupResult]) -> None:
             exchange.respond(DeleteGroupsResponse(results=results))
 
-        commands = (c.DeleteGroup(group_id=group_id, at_ms=self._state.now_ms()) for group_id in request.groups_names)
-        submit_all(self._groups, commands, len(request.groups_names), on_responses, exchange.cause)
+        group_ids = distinct_in_order_of_partitions(request.groups_names, self._state.partition_of_group)
+        commands = (c.DeleteGroup(group_id=group_id, at_ms=self._state.now_ms()) for group_id in group_ids)
+        submit_all(self._groups, commands, len(group_ids), on_responses, exchange.cause)
 
 
 def submit_all(

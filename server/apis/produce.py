@@ -14,7 +14,9 @@ from regroup.server.apis.partitions import PartitionFinder
 from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.topic_configs import effective_topic_config
 from regroup.server.cluster.transaction_coordinator import ProducerIdentity, TransactionCoordinator
+from regroup.server.cluster.transactions import check_unverified_write
 from regroup.server.errors import RequestError
+from regroup.server.log.partition_log import PartitionLog
 from regroup.server.log.record_validation import validate_records
 from regroup.server.net.exchange import Exchange, RequestHandler
 
@@ -77,22 +79,32 @@ class ProduceApis:
         batches = validate_records(data.records, produce_version=exchange.version, max_bytes=max_bytes)
         header = batches[0].header
         if header is not None and header.is_transactional:
-            self._check_transaction(request.transactional_id or "", header, topic.name, data.index, exchange)
+            self._check_transaction(request.transactional_id, header, topic.name, data.index, log, exchange)
         base_offset = self._state.append_batches(topic, data.index, batches)
         return PartitionProduceResponse(
             index=data.index, base_offset=base_offset, log_start_offset=log.log_start_offset
         )
 
     def _check_transaction(
-        self, transactional_id: str, header: BatchHeader, topic: str, index: int, exchange: Exchange
+        self,
+        transactional_id: str | None,
+        header: BatchHeader,
+        topic: str,
+        index: int,
+        log: PartitionLog,
+        exchange: Exchange,
     ) -> None:
         """Refuse a write outside the transaction, with a code that a producer of this version knows."""
+        if transactional_id is None:
+            raise RequestError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         producer = ProducerIdentity(transactional_id, header.producer_id, header.producer_epoch)
         if exchange.version >= _ADDS_PARTITIONS_SINCE:
             code = self._transactions.add_partitions(producer, {topic: [index]}, exchange.cause)
         else:
             code = self._transactions.check_write(producer, topic, index) or ErrorCode.NONE
-        if code is ErrorCode.PRODUCER_FENCED:
+        if code is ErrorCode.INVALID_PRODUCER_ID_MAPPING:
+            code = check_unverified_write(log.producers.open_epoch(header.producer_id), header.producer_epoch)
+        elif code is ErrorCode.PRODUCER_FENCED:
             code = ErrorCode.INVALID_PRODUCER_EPOCH
         elif code is ErrorCode.INVALID_TXN_STATE and exchange.version >= _ABORTABLE_SINCE:
             code = ErrorCode.TRANSACTION_ABORTABLE

@@ -135,17 +135,31 @@ class TopicApis:
 
     def delete_topics(self, request: DeleteTopicsRequest, exchange: Exchange) -> None:
         names = [DeleteTopicState(name=name) for name in request.topic_names]
-        results = [self._delete(state, exchange) for state in (request.topics if exchange.version >= 6 else names)]
+        wanted = request.topics if exchange.version >= 6 else names
+        results = []
+        for states in self._by_topic(wanted):
+            if len(states) == 1:
+                results.append(self._delete(states[0], exchange))
+            else:
+                named = next((state for state in states if state.name is not None), states[0])
+                text = f"The request names the topic {len(states)} times."
+                results.append(_refused(named, exchange.version, RequestError(ErrorCode.INVALID_REQUEST, text)))
         exchange.respond_when_durable(DeleteTopicsResponse(responses=results), self._state.when_durable)
+
+    def _by_topic(self, states: Sequence[DeleteTopicState]) -> list[list[DeleteTopicState]]:
+        """The entries of a request, those together that mean the same topic, by its name or by its id."""
+        by_topic: dict[object, list[DeleteTopicState]] = {}
+        for state in states:
+            known = self._state.find_topic(state.name or "", state.topic_id)
+            key: object = known.topic_id if known else (state.name, state.topic_id)
+            by_topic.setdefault(key, []).append(state)
+        return list(by_topic.values())
 
     def _delete(self, state: DeleteTopicState, exchange: Exchange) -> DeletableTopicResult:
         try:
             topic = self._find_deletable(state, exchange.version)
         except RequestError as error:
-            name = state.name if exchange.version >= 6 else state.name or ""
-            return DeletableTopicResult(
-                name=name, topic_id=state.topic_id, error_code=error.code, error_message=error.text
-            )
+            return _refused(state, exchange.version, error)
         self._state.record_event(TopicDeleted(name=topic.name, topic_id=topic.topic_id), exchange.cause)
         return DeletableTopicResult(name=topic.name, topic_id=topic.id_bytes)
 
@@ -194,6 +208,11 @@ class TopicApis:
             text = f"{added} partitions are added and {len(wanted.assignments)} assigned."
             raise RequestError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
         self._check_brokers([each.broker_ids for each in wanted.assignments])
+
+
+def _refused(state: DeleteTopicState, version: int, error: RequestError) -> DeletableTopicResult:
+    name = state.name if version >= 6 else state.name or ""
+    return DeletableTopicResult(name=name, topic_id=state.topic_id, error_code=error.code, error_message=error.text)
 
 
 def _check_unique(name: str, counts: Counter[str]) -> None:

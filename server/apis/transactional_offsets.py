@@ -1,5 +1,7 @@
 """TxnOffsetCommit: offsets that a producer commits as part of its transaction (KIP-98, KIP-447)."""
 
+from collections.abc import Callable
+
 from regroup.coordinator import commands as c
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.fields import NO_UUID
@@ -10,16 +12,20 @@ from regroup.protocol.messages.transactions import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from regroup.server.apis.group_offsets import codes_by_partition, existing_offsets
+from regroup.server.apis.group_offsets import codes_in_order, requested_offsets
+from regroup.server.apis.requested_partitions import RequestedPartitions
 from regroup.server.cluster.group_router import BrokerGroups
 from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.transaction_coordinator import ProducerIdentity, TransactionCoordinator
+from regroup.server.cluster.transactions import check_unverified_write
 from regroup.server.net.exchange import Exchange, RequestHandler
 
 _LOADING_SINCE = 2
 _ABORTABLE_SINCE = 4
 _ADDS_GROUP_SINCE = 5
 """Since v5 the commit itself adds the group to the transaction (KIP-890)."""
+_TOPIC_IDS_SINCE = 6
+_GROUP_ID_NOT_FOUND_SINCE = 6
 
 
 class TransactionalOffsetApis:
@@ -34,18 +40,22 @@ class TransactionalOffsetApis:
         return {TxnOffsetCommitRequest.api_key: self.commit_offsets}
 
     def commit_offsets(self, request: TxnOffsetCommitRequest, exchange: Exchange) -> None:
-        """A request without existing partitions needs neither the transaction nor the group."""
-        offsets = tuple(
-            offset
-            for topic in request.topics
-            for offset in existing_offsets(self._state.find_topic(topic.name, NO_UUID), topic.partitions)
-        )
+        """A request without existing partitions needs neither the transaction nor the group.
+
+        Since v6 topics are named by id (KIP-1319).
+        """
+        is_by_id = exchange.version >= _TOPIC_IDS_SINCE
+        unknown = ErrorCode.UNKNOWN_TOPIC_ID if is_by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        requested, offsets = RequestedPartitions(), list[c.RequestedOffset]()
+        for topic in request.topics:
+            key = topic.topic_id if is_by_id else topic.name
+            known = self._state.find_topic(topic.name, topic.topic_id)
+            offsets += requested_offsets(known, requested.add(key, known, topic.partitions, unknown=unknown))
         code = ErrorCode.INVALID_GROUP_ID if not request.group_id else ErrorCode.NONE
         if offsets and not code:
             code = self._check_transaction(request, exchange)
         if code or not offsets:
-            codes = {(offset.topic, offset.partition): code for offset in offsets}
-            exchange.respond(_response(request, codes))
+            exchange.respond(_response(requested, lambda name, index: code))
             return
         command = c.TxnOffsetCommit(
             group_id=request.group_id,
@@ -54,15 +64,18 @@ class TransactionalOffsetApis:
             generation_id=request.generation_id,
             member_id=request.member_id,
             group_instance_id=request.group_instance_id,
-            offsets=offsets,
+            offsets=tuple(offsets),
+            supports_group_id_not_found=exchange.version >= _GROUP_ID_NOT_FOUND_SINCE,
         )
 
         def on_response(response: TxnOffsetCommitResponse) -> None:
-            codes = {
-                partition: _code_for_version(ErrorCode(code), exchange.version)
-                for partition, code in codes_by_partition(response.topics).items()
-            }
-            exchange.respond(_response(request, codes))
+            codes = codes_in_order(response.topics)
+            exchange.respond(
+                _response(
+                    requested,
+                    lambda name, index: _code_for_version(ErrorCode(codes(name, index)), exchange.version),
+                )
+            )
 
         self._groups.submit(command, on_response, exchange.cause)
 
@@ -74,11 +87,24 @@ class TransactionalOffsetApis:
             code = self._transactions.add_partitions(producer, {OFFSETS_TOPIC: [partition]}, exchange.cause)
         else:
             code = self._transactions.check_write(producer, OFFSETS_TOPIC, partition) or ErrorCode.NONE
+        if code is ErrorCode.INVALID_PRODUCER_ID_MAPPING:
+            return check_unverified_write(self._epoch_of_writer(request.producer_id, partition), request.producer_epoch)
         if code is ErrorCode.PRODUCER_FENCED:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if code is ErrorCode.INVALID_TXN_STATE and exchange.version >= _ABORTABLE_SINCE:
             return ErrorCode.TRANSACTION_ABORTABLE
         return code
+
+    def _epoch_of_writer(self, producer_id: int, partition: int) -> int | None:
+        """The epoch of the producer's open transaction, if it has written offsets into this partition of groups."""
+        has_written = any(
+            producer_id in group.pending_transactional_offsets
+            and self._state.partition_of_group(group.group_id) == partition
+            for group in self._groups.groups()
+        )
+        if not has_written:
+            return None
+        return self._transactions.epoch_of_open_transaction(producer_id, OFFSETS_TOPIC, partition)
 
 
 def _code_for_version(code: ErrorCode, version: int) -> ErrorCode:
@@ -88,21 +114,17 @@ def _code_for_version(code: ErrorCode, version: int) -> ErrorCode:
     return ErrorCode.COORDINATOR_NOT_AVAILABLE if is_unknown else code
 
 
-def _response(request: TxnOffsetCommitRequest, codes: dict[tuple[str, int], ErrorCode]) -> TxnOffsetCommitResponse:
-    """The codes in the order of the request; a partition without one does not exist."""
-    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def _response(requested: RequestedPartitions, code_of: Callable[[str, int], int]) -> TxnOffsetCommitResponse:
+    """The codes of existing partitions, and of those that do not exist."""
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(
-                name=topic.name,
+                name=key if isinstance(key, str) else "",
+                topic_id=key if isinstance(key, bytes) else NO_UUID,
                 partitions=[
-                    TxnOffsetCommitResponsePartition(
-                        partition_index=each.partition_index,
-                        error_code=codes.get((topic.name, each.partition_index), missing),
-                    )
-                    for each in topic.partitions
+                    TxnOffsetCommitResponsePartition(partition_index=index, error_code=code) for index, code in codes
                 ],
             )
-            for topic in request.topics
+            for key, codes in requested.answer(code_of)
         ]
     )

@@ -101,7 +101,9 @@ class TransactionApis:
             return _results(topics, lambda topic, index: error)
         if not all(self._exists(each.name, index) for each in topics for index in each.partitions):
             return _results(topics, lambda topic, index: not_attempted if self._exists(topic, index) else missing)
-        partitions = {each.name: each.partitions for each in topics}
+        partitions: dict[str, list[int]] = {}
+        for each in topics:
+            partitions.setdefault(each.name, []).extend(each.partitions)
         code = self._transactions.add_partitions(producer, partitions, exchange.cause)
         code = _code_for_version(code, exchange.version, fenced_since=2)
         return _results(topics, lambda topic, index: code)

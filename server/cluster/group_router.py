@@ -20,7 +20,7 @@ from regroup.server.cluster.state import ClusterState
 from regroup.storage.records import Snapshot
 
 _TOPIC_DELETION = Cause(api="DeleteTopics")
-_ALLOW_EMPTY_GROUP_ID = (c.OffsetCommit, c.OffsetFetch)
+_ALLOW_EMPTY_GROUP_ID = (c.OffsetCommit, c.OffsetFetch, c.DescribeGroup, c.DeleteGroup)
 """Commands for which the empty group id is valid; for all others it is an error that every broker detects."""
 
 

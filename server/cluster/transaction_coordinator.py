@@ -141,6 +141,18 @@ class TransactionCoordinator:
             return error
         return None if transaction.contains(topic, partition) else ErrorCode.INVALID_TXN_STATE
 
+    def epoch_of_open_transaction(self, producer_id: int, topic: str, partition: int) -> int | None:
+        """The epoch of the producer's open transaction, if it contains the partition; None if not."""
+        transactions = self._state.image.transactions.values()
+        return next(
+            (
+                each.epoch
+                for each in transactions
+                if each.producer_id == producer_id and each.contains(topic, partition)
+            ),
+            None,
+        )
+
     def end_transaction(
         self, producer: ProducerIdentity, *, committed: bool, bumps_epoch: bool, cause: Cause
     ) -> ProducerIdentity | ErrorCode:

@@ -47,6 +47,7 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     state: TransactionState = TransactionState.EMPTY
     partitions: dict[str, tuple[int, ...]] = {}  # msgspec gives each value its own copy
     started_at_ms: int = -1
+    """When the open transaction began; -1 if none is open."""
     previous_producer: tuple[int, int] = (-1, -1)
     """Producer id and epoch before the present ones, so that a repeated request can be recognized (KIP-360)."""
     next_producer_id: int = -1
@@ -154,6 +155,19 @@ def check_producer(transaction: Transaction | None, producer_id: int, epoch: int
     if transaction.epoch != epoch:
         return ErrorCode.PRODUCER_FENCED
     return ErrorCode.CONCURRENT_TRANSACTIONS if transaction.is_prepared else None
+
+
+def check_unverified_write(open_epoch: int | None, epoch: int) -> ErrorCode:
+    """The code of a write with a transactional id that is not the producer's.
+
+    `open_epoch` is the epoch of the producer's open transaction in the partition, None if it has none there.
+
+    As in Kafka, the first write of a transaction into a partition is verified with its coordinator, and no later one:
+    those need only the producer's id and epoch.
+    """
+    if open_epoch is None or epoch > open_epoch:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    return ErrorCode.NONE if epoch == open_epoch else ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 def is_repeated_end(

@@ -92,6 +92,11 @@ class ProducerStates:
             del self._producers[next(iter(self._producers))]
         return producer
 
+    def open_epoch(self, producer_id: int) -> int | None:
+        """The epoch of the producer's open transaction in this partition; None if it has none."""
+        producer = self._producers.get(producer_id)
+        return producer.epoch if producer is not None and producer_id in self._open else None
+
     def first_open_transaction_offset(self) -> int | None:
         """The first offset of the oldest open transaction."""
         return min(self._open.values(), default=None)

@@ -110,7 +110,7 @@ class ObservedBroker:
         self._broker = broker
         self._losses = losses
         self.max_frame_bytes, self.max_idle_s = broker.max_frame_bytes, broker.max_idle_s
-        self.served_versions = broker.served_versions
+        self.served_versions, self.refusal_of = broker.served_versions, broker.refusal_of
         self.add_connection, self.remove_connection = broker.add_connection, broker.remove_connection
         self.observers = broker.observers
 

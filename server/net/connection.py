@@ -7,7 +7,7 @@ from typing import Protocol, cast
 import structlog
 
 from regroup.protocol.errors import ErrorCode
-from regroup.protocol.exceptions import Malformed, ProtocolError, UnsupportedVersion
+from regroup.protocol.exceptions import Malformed, ProtocolError, Unsupported
 from regroup.protocol.fields import Versions
 from regroup.protocol.frames import FrameReader, decode_request, encode_response
 from regroup.protocol.header import RequestHeader
@@ -36,6 +36,9 @@ class BrokerHandle(Protocol):
 
     def handler_for(self, header: RequestHeader) -> RequestHandler | None:
         """The handler of this API in this version; None if the broker does not serve it."""
+
+    def refusal_of(self, header: RequestHeader) -> str:
+        """Why the broker does not serve this API in this version."""
 
     def served_versions(self, api_key: int) -> Versions:
         """The versions of an API that is served."""
@@ -145,11 +148,8 @@ class Connection(asyncio.Protocol):
     def _handle(self, frame: bytes) -> None:
         try:
             header, request = decode_request(frame)
-        except UnsupportedVersion as error:
-            if error.header.api_key == ApiVersionsRequest.api_key:
-                self._respond_with_supported_versions(error.header)
-            else:
-                self._close(str(error))
+        except Unsupported as error:
+            self._refuse(error.header)
             return
         except ProtocolError as error:
             self._close(str(error))
@@ -158,10 +158,15 @@ class Connection(asyncio.Protocol):
         if handler is not None:
             self._current_frame = frame
             self._call(handler, request, header)
-        elif header.api_key == ApiVersionsRequest.api_key:
+        else:
+            self._refuse(header)
+
+    def _refuse(self, header: RequestHeader) -> None:
+        """Close, as Kafka does where a version is not served; ApiVersions alone gets a response."""
+        if header.api_key == ApiVersionsRequest.api_key:
             self._respond_with_supported_versions(header)
         else:
-            self._close(f"API {header.api_key} v{header.api_version} is not served here")
+            self._close(self._broker.refusal_of(header))
 
     def _call(self, handler: RequestHandler, request: Message, header: RequestHeader) -> None:
         """Call the handler. An error in it costs this connection, never the process."""

@@ -83,8 +83,7 @@ def regroup_broker(settings: Mapping[str, str], *, brokers: int = 1) -> Iterator
     """A broker of regroup, or a cluster of several, with a new store."""
     with tempfile.TemporaryDirectory(prefix="regroup-conformance-") as folder:
         options = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-        # With the versions of Kafka 4.4: by default regroup also offers old versions, which Kafka 4 does not.
-        options += ["--broker-version", "4.4", "--log-level", "error", "--brokers", str(brokers)]
+        options += ["--log-level", "error", "--brokers", str(brokers)]
         broker = RegroupBroker(Path(folder, "regroup.db"), *options)
         try:
             broker.start()

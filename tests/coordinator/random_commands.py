@@ -30,6 +30,7 @@ SUPPORTED_PROTOCOLS = (
         SupportedProtocol(name, encode_subscription(Subscription(3, ("foo", "bar")))) for name in ("sticky", "range")
     ),
     (SupportedProtocol("range", b"no subscription"),),
+    tuple(SupportedProtocol(name, b"twice") for name in ("range", "range", "sticky")),
     (SupportedProtocol("sticky", b""),),
     (),
 )

@@ -3,8 +3,9 @@ import java.lang.reflect.Method;
 import org.apache.kafka.common.protocol.ApiKeys;
 
 /**
- * Prints the APIs that a broker of this release serves to clients: key, first and last stable version, one a line; and
- * the transaction version that a new cluster of it agrees on, if it has such a thing (KIP-584, KIP-890).
+ * Prints the APIs that a broker of this release shows to clients: key, first and last stable version, and the first that
+ * it serves, one a line; and the transaction version that a new cluster of it agrees on, if it has such a thing
+ * (KIP-584, KIP-890).
  *
  * Everything newer than the oldest release is looked up by name, so that one source fits all of them.
  */
@@ -13,7 +14,7 @@ public class PrintApis {
         for (ApiKeys api : ApiKeys.values()) {
             short last = lastStable(api);
             if (isForBrokers(api) && api.oldestVersion() <= last)
-                System.out.println(api.id + " " + firstShown(api) + " " + last);
+                System.out.println(api.id + " " + firstShown(api) + " " + last + " " + api.oldestVersion());
         }
         System.out.println("transaction.version " + transactionVersion());
     }

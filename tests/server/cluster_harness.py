@@ -96,11 +96,13 @@ async def running_cluster(store: MemoryStore, brokers: int = 3) -> AsyncIterator
         await harness.close_clients()
 
 
-def join_request(group: str, **fields: Any) -> g.JoinGroupRequest:
+def join_request(
+    group: str, *, session_timeout_ms: int = 10_000, rebalance_timeout_ms: int = 60_000, **fields: Any
+) -> g.JoinGroupRequest:
     return g.JoinGroupRequest(
         group_id=group,
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=60_000,
+        session_timeout_ms=session_timeout_ms,
+        rebalance_timeout_ms=rebalance_timeout_ms,
         protocol_type="consumer",
         protocols=[g.JoinGroupRequestProtocol(name="range", metadata=b"")],
         **fields,

@@ -13,6 +13,7 @@ from regroup.server.broker import Broker
 from regroup.server.cluster.events import BROKER_START
 from regroup.server.cluster.state import ClusterState, load_cluster_state
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
+from regroup.server.releases import newest_release
 from regroup.server.settings import BrokerSettings
 from regroup.storage.journal import Journal
 from regroup.storage.memory import MemoryStore
@@ -120,5 +121,12 @@ async def brokers() -> AsyncIterator[ClusterHarness]:
 
 @pytest.fixture
 async def group_api() -> AsyncIterator[GroupApiHarness]:
-    async with running_group_api(MemoryStore()) as running:
+    async with running_group_api(MemoryStore(), newest_release()) as running:
+        yield running
+
+
+@pytest.fixture
+async def group_api_of_any_release() -> AsyncIterator[GroupApiHarness]:
+    """Serves every version, those too that no release of Apache Kafka 4 has."""
+    async with running_group_api(MemoryStore(), None) as running:
         yield running

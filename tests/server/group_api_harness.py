@@ -16,6 +16,7 @@ from regroup.protocol.messages.offsets import (
 )
 from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, ClusterOptions
 from regroup.server.clock import Clock
+from regroup.server.releases import Release
 from regroup.storage.memory import MemoryStore
 from tests.server.cluster_harness import NO_DELAY, join_request
 from tests.server.wire_client import NOW_MS, WireClient
@@ -50,12 +51,13 @@ class GroupApiHarness:
 
 
 @asynccontextmanager
-async def running_group_api(store: MemoryStore) -> AsyncIterator[GroupApiHarness]:
+async def running_group_api(store: MemoryStore, release: Release | None) -> AsyncIterator[GroupApiHarness]:
     ids = itertools.count(1)
     environment = ClusterEnvironment(
         clock=Clock(started_at_ms=NOW_MS, monotonic_s=lambda: 0.0), new_uuid=lambda: UUID(int=next(ids))
     )
-    async with await BrokerCluster.start(store.open, ClusterOptions(settings=NO_DELAY), environment) as cluster:
+    options = ClusterOptions(settings=NO_DELAY, release=release)
+    async with await BrokerCluster.start(store.open, options, environment) as cluster:
         await cluster.ensure_topic("orders", 3)
         client = await WireClient.connect(*cluster.address)
         yield GroupApiHarness(cluster, client)

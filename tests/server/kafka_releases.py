@@ -45,7 +45,8 @@ LOGGING = "org.slf4j:slf4j-api:1.7.36"
 SOURCE = (
     "ApiKeys of org.apache.kafka:kafka-clients and TransactionVersion of org.apache.kafka:kafka-server-common in the "
     "release named by `jars`, as printed by tests/server/PrintApis.java; written by tests/server/kafka_releases.py. "
-    "`apis`: first and last stable version of each API that brokers serve to clients, by API key."
+    "`apis`: first and last stable version of each API that brokers show to clients, by API key; `refused_below`: "
+    "where brokers refuse the first of these versions, the first one that they serve."
 )
 
 
@@ -64,8 +65,10 @@ def ask(release: str, scratch: Path) -> dict[str, object]:
     command = ["java", "-cp", f"{folder}/*", str(PRINT_APIS)]
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     *rows, transactions = [line.split() for line in printed.splitlines()]
-    apis = {key: [int(first), int(last)] for key, first, last in rows}
-    return {"jars": release, "transaction_version": int(transactions[1]), "apis": apis}
+    apis = {key: [int(first), int(last)] for key, first, last, _ in rows}
+    found = {"jars": release, "transaction_version": int(transactions[1]), "apis": apis}
+    refused_below = {key: int(served) for key, first, _, served in rows if served != first}
+    return found | ({"refused_below": refused_below} if refused_below else {})
 
 
 def main() -> None:

@@ -1,33 +1,58 @@
 """A broker with the APIs of an older Apache Kafka: what it advertises and serves, and clients of it."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, Producer
+from structlog.testing import capture_logs
 
+from regroup.cli.serve.command import emulated_release
 from regroup.coordinator.settings import InvalidSetting
 from regroup.protocol.apis import APIS
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.fields import Versions
+from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsResponse
+from regroup.protocol.messages.describe import ConsumerGroupDescribeRequest
 from regroup.protocol.messages.group import HeartbeatRequest
+from regroup.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from regroup.protocol.messages.records import ProduceRequest
 from regroup.server.broker_cluster import BrokerCluster, ClusterOptions
-from regroup.server.releases import release_named, releases
+from regroup.server.releases import ANY_RELEASE, release_named, releases
+from tests.coordinator.group_harness import behaviour
 from tests.server.cluster_harness import NO_DELAY
 from tests.server.test_real_clients import KafkaConsumer, KafkaProducer
 from tests.server.wire_client import TIMEOUT_S, WireClient
 
+NOT_EMULATED = Path(__file__).parents[2] / "docs" / "not-emulated.md"
+FEATURES_OF_KAFKA_4_4 = {
+    "group.version",
+    "kraft.version",
+    "metadata.version",
+    "share.version",
+    "streams.version",
+    "transaction.version",
+    "eligible.leader.replicas.version",
+}
 API_VERSIONS = ApiVersionsRequest.api_key
 REQUEST = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 
 
 @asynccontextmanager
 async def running_release(name: str | None) -> AsyncIterator[BrokerCluster]:
-    options = ClusterOptions(settings=NO_DELAY, release=release_named(name) if name else None)
+    """A cluster of a release, or, without a name, with every known version."""
+    options = ClusterOptions(settings=NO_DELAY, release=emulated_release(name or ANY_RELEASE))
     async with await BrokerCluster.start(options=options) as cluster:
         await cluster.ensure_topic("orders", 2)
         yield cluster
@@ -76,6 +101,117 @@ async def test_the_advertised_versions_are_those_of_both_the_release_and_this_br
     assert shown.keys() == everything.keys() & apis.keys()
     for key, (first, last) in shown.items():
         assert (first, last) == (max(first, apis[key][0]), min(APIS[key].versions.last, apis[key][1]))
+
+
+async def test_by_default_the_versions_are_exactly_those_of_the_newest_release() -> None:
+    async with await BrokerCluster.start() as cluster, client_of(cluster) as client:
+        shown = await advertised(client)
+    *_, newest = releases().values()
+    assert shown == {key: newest.apis[key] for key in shown}
+
+
+async def test_the_apis_and_features_that_are_not_served_are_documented() -> None:
+    async with await BrokerCluster.start() as cluster, client_of(cluster) as client:
+        response: Any = await client.call(REQUEST, 5)
+    *_, newest = releases().values()
+    text = NOT_EMULATED.read_text(encoding="utf-8")
+    documented = {int(number): name for name, number in re.findall(r"\b([A-Z][A-Za-z]+) \((\d+)\)[,| ]", text)}
+    served = {row.api_key for row in response.api_keys}
+    assert documented.keys() & newest.apis.keys() == newest.apis.keys() - served
+    assert not documented.keys() & served
+    features = {each.name for each in response.finalized_features}
+    assert features == {"transaction.version"}
+    assert set(re.findall(r"`([a-z.]+\.version)`", text)) - features == FEATURES_OF_KAFKA_4_4 - features
+
+
+def test_serve_emulates_the_newest_release_unless_told_otherwise() -> None:
+    *names, newest = releases()
+    assert emulated_release(None) is release_named(newest)
+    assert emulated_release(names[0]) is release_named(names[0])
+    assert emulated_release(ANY_RELEASE) is None
+
+
+def commit() -> OffsetCommitRequest:
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    return OffsetCommitRequest(group_id="g", topics=[OffsetCommitRequestTopic(name="orders", partitions=[partition])])
+
+
+@pytest.mark.parametrize(
+    ("release", "request_", "version", "text"),
+    [
+        (
+            "4.4",
+            commit(),
+            1,
+            "OffsetCommit v1 is not served: Apache Kafka 4.4 has 2-10; for a client that is older start with "
+            "--broker-version any",
+        ),
+        ("2.8", commit(), 9, "OffsetCommit v9 is not served: Apache Kafka 2.8 has 0-8"),
+        (
+            "4.4",
+            ProduceRequest(acks=1, timeout_ms=1, topic_data=[]),
+            2,
+            "Produce v2 is not served: Apache Kafka 4.4 has 3-13; for a client that is older start with "
+            "--broker-version any",
+        ),
+        (
+            "4.4",
+            ConsumerGroupDescribeRequest(group_ids=["g"]),
+            0,
+            "the API 69 (ConsumerGroupDescribe) is not served",
+        ),
+    ],
+)
+async def test_a_client_that_is_too_old_is_refused_with_what_to_do(
+    release: str, request_: Message, version: int, text: str
+) -> None:
+    async with running_release(release) as cluster, client_of(cluster) as client:
+        with capture_logs() as lines:
+            client.send(request_, version)
+            assert await client.is_closed_by_the_broker()
+    assert [line["reason"] for line in lines if line["event"] == "connection closed"] == [text]
+
+
+async def test_any_release_serves_the_oldest_versions_too() -> None:
+    async with running_release(None) as cluster, client_of(cluster) as client:
+        assert (await client.call(commit(), 1)).topics[0].partitions[0].error_code == 0
+        assert (await client.call(ProduceRequest(acks=1, timeout_ms=1, topic_data=[]), 2)).responses == []
+
+
+async def test_produce_is_advertised_from_0_on_as_in_kafka_although_it_begins_with_3() -> None:
+    """Old versions of librdkafka take a broker without Produce v0 for one that is too old (KAFKA-18659)."""
+    async with running_release("4.4") as cluster, client_of(cluster) as client:
+        assert (await advertised(client))[0] == (0, 13)
+        assert (await client.call(ProduceRequest(acks=1, timeout_ms=1, topic_data=[]), 3)).responses == []
+
+
+HERE, ELSEWHERE, UNNAMED = "the id of this cluster", "another cluster", None
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "node_id", "code"),
+    [
+        (UNNAMED, -1, 0),
+        (HERE, 0, 0),
+        (HERE, 1, E.REBOOTSTRAP_REQUIRED),
+        (HERE, -2, E.REBOOTSTRAP_REQUIRED),
+        (ELSEWHERE, 0, E.REBOOTSTRAP_REQUIRED),
+        ("", 0, E.REBOOTSTRAP_REQUIRED),
+        (HERE, -1, E.INVALID_REQUEST),
+        (ELSEWHERE, -1, E.INVALID_REQUEST),
+        (UNNAMED, 0, E.INVALID_REQUEST),
+    ],
+)
+@behaviour("validation.api-versions.other-broker")
+async def test_a_client_that_means_another_broker_is_told_so(cluster_id: str | None, node_id: int, code: int) -> None:
+    async with running_release("4.4") as cluster, client_of(cluster) as client:
+        meant = cluster.state.cluster_id if cluster_id is HERE else cluster_id
+        request = msgspec.structs.replace(REQUEST, cluster_id=meant, node_id=node_id)
+        answer: Any = await client.call(request, 5)
+        older: Any = await client.call(request, 4)
+    assert answer.error_code == code
+    assert bool(answer.api_keys) == bool(answer.finalized_features) == (code == 0)
+    assert older.error_code == 0, "before v5 there are no such fields"
 
 
 async def test_a_version_that_the_release_does_not_have_closes_the_connection() -> None:

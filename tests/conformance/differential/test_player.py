@@ -76,7 +76,7 @@ def test_member_ids_are_named_after_the_moves_that_assigned_them() -> None:
     assert (response["member_id"], response["leader"]) == ("actor 0 of move 3", "actor 0 of move 7")
     result = DeletableGroupResult(group_id="the group's own id", error_code=E.NON_EMPTY_GROUP)
     deletion = names.normalise_response(DeleteGroupsResponse(results=[result]))
-    assert deletion["results"] == [{"group_id": "the group", "error_code": "NON_EMPTY_GROUP"}]
+    assert deletion["results"] == [{"group_id": "the group", "error_code": "NON_EMPTY_GROUP", "error_message": None}]
 
 
 def test_a_member_id_that_will_be_replaced_later_is_found_by_its_actor() -> None:

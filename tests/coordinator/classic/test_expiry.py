@@ -32,6 +32,19 @@ def test_when_the_last_member_expires_the_group_is_empty() -> None:
     assert harness.group.group_metadata == GroupMetadata("consumer", 2, None, None, harness.now_ms, ())
 
 
+@behaviour("timeout.session.ends-with-sync-phase")
+def test_a_session_that_ends_with_the_sync_phase_ends_it_for_the_others() -> None:
+    harness = GroupHarness()
+    [sam] = harness.reach_stable("sam", static=True, session_timeout_ms=60_000, rebalance_timeout_ms=1_000)
+    old = harness.client("anna", version=0, session_timeout_ms=10_000, rebalance_timeout_ms=10_000)
+    joining = old.join()
+    sam.send_join()
+    assert joining.code is ErrorCode.NONE
+    assert harness.remaining_ms(DeadlineKind.SYNC_PHASE) == harness.remaining_ms(DeadlineKind.SESSION, old.member_id)
+    harness.advance(10_000)
+    assert (harness.state, harness.member_ids) == (GroupState.PREPARING_REBALANCE, [sam.member_id])
+
+
 @behaviour("timeout.session.parked-join-not-expired")
 def test_a_held_join_protects_a_member_from_its_session_timeout() -> None:
     harness = GroupHarness()

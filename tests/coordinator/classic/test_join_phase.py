@@ -95,6 +95,45 @@ def test_the_initial_delay_does_not_end_when_every_member_has_joined() -> None:
     assert again.code is ErrorCode.NONE
 
 
+@behaviour("timeout.initial-delay.cut-short-by-member-expiry")
+def test_the_initial_delay_ends_when_the_member_that_is_missing_expires() -> None:
+    """A member that was seen before its first generation has its session timeout, and not five minutes."""
+    harness = GroupHarness(group_initial_rebalance_delay_ms=600_000)
+    anna, ben = harness.client("anna"), harness.client("ben", version=3)
+    lost = anna.join()
+    harness.advance(1)
+    anna.heartbeat(generation_id=0)
+    harness.advance(4_000)
+    request = ben.send_join()
+    harness.advance(5_999)
+    assert (lost.is_pending, request.is_pending) == (True, True)
+    harness.advance(1)
+    assert (lost.code, request.code) == (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NONE)
+    assert (harness.state, harness.generation_id) == (GroupState.COMPLETING_REBALANCE, 1)
+
+
+@behaviour("timeout.initial-delay.cut-short-by-member-expiry")
+def test_the_initial_delay_ends_when_no_member_is_left() -> None:
+    harness = GroupHarness(group_initial_rebalance_delay_ms=600_000)
+    request = harness.client("anna", version=3).send_join()
+    harness.advance(299_999)
+    assert request.is_pending
+    harness.advance(1)
+    assert request.code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert (harness.state, harness.generation_id) == (GroupState.EMPTY, 1)
+
+
+def test_the_initial_delay_continues_while_a_pending_member_id_is_left() -> None:
+    harness = GroupHarness(group_initial_rebalance_delay_ms=600_000)
+    harness.client("anna", version=3).send_join()
+    harness.advance(299_000)
+    harness.client("ben", session_timeout_ms=6_000).send_join()
+    harness.advance(1_000)
+    assert (harness.state, len(harness.group.members)) == (GroupState.PREPARING_REBALANCE, 0)
+    harness.advance(5_000)
+    assert (harness.state, harness.generation_id) == (GroupState.EMPTY, 1)
+
+
 def test_the_initial_delay_ends_when_the_last_pending_member_id_expires() -> None:
     harness = GroupHarness()
     harness.client("ben", session_timeout_ms=6_000).send_join()

@@ -134,7 +134,7 @@ def every_request(group: Group) -> Iterator[c.Command]:
 
 def every_join(group: Group, fields: dict[str, Any]) -> Iterator[c.JoinGroup]:
     own = next((member.profile.supported_protocols for member in group.members.values()), (SupportedProtocol("range"),))
-    offers = (own, own[:1], (SupportedProtocol("range", b"new"),), (SupportedProtocol("strange"),))
+    offers = (own, own[:1], (SupportedProtocol("range", b"new"),), (SupportedProtocol("strange"),), own * 2)
     for member, instance, protocols, supports in product(MEMBERS, INSTANCES, offers, (True, False)):
         yield join_request(
             **fields,
@@ -155,7 +155,7 @@ def every_member_request(fields: dict[str, Any]) -> Iterator[c.Command]:
         yield c.SyncGroup(**fields, protocol_name=name)
     for supports in (True, False):
         yield c.OffsetCommit(**fields, offsets=OFFSETS, supports_group_id_not_found=supports)
-    yield c.TxnOffsetCommit(**fields, offsets=OFFSETS, producer_id=2)
+        yield c.TxnOffsetCommit(**fields, offsets=OFFSETS, producer_id=2, supports_group_id_not_found=supports)
 
 
 def test_every_response_of_decide_is_in_the_table() -> None:

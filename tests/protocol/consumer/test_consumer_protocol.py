@@ -128,6 +128,12 @@ def test_a_value_that_does_not_fit_is_refused() -> None:
         encode_assignment(Assignment(-2, ()))
 
 
+@pytest.mark.parametrize("version", [-32768, -5, -1, 0, 3, 99, 32767])
+def test_the_coordinator_reads_the_topics_of_any_version(version: int) -> None:
+    written = encode_subscription(Subscription(1, ("orders",)))
+    assert decode_subscribed_topics(version.to_bytes(2, "big", signed=True) + written[2:]) == ("orders",)
+
+
 def test_the_topics_are_readable_if_a_later_field_is_malformed() -> None:
     data = bytes.fromhex("0001 00000001 0003 666f6f ffffffff") + b"\x7f"
     assert decode_subscribed_topics(data) == ("foo",)

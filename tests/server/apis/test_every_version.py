@@ -98,6 +98,10 @@ def transactions_request(name: str, version: int) -> Message | None:
             return add_partitions_request(version)
         case "AddOffsetsToTxn":
             return x.AddOffsetsToTxnRequest(transactional_id="t", producer_id=0, producer_epoch=0, group_id="g")
+        case "DescribeTransactions":
+            return x.DescribeTransactionsRequest(transactional_ids=["t"])
+        case "ListTransactions":
+            return x.ListTransactionsRequest()
         case "EndTxn":
             return x.EndTxnRequest(transactional_id="t", producer_id=0, producer_epoch=0, committed=False)
     return None
@@ -163,8 +167,8 @@ def codes_in(value: Any) -> list[int]:
     return found
 
 
-SERVED = [0, 1, 2, 3, 10, 18, 19, 20, 21, 22, 23, 24, 25, 26, 32, 33, 37, 44, 60]
-IN_A_TRANSACTION = [24, 25, 26]
+SERVED = [0, 1, 2, 3, 10, 18, 19, 20, 21, 22, 23, 24, 25, 26, 32, 33, 37, 44, 60, 65, 66]
+IN_A_TRANSACTION = [24, 25, 26, 65]
 
 
 @pytest.mark.parametrize(

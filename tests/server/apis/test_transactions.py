@@ -102,6 +102,56 @@ async def test_a_write_outside_the_transaction_is_refused(harness: TransactionHa
     assert await producer.write(b"mine?") == E.INVALID_PRODUCER_ID_MAPPING
 
 
+@behaviour("txn-offset.foreign-transactional-id")
+@pytest.mark.parametrize("version", [1, 3, 4, 5])
+async def test_only_the_first_commit_of_a_transaction_is_verified_by_its_transactional_id(
+    harness: TransactionHarness, version: int
+) -> None:
+    """A bug of Kafka: later ones need only the producer's id and epoch. They end with the producer's transaction."""
+    producer = await (await harness.producer()).begin()
+    await producer.add_offsets("g")
+    own, producer.name = producer.name, "another producer"
+    assert await producer.commit_offset(7, version=version) == E.INVALID_PRODUCER_ID_MAPPING
+    producer.name = own
+    assert await producer.commit_offset(7) == 0
+    producer.name = "another producer"
+    assert await producer.commit_offset(8, partition=1, version=version) == 0
+    assert await producer.commit_offset(8, group="in another partition", version=version) == 49
+    producer.epoch += 1
+    assert await producer.commit_offset(9, partition=2, version=version) == E.INVALID_PRODUCER_ID_MAPPING
+    producer.epoch -= 2
+    assert await producer.commit_offset(9, partition=2, version=version) == E.INVALID_PRODUCER_EPOCH
+    producer.name, producer.epoch = own, producer.epoch + 1
+    await producer.end()
+    committed = harness.cluster.coordinator_of("g").group("g").committed_offset("orders", 1)
+    assert committed is not None
+    assert committed.offset == 8
+    producer.name = "another producer"
+    assert await producer.commit_offset(9, version=version) == E.INVALID_PRODUCER_ID_MAPPING, "it is open no more"
+
+
+@pytest.mark.parametrize("version", [9, 11, 12])
+async def test_only_the_first_write_of_a_transaction_is_verified_by_its_transactional_id(
+    harness: TransactionHarness, version: int
+) -> None:
+    producer = await (await harness.producer()).begin()
+    await producer.add_partitions(0)
+    own, producer.name = producer.name, "another producer"
+    assert await producer.write(b"first", version=version) == E.INVALID_PRODUCER_ID_MAPPING
+    producer.name = own
+    assert await producer.write(b"first") == 0
+    producer.name = "another producer"
+    assert await producer.write(b"second", version=version) == 0
+    assert await producer.write(b"elsewhere", partition=1, version=version) == E.INVALID_PRODUCER_ID_MAPPING
+
+
+async def test_a_transactional_write_without_a_transactional_id_is_refused(harness: TransactionHarness) -> None:
+    producer = await (await harness.producer()).begin()
+    await producer.add_partitions(0)
+    producer.name = None  # type: ignore[assignment]  # only a client that is written by hand does this
+    assert await producer.write(b"first") == E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
 @pytest.mark.parametrize("version", range(6))
 async def test_partitions_are_added_all_or_none(harness: TransactionHarness, version: int) -> None:
     producer = await (await harness.producer()).begin()
@@ -111,6 +161,16 @@ async def test_partitions_are_added_all_or_none(harness: TransactionHarness, ver
     ]
     assert await producer.add_partitions(0, 1, version=version) == [0, 0]
     assert await producer.write(b"there", partition=1) == 0
+
+
+async def test_partitions_of_a_topic_that_is_named_twice_are_all_added(harness: TransactionHarness) -> None:
+    producer = await (await harness.producer()).begin()
+    topics = [x.AddPartitionsToTxnTopic(name="orders", partitions=[index]) for index in (0, 1)]
+    fields = {f"v3_and_below_{name}": value for name, value in producer.identity.items()}
+    answer = await producer.call(x.AddPartitionsToTxnRequest(**fields, v3_and_below_topics=topics), 3)
+    results = answer.results_by_topic_v3_and_below
+    assert [[each.partition_error_code for each in topic.results_by_partition] for topic in results] == [[0], [0]]
+    assert [await producer.write(b"there", partition=index) for index in (0, 1)] == [0, 0]
 
 
 async def test_a_broker_may_verify_that_a_partition_is_part_of_a_transaction(harness: TransactionHarness) -> None:

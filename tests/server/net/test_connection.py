@@ -107,7 +107,7 @@ async def test_an_unknown_version_of_api_versions_gets_the_oldest_response(harne
     client.writer.write(bytes.fromhex("0000000d 0012 0063 00000009 0001 78 0000"))
     correlation_id, response = decode_response(18, 0, await client.frame())
     rows = [(row.api_key, row.min_version, row.max_version) for row in response.api_keys]
-    assert (correlation_id, response.error_code, rows) == (9, 35, [(18, 0, 4)])
+    assert (correlation_id, response.error_code, rows) == (9, 35, [(18, 0, 5)])
     assert await client.call(VERSIONS)  # the client can use another version on the same connection
 
 

@@ -1,0 +1,75 @@
+"""The partitions that a request about offsets names, in the order and shape in which Kafka answers them.
+
+What does not exist is refused here and comes first in the response, by topic; what exists is for the coordinator, whose
+codes follow. A topic that is named several times has one entry, unless the request names nothing that is refused: then
+the response has the entries of the request. A topic of which nothing is refused and nothing exists has no entry.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+
+from regroup.protocol.errors import ErrorCode
+from regroup.server.cluster.image import Topic
+
+TopicKey: TypeAlias = str | bytes
+"""The topic as request and response name it: by name or by id."""
+
+
+class PartitionWithIndex(Protocol):
+    """A partition as the requests of several APIs name it."""
+
+    @property
+    def partition_index(self) -> int: ...
+
+
+Partition = TypeVar("Partition", bound=PartitionWithIndex)
+
+
+class AnsweredTopic(NamedTuple):
+    """An entry of the response: partition indexes with their error codes."""
+
+    key: TopicKey
+    codes: list[tuple[int, int]]
+
+
+class RequestedPartitions:
+    """Collects what a request names, and then puts the codes of its response together."""
+
+    def __init__(self) -> None:
+        self._refused: dict[TopicKey, list[tuple[int, int]]] = {}
+        self._existing: list[tuple[TopicKey, Topic, list[int]]] = []
+
+    def add(
+        self, key: TopicKey, topic: Topic | None, partitions: Sequence[Partition], *, unknown: ErrorCode
+    ) -> list[Partition]:
+        """Add an entry of the request; returns its existing partitions. `unknown` is the error of an unknown topic."""
+        if topic is None:
+            self._refuse(key, partitions, unknown)
+            return []
+        existing = [each for each in partitions if 0 <= each.partition_index < topic.partitions]
+        if len(existing) < len(partitions):
+            missing = (each for each in partitions if not 0 <= each.partition_index < topic.partitions)
+            self._refuse(key, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if existing:
+            self._existing.append((key, topic, [each.partition_index for each in existing]))
+        return existing
+
+    def _refuse(self, key: TopicKey, partitions: Iterable[PartitionWithIndex], code: ErrorCode) -> None:
+        codes = self._refused.setdefault(key, [])
+        codes += [(each.partition_index, code) for each in partitions]
+
+    def answer(self, code_of: Callable[[str, int], int]) -> Iterator[AnsweredTopic]:
+        """The entries of the response. `code_of` returns the coordinator's code of a partition, given the topic's name;
+        it is called once for each existing partition, in the order of the request."""
+        answered = [
+            AnsweredTopic(key, [(index, code_of(topic.name, index)) for index in indexes])
+            for key, topic, indexes in self._existing
+        ]
+        if not self._refused:
+            yield from answered
+            return
+        merged = {key: list(codes) for key, codes in self._refused.items()}
+        for key, codes in answered:
+            merged.setdefault(key, []).extend(codes)
+        for key, codes in merged.items():
+            yield AnsweredTopic(key, codes)

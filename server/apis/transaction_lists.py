@@ -1,0 +1,144 @@
+"""DescribeTransactions and ListTransactions: what administrators see of transactional producers (KIP-664)."""
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+
+import structlog
+
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.java_order import in_hash_map_order, java_partition_hash
+from regroup.protocol.messages.transactions import (
+    DescribedTransaction,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    ListedTransaction,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionTopic,
+)
+from regroup.server.cluster.state import ClusterState
+from regroup.server.cluster.transactions import Transaction, TransactionState
+from regroup.server.net.exchange import Exchange, RequestHandler
+
+_TRANSIENT_STATES = frozenset({"Dead", "PrepareEpochFence"})
+"""States that Kafka knows by name, and in which no transaction is ever listed."""
+
+RE2_MISSING = "a pattern needs RE2: pip install google-re2"
+
+log = structlog.get_logger()
+
+
+class InvalidPattern(ValueError):
+    """The pattern is not a regular expression of RE2, or RE2 is not installed; the text says which."""
+
+
+class TransactionListApis:
+    """Answers for the transactional ids that this broker coordinates."""
+
+    def __init__(self, state: ClusterState, node_id: int) -> None:
+        self._state = state
+        self._node_id = node_id
+
+    def handlers(self) -> dict[int, RequestHandler]:
+        return {
+            DescribeTransactionsRequest.api_key: self.describe,
+            ListTransactionsRequest.api_key: self.list,
+        }
+
+    def _is_here(self, transactional_id: str) -> bool:
+        return self._state.transaction_coordinator_id(transactional_id) == self._node_id
+
+    def describe(self, request: DescribeTransactionsRequest, exchange: Exchange) -> None:
+        states = [self._describe(transactional_id) for transactional_id in request.transactional_ids]
+        exchange.respond_when_durable(DescribeTransactionsResponse(transaction_states=states), self._state.when_durable)
+
+    def _describe(self, transactional_id: str) -> DescribedTransaction:
+        transaction = self._state.image.transactions.get(transactional_id)
+        code = None
+        if not transactional_id:
+            code = ErrorCode.INVALID_REQUEST
+        elif not self._is_here(transactional_id):
+            code = ErrorCode.NOT_COORDINATOR
+        elif transaction is None:
+            code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+        if code is not None or transaction is None:
+            return DescribedTransaction(transactional_id=transactional_id, error_code=code or ErrorCode.NONE)
+        return DescribedTransaction(
+            transactional_id=transactional_id,
+            transaction_state=transaction.state.value,
+            transaction_timeout_ms=transaction.timeout_ms,
+            transaction_start_time_ms=transaction.started_at_ms,
+            producer_id=transaction.producer_id,
+            producer_epoch=transaction.epoch,
+            topics=list(_topics_of(transaction)),
+        )
+
+    def list(self, request: ListTransactionsRequest, exchange: Exchange) -> None:
+        """An unknown state selects nothing and is returned; the names of states are case-sensitive."""
+        known = {state.value for state in TransactionState} | _TRANSIENT_STATES
+        unknown = [name for name in dict.fromkeys(request.state_filters) if name not in known]
+        try:
+            matches = compile_pattern(request.transactional_id_pattern) if request.transactional_id_pattern else None
+        except InvalidPattern as error:
+            log.warning("transactions are not listed", reason=str(error))
+            exchange.respond(ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION))
+            return
+        listed = [
+            ListedTransaction(
+                transactional_id=each.transactional_id,
+                producer_id=each.producer_id,
+                transaction_state=each.state.value,
+            )
+            for each in self._state.image.transactions.values()
+            if self._is_here(each.transactional_id) and self._is_selected(each, request, matches)
+        ]
+        response = ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)
+        exchange.respond_when_durable(response, self._state.when_durable)
+
+    def _is_selected(
+        self, transaction: Transaction, request: ListTransactionsRequest, matches: Callable[[str], bool] | None
+    ) -> bool:
+        """Whether every filter selects the transaction.
+
+        As in Kafka a producer that has begun no transaction since it was initialized is older than any duration; so is
+        here one whose transaction has ended.
+        """
+        if request.producer_id_filters and transaction.producer_id not in request.producer_id_filters:
+            return False
+        if request.state_filters and transaction.state.value not in request.state_filters:
+            return False
+        duration_ms = self._state.now_ms() - transaction.started_at_ms
+        if request.duration_filter >= 0 and duration_ms <= request.duration_filter:
+            return False
+        return matches is None or matches(transaction.transactional_id)
+
+
+def compile_pattern(pattern: str) -> Callable[[str], bool]:
+    """A function that says whether the pattern matches a whole text. Raises InvalidPattern.
+
+    It has the syntax of RE2, as in Kafka, and takes a time that is linear in the text. Python's own regular expressions
+    would let one of twenty characters occupy the broker for years. RE2 is not among the dependencies, because it has no
+    packages for some systems.
+    """
+    try:
+        re2 = import_module("re2")
+    except ImportError:
+        raise InvalidPattern(RE2_MISSING) from None
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0]
+        raise InvalidPattern(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)) from None
+    return lambda text: compiled.fullmatch(text) is not None
+
+
+def _topics_of(transaction: Transaction) -> Iterator[TransactionTopic]:
+    """The partitions of an open transaction, by topic, in the order of Kafka's hash set."""
+    partitions = [(topic, index) for topic, indexes in transaction.partitions.items() for index in indexes]
+    by_topic: dict[str, list[int]] = {}
+    for topic, index in in_hash_map_order(partitions, java_partition_hash):
+        by_topic.setdefault(topic, []).append(index)
+    for topic, indexes in by_topic.items():
+        yield TransactionTopic(topic=topic, partitions=indexes)
