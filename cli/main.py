@@ -17,6 +17,7 @@ A coordinator of Kafka consumer groups that you may break, replay and look at.
   regroup events regroup.db --follow            what happened, line by line, and why
   regroup replay regroup.db --at 120            the state of the groups at any position
   regroup verify regroup.db                     fold the whole history and check every invariant
+  regroup copy regroup.db monday.db             a sound copy, also of a store that is being written
   regroup members --bootstrap 127.0.0.1:9092 --group g --topic orders --count 5 --habit 2:pause:60s
                                                 simulated consumers, the second of which stops for a minute
   regroup chaos run --seed 77                   ten minutes of faults from one seed, in a second
@@ -47,6 +48,9 @@ COMMANDS: Final[dict[str, CliCommand]] = {
     "replay": CliCommand("show the state of a store's groups", "regroup.cli.store.arguments:add_replay_arguments"),
     "verify": CliCommand("fold a store's history and check it", "regroup.cli.store.arguments:add_verify_arguments"),
     "trim": CliCommand("delete a store's oldest events", "regroup.cli.store.arguments:add_trim_arguments"),
+    "copy": CliCommand(
+        "copy a store, also while it is being written", "regroup.cli.store.arguments:add_copy_arguments"
+    ),
     "members": CliCommand(
         "simulated consumers, with faults if asked for, against any Kafka",
         "regroup.cli.members.arguments:add_arguments",

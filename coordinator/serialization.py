@@ -50,7 +50,7 @@ EVENT_VERSION: Final = 2
 SNAPSHOT_VERSION: Final = 2
 """Version of `Group` as JSON. A snapshot of another version is ignored, and the group's history is folded instead."""
 
-UNREADABLE_ERRORS: Final = (LookupError, TypeError, ValueError, AttributeError)
+UNREADABLE_ERRORS: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """What decoding and folding raise for records that were changed after they were written."""
 
 EVENT_TYPE_NAMES: Final = {event_type: name for name, event_type in EVENT_TYPES.items()}

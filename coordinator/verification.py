@@ -135,10 +135,8 @@ class GroupsVerifier:
 
 
 def unreadable_parts(record: Record) -> Iterator[Violation]:
-    """Violations of what stands beside an event and is not folded: its time and its cause."""
+    """Violations of what stands beside an event and is not folded: its cause."""
     group = CLUSTER if record.group is None else record.group
-    if not isinstance(record.at_ms, int):
-        yield Violation(record.position, group, f"The time of the event is not a number: {record.at_ms!r}.")
     try:
         decode_cause(record)
     except StoreError as error:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from regroup.storage.errors import StoreError, StoreFailed
-from regroup.storage.sqlite.files import WriterLock
+from regroup.storage.sqlite.writer_lock import LockFile
 
 FORMAT_VERSION: Final = 2
 """Version of the columns and values below a folder. Version 1 had other names for them and no `DIR/format`."""
@@ -86,7 +86,7 @@ def exclusive_writer(folder: Path, *kinds: str) -> Iterator[None]:
     Files that a killed writer left unfinished in the sub-folders `kinds` are removed.
     """
     prepare_folder(folder)
-    lock = WriterLock(folder / "writer")
+    lock = LockFile(folder / "writer")
     try:
         for kind in kinds:
             for unfinished in (folder / kind).rglob(".*.parquet.*"):

@@ -38,7 +38,13 @@ from regroup.server.net.request_observer import RequestObservers
 from regroup.server.refusals.notices import RefusalNotices
 from regroup.server.releases import Release, newest_release
 from regroup.server.settings import BrokerSettings, describe_settings
-from regroup.storage.errors import StoreError
+from regroup.server.store_checks import (
+    check_new_epoch,
+    check_reopened_cluster,
+    check_reopened_position,
+    warn_of_time_gap,
+)
+from regroup.storage.errors import StoreError, StoreFailed, StoreLost
 from regroup.storage.journal import Journal
 from regroup.storage.memory import MemoryStore
 from regroup.storage.store import EventStore
@@ -102,25 +108,37 @@ class BrokerCluster:
         open_store: StoreFactory | None = None,
         options: ClusterOptions | None = None,
         environment: ClusterEnvironment | None = None,
+        *,
+        reopen_store: StoreFactory | None = None,
     ) -> Self:
         """Load the store, or an empty one in memory, and listen.
 
-        Raises StoreError, or OSError if a port is in use.
+        `reopen_store` takes the place of `open_store` after a failure; it should not create a store. If this is
+        cancelled, nothing is left running. Raises StoreError, or OSError if a port is in use.
         """
         open_store = open_store or MemoryStore().open
         options = options or ClusterOptions()
         environment = environment or ClusterEnvironment()
         store = await open_store()
+        time_gap_ms = 0
         try:
             async for record in store.read(after=max(store.last_position - 1, store.trimmed_through)):
+                time_gap_ms = environment.clock() - record.at_ms
                 environment.clock.advance_to(record.at_ms)
             stored = await load_cluster_state(store, environment.new_uuid)
             coordinator_epoch = await store.next_coordinator_epoch()
-            cluster = cls(open_store, options, environment, store, stored, coordinator_epoch)
-            await cluster._start()
+            check_new_epoch(coordinator_epoch, (await store.heads()).values())
         except BaseException:
             await store.close()
             raise
+        cluster = cls(reopen_store or open_store, options, environment, store, stored, coordinator_epoch)
+        try:
+            await cluster._start()
+        except BaseException:
+            with suppress(StoreError):
+                await cluster._abandon()
+            raise
+        warn_of_time_gap(time_gap_ms)
         return cluster
 
     def __init__(
@@ -191,13 +209,8 @@ class BrokerCluster:
     async def _start(self) -> None:
         await self.router.start()
         self.transactions.start()
-        try:
-            for broker in self.brokers:
-                await broker.start()
-        except OSError:
-            for broker in self.brokers:
-                await broker.close()
-            raise
+        for broker in self.brokers:
+            await broker.start()
         self._snapshot_task = asyncio.create_task(self._take_snapshots(), name="snapshots")
 
     async def __aenter__(self) -> Self:
@@ -207,16 +220,11 @@ class BrokerCluster:
         await self.close()
 
     async def close(self) -> None:
-        """Stop taking requests, make accepted events durable, save a snapshot, and close the store."""
-        self._is_closing = True
-        for task in (self._snapshot_task, self._reopen_task):
-            if task:
-                task.cancel()
-        self.transactions.stop()
-        self.router.stop()
-        for broker in self.brokers:
-            await broker.close()
-        self.refusals.close()
+        """Stop taking requests, make accepted events durable, save a snapshot, and close the store.
+
+        Raises StoreLost if the store's files were deleted or replaced, so that acknowledged events are lost.
+        """
+        await self._stop_brokers()
         try:
             if self._is_consistent:
                 self.state.close()
@@ -224,6 +232,27 @@ class BrokerCluster:
             await self.journal.close()
         finally:
             await self.store.close()
+        if isinstance(self.journal.failure, StoreLost):
+            raise self.journal.failure
+
+    async def _stop_brokers(self) -> None:
+        self._is_closing = True
+        tasks = [task for task in (self._snapshot_task, self._reopen_task) if task]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.transactions.stop()
+        self.router.stop()
+        for broker in self.brokers:
+            await broker.close()
+        self.refusals.close()
+
+    async def _abandon(self) -> None:
+        """Stop after a failed start: nothing that was begun goes on."""
+        await self._stop_brokers()
+        self.journal.fail(StoreFailed("The start was abandoned."))
+        await self.journal.close()
+        await self.store.close()
 
     # Brokers and groups
 
@@ -309,6 +338,9 @@ class BrokerCluster:
             await self.store.save_snapshots(position, snapshots)
             self.router.mark_saved(snapshots)
             self._last_snapshot_position = position
+        except StoreLost as error:
+            self._log.error("store-lost", error=str(error))
+            self.journal.fail(error)
         except StoreError as error:
             self._log.warning("snapshot-failed", error=str(error))
 
@@ -317,7 +349,10 @@ class BrokerCluster:
             await asyncio.sleep(SNAPSHOT_CHECK_INTERVAL_S)
             new_records = self.journal.last_position - self._last_snapshot_position
             if self._is_consistent and new_records >= self.options.snapshot_interval_records:
-                await self.take_snapshot()
+                try:
+                    await self.take_snapshot()
+                except Exception:  # noqa: BLE001  # the next one may succeed
+                    self._log.exception("snapshot-failed")
 
     # A store that fails
 
@@ -335,7 +370,9 @@ class BrokerCluster:
             await asyncio.sleep(delay_s)
             try:
                 self.store = await self._open_store()
+                check_reopened_position(self.store.last_position, acknowledged=self.journal.durable_position)
                 stored = await load_cluster_state(self.store, self.state.new_uuid)
+                check_reopened_cluster(stored.cluster_id, expected=self.state.cluster_id)
                 coordinator_epoch = await self.store.next_coordinator_epoch()
                 self.journal.reopen(self.store)
                 self.state.reload(stored, coordinator_epoch)
@@ -343,11 +380,12 @@ class BrokerCluster:
                 self.transactions.start()
                 if self.journal.failure:
                     raise self.journal.failure
-            except StoreError as error:
+            except Exception as error:  # noqa: BLE001  # whatever it is, the next attempt may succeed
                 delay_s = min(2 * delay_s, MAX_REOPEN_DELAY_S)
                 if attempt.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …: a disk may stay full for days
-                    self._log.warning("store-still-fails", tries=attempt, error=str(error))
-                self.journal.fail(error)
+                    trace = None if isinstance(error, StoreError) else error
+                    self._log.warning("store-still-fails", tries=attempt, error=str(error), exc_info=trace)
+                self.journal.fail(error if isinstance(error, StoreError) else StoreFailed(repr(error)))
                 with suppress(StoreError):
                     await self.store.close()
             else:

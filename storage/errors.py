@@ -8,12 +8,13 @@ StoreError
   ├─ StoreReadOnly             opened for reading, or on a disk that cannot be written
   ├─ StoreFull                 no space left on the disk
   ├─ StoreFailed               any other failure of the disk or of SQLite
+  │  └─ StoreLost              its files were deleted, replaced or shortened while it was open for writing
   ├─ CoordinatorFenced         a newer coordinator has written to this group
   ├─ EventNumberConflict       an event number that does not follow the group's last one
   ├─ PositionTrimmed           a read of records that have been trimmed
   └─ SnapshotMissing           a trim of records that no snapshot covers
 
-After any of them the store holds exactly what it held before.
+After any of them but StoreLost the store holds exactly what it held before.
 """
 
 __all__ = [
@@ -62,6 +63,13 @@ class StoreFull(StoreError):
 
 class StoreFailed(StoreError):
     """The disk or SQLite failed."""
+
+
+class StoreLost(StoreFailed):
+    """The files of a store that is open for writing were deleted, replaced or shortened: acknowledged records are gone.
+
+    The error is raised by the write that notices it. That write was not acknowledged, and may be lost too.
+    """
 
 
 class CoordinatorFenced(StoreError):

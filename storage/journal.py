@@ -8,10 +8,11 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import TypeAlias
 
-from regroup.storage.errors import StoreError
+from regroup.storage.errors import StoreError, StoreFailed
 from regroup.storage.records import NewRecord
 from regroup.storage.store import EventStore
 
@@ -23,6 +24,9 @@ MAX_BATCH_RECORDS = 4096
 CHECKPOINT_INTERVAL_RECORDS = 20_000
 """Records after which the journal asks for a checkpoint, as soon as none is pending."""
 
+IDLE_CHECKPOINT_DELAY_S = 1.0
+"""Time without a commit after which the journal asks for a checkpoint."""
+
 _Callbacks: TypeAlias = tuple[int, int, Callable[[], None], Callable[[], None]]
 """Position, sequence number among equal positions, on_durable, on_lost. A tuple, because one is made for every response
 and a class with field names costs half as much again."""
@@ -32,7 +36,8 @@ class Journal:
     """Appends records to a store, and calls back once they are durable; a response waits for the events it rests on.
 
     After a failed append everything that was not durable is lost: failure listeners are called, then `on_lost` of
-    every waiting callback, and nothing is accepted until `reopen`.
+    every waiting callback, and nothing is accepted until `reopen`. An exception that is no StoreError has the same
+    consequences, and is reported to the event loop's exception handler besides.
     Must be created inside a running event loop.
     """
 
@@ -54,6 +59,8 @@ class Journal:
         self.last_position = store.last_position
         """Position of the last record that was appended, durable or not."""
         self._pending: deque[NewRecord] = deque()
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._checkpoint_is_due = False
         self._writer = asyncio.create_task(self._write(), name="journal")
 
     def append(self, records: Sequence[NewRecord]) -> int:
@@ -115,6 +122,7 @@ class Journal:
         self._is_closing = True
         self._work.set()
         await asyncio.wait([self._writer])
+        self._cancel_idle_timer()
         if not self._writer.cancelled():
             self._writer.result()
 
@@ -130,18 +138,57 @@ class Journal:
                         heapq.heappop(self._callbacks)[2]()
                     # An implementation that never suspends would otherwise block all other tasks.
                     await asyncio.sleep(0)
-                if self.durable_position - self._checkpoint_position >= CHECKPOINT_INTERVAL_RECORDS:
+                if self._checkpoint_is_due or self._unwritten_records >= CHECKPOINT_INTERVAL_RECORDS:
+                    self._checkpoint_is_due = False
                     self._checkpoint_position = self.durable_position
                     await self.store.checkpoint()
+                elif self._idle_timer is None and self._unwritten_records:
+                    self._start_idle_timer()
         except StoreError as error:
             self._stop(error)
+        except Exception as error:  # noqa: BLE001  # whatever it is, nobody may wait for this task any longer
+            _report("The journal's writer failed", error)
+            self._stop(StoreFailed(f"The records could not be written ({error!r}). This is an error of the program."))
+
+    @property
+    def _unwritten_records(self) -> int:
+        """Durable records since the last checkpoint."""
+        return self.durable_position - self._checkpoint_position
+
+    def _start_idle_timer(self) -> None:
+        """One timer runs at a time, and is not moved by commits: a commit costs nothing."""
+        self._idle_timer = asyncio.get_running_loop().call_later(
+            IDLE_CHECKPOINT_DELAY_S, self._idle_timer_fired, self.durable_position
+        )
+
+    def _idle_timer_fired(self, durable_position: int) -> None:
+        self._idle_timer = None
+        if self.durable_position == durable_position == self.last_position:
+            self._checkpoint_is_due = True
+            self._work.set()
+        else:
+            self._start_idle_timer()
+
+    def _cancel_idle_timer(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
 
     def _stop(self, error: StoreError) -> None:
+        """Tell everybody. An exception in a callback is reported, and does not keep the others waiting."""
         self.failure = error
         self._pending.clear()
+        self._cancel_idle_timer()
         self.last_position = self.durable_position
         callbacks, self._callbacks = self._callbacks, []
-        for listener in self._failure_listeners:
-            listener(error)
-        for _, _, _, on_lost in sorted(callbacks):
-            on_lost()
+        calls: list[Callable[[], None]] = [partial(listener, error) for listener in self._failure_listeners]
+        calls += [on_lost for _, _, _, on_lost in sorted(callbacks)]
+        for call in calls:
+            try:
+                call()
+            except Exception as raised:  # noqa: BLE001
+                _report("A callback of the journal failed", raised)
+
+
+def _report(message: str, error: Exception) -> None:
+    asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})

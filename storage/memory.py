@@ -45,6 +45,7 @@ class MemoryStore(EventStore):
         after: int = 0,
         until: int | None = None,
         types: Collection[str] | None = None,
+        allow_gaps: bool = False,
     ) -> AsyncIterator[Record]:
         last = self.last_position if until is None else min(until, self.last_position)
         position = after

@@ -1,24 +1,30 @@
-"""The records and snapshots of a store, which never reads their payloads."""
+"""The records and snapshots of a store, which never reads their payloads.
+
+A store converts its rows to these classes with msgspec, which checks the declared types and ranges. They are
+`array_like` because a row is a tuple.
+"""
 
 import msgspec
+
+from regroup.storage.numbers import StoredNumber, StoredTime
 
 __all__ = ["NewRecord", "Record", "Head", "Snapshot"]
 
 
-class NewRecord(msgspec.Struct, frozen=True):
+class NewRecord(msgspec.Struct, frozen=True, array_like=True):
     """An event that is not stored yet."""
 
     group: str | None
     """The id of the event's group; None for an event of the cluster, such as the creation of a topic."""
-    event_number: int
+    event_number: StoredNumber
     """1, 2, 3 … within the group, without a gap."""
-    coordinator_epoch: int
+    coordinator_epoch: StoredNumber
     """The epoch of the coordinator that wrote the event, from `EventStore.next_coordinator_epoch`."""
-    at_ms: int
+    at_ms: StoredTime
     """Time of the event, in milliseconds since 1970 (UTC)."""
     type: str
     """A stable name such as `member-joined`, never a Python path."""
-    version: int
+    version: StoredNumber
     """Version of the payload's format."""
     payload: bytes
     """JSON text in UTF-8."""
@@ -40,29 +46,29 @@ class NewRecord(msgspec.Struct, frozen=True):
         )
 
 
-class Record(NewRecord, frozen=True):
+class Record(NewRecord, frozen=True, array_like=True):
     """A stored event."""
 
-    position: int
+    position: StoredNumber
     """1, 2, 3 … over the whole store, without a gap, in the order of commits."""
 
 
 class Head(msgspec.Struct, frozen=True):
     """The end of a group's history: event number, coordinator epoch and position of its last record."""
 
-    event_number: int
-    coordinator_epoch: int
-    position: int
+    event_number: StoredNumber
+    coordinator_epoch: StoredNumber
+    position: StoredNumber
 
 
-class Snapshot(msgspec.Struct, frozen=True):
+class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     """A group's state after its record `event_number`; a load reads it instead of the records before."""
 
     group: str | None
-    event_number: int
-    position: int
+    event_number: StoredNumber
+    position: StoredNumber
     """Position of the record `event_number`; at most the cut that the snapshot is saved with."""
-    coordinator_epoch: int
-    version: int
+    coordinator_epoch: StoredNumber
+    version: StoredNumber
     """Version of the payload's format."""
     payload: bytes

@@ -59,11 +59,13 @@ class EventStore(ABC):
         after: int = 0,
         until: int | None = None,
         types: Collection[str] | None = None,
+        allow_gaps: bool = False,
     ) -> AsyncIterator[Record]:
         """Yield records with after < position <= until, by position, up to the last one committed at the start.
 
         They are read in chunks, and no transaction is open between two chunks, so a slow reader blocks no writer.
-        Raises PositionTrimmed if records after `after` have been trimmed.
+        Raises PositionTrimmed if records after `after` have been trimmed, and StoreDamaged if a record is missing,
+        unless `allow_gaps` is set.
         """
 
     @abstractmethod

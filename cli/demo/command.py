@@ -22,9 +22,10 @@ from regroup.coordinator.group import Group
 from regroup.coordinator.serialization import decode_event
 from regroup.protocol.consumer.subscription import decode_assignment
 from regroup.storage.errors import NotAStore, StoreFailed
-from regroup.storage.sqlite.files import WriterLock, sibling_file, store_exists
+from regroup.storage.sqlite.files import sibling_file, store_exists
 from regroup.storage.sqlite.opening import resolve_store_path
 from regroup.storage.sqlite.threaded import open_store
+from regroup.storage.sqlite.writer_lock import WriterLock
 from regroup.storage.store import follow
 
 GROUP, TOPIC, PARTITIONS = "shop", "orders", 7

@@ -6,8 +6,11 @@ import sys
 import tomllib
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+
+import structlog
 
 from regroup.cli.jobs import CannotRun
 from regroup.cli.serve.log import configure_log
@@ -20,6 +23,7 @@ from regroup.server.broker_cluster import BrokerCluster, ClusterOptions
 from regroup.server.net.process_limits import LoopExceptionHandler, raise_open_file_limit
 from regroup.server.releases import ANY_RELEASE, Release, newest_release, release_named
 from regroup.server.settings import BrokerSettings
+from regroup.storage.sqlite.files import missing_wal_text, wal_is_missing
 from regroup.storage.sqlite.threaded import open_store
 
 
@@ -65,15 +69,30 @@ def loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 async def serve(args: Namespace, options: ClusterOptions, mqtt: ServeMqttOptions | None) -> None:
-    """Serve until SIGTERM or Ctrl-C; then finish the requests that were accepted."""
+    """Serve until SIGTERM or Ctrl-C, also while it is still starting; then finish the requests that were accepted."""
     stop = stop_on_signals()
     asyncio.get_running_loop().set_exception_handler(LoopExceptionHandler())
     raise_open_file_limit()
+    serving = asyncio.create_task(serve_until_cancelled(args, options, mqtt))
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    serving.cancel()
+    with suppress(asyncio.CancelledError):
+        await serving
+
+
+async def serve_until_cancelled(args: Namespace, options: ClusterOptions, mqtt: ServeMqttOptions | None) -> None:
+    """Start the brokers, and close them when this is cancelled. Raises CannotRun, StoreError."""
+    is_incomplete = wal_is_missing(args.store)
+    open_here = partial(open_store, args.store, durability=args.durability)
     try:
-        cluster = await BrokerCluster.start(partial(open_store, args.store, durability=args.durability), options)
+        cluster = await BrokerCluster.start(open_here, options, reopen_store=partial(open_here, create=False))
     except OSError as error:
         hint = " Try --port 0." if error.errno == errno.EADDRINUSE else ""
         raise CannotRun(f"cannot listen on {args.host}:{args.port}: {error.strerror}.{hint}") from error
+    if is_incomplete:
+        structlog.get_logger("serve").warning("write-ahead-log-is-missing", hint=missing_wal_text(args.store))
     prompt = BrokerPrompt(cluster)
     try:
         for name, partitions in args.topics:
@@ -85,7 +104,7 @@ async def serve(args: Namespace, options: ClusterOptions, mqtt: ServeMqttOptions
                 print(f"type stop N or start N to stop or start a broker, N from 0 to {last}", flush=True)
             prompt.open()
         async with serve_over_mqtt(mqtt, cluster):
-            await stop.wait()
+            await asyncio.get_running_loop().create_future()
     finally:
         prompt.close()
         await cluster.close()

@@ -1,1 +1,1 @@
-"""`regroup events`, `replay`, `verify` and `trim`: the commands that read or trim a store."""
+"""`regroup events`, `replay`, `verify`, `trim` and `copy`: the commands that read, trim or copy a store."""

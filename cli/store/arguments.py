@@ -1,4 +1,4 @@
-"""The arguments of the commands that work on a store: `events`, `replay`, `verify` and `trim`."""
+"""The arguments of the commands that work on a store: `events`, `replay`, `verify`, `trim` and `copy`."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -25,7 +25,8 @@ Fold a store's whole history, check every invariant, and compare the snapshots w
 
   regroup verify regroup.db
 
-The exit code is 0 if everything holds, and 1 if not; then the position of the first fault is shown.
+The exit code is 0 if everything holds, and 1 if not; then the position of the first fault is shown. It is 2 for a
+file that cannot be read as a store.
 """
 TRIM_HELP = """\
 Delete the oldest events of a store, so that a long history stays small. The groups keep their state.
@@ -33,6 +34,14 @@ Delete the oldest events of a store, so that a long history stays small. The gro
   regroup trim regroup.db --before 100000
 
 Stop the emulator first: only one process may write to a store.
+"""
+COPY_HELP = """\
+Copy a store, also while an emulator writes to it. The copy is one file, complete and checked.
+
+  regroup copy regroup.db monday.db
+
+A copy of the file alone, by other means, is none while the store is being written: its last events are in the
+write-ahead log beside it, regroup.db-wal.
 """
 
 
@@ -72,6 +81,13 @@ def add_trim_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(job="regroup.cli.store.history:run_trim")
     _add_store(parser)
     parser.add_argument("--before", metavar="POSITION", type=int, required=True, help="the first event to keep")
+
+
+def add_copy_arguments(parser: ArgumentParser) -> None:
+    parser.description = COPY_HELP
+    parser.set_defaults(job="regroup.cli.store.copy:run")
+    _add_store(parser)
+    parser.add_argument("to", metavar="TO", type=Path, help="the new file; nothing is overwritten")
 
 
 def _add_store(parser: ArgumentParser) -> None:

@@ -24,6 +24,7 @@ from regroup.coordinator.serialization import group_as_json
 from regroup.coordinator.verification import Violation
 from regroup.server.history.trim import save_snapshots_at
 from regroup.server.history.verify_store import VerificationResult, verify_store
+from regroup.storage.sqlite.files import missing_wal_text, wal_is_missing
 from regroup.storage.sqlite.threaded import open_store
 
 MAX_SHOWN_VIOLATIONS: Final = 20
@@ -63,6 +64,9 @@ def run_verify(args: Namespace) -> int:
     result = asyncio.run(verify(args.store))
     if not result.violations:
         print(summary(result))
+        if wal_is_missing(args.store):
+            print(missing_wal_text(args.store))
+            return 1
         return 0
     with suppress(BrokenPipeError):  # a closed pipe must not change the exit code
         print_violations(result.violations, args.store)

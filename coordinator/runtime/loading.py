@@ -25,7 +25,7 @@ async def load_groups(store: EventStore, until: int | None = None) -> dict[str, 
         if record.group is not None:
             groups[record.group] = evolve_record(groups.get(record.group) or Group(group_id=record.group), record)
     for group_id, head in heads.items():
-        if group_id is not None and (group_id not in groups or groups[group_id].event_number < head.event_number):
+        if group_id is not None and (group_id not in groups or groups[group_id].event_number != head.event_number):
             raise StoreDamaged(
                 f"The snapshots leave out events of group {group_id!r}. `regroup verify` shows what is missing."
             )
@@ -45,9 +45,15 @@ def evolve_record(group: Group, record: Record) -> Group:
 async def load_snapshots(store: EventStore, until: int | None) -> tuple[int, dict[str, Group]]:
     """The position after which the fold begins, and the groups there. Snapshots of another version are ignored.
 
-    Raises UnsupportedStoreVersion if they are of another version and the history before them has been trimmed.
+    Raises UnsupportedStoreVersion if they are of another version and the history before them has been trimmed, and
+    StoreDamaged if they were taken after the last record.
     """
     position, snapshots = await store.load_snapshots(until)
+    if position > store.last_position:
+        raise StoreDamaged(
+            f"Snapshots were taken at position {position}, but the events end at {store.last_position}: the last ones "
+            "are missing. Restore the store from a copy."
+        )
     if any(each.version != SNAPSHOT_VERSION for each in snapshots if each.group is not None):
         if store.trimmed_through:
             raise UnsupportedStoreVersion(

@@ -98,8 +98,9 @@ class SimulatedStore(EventStore):
         after: int = 0,
         until: int | None = None,
         types: Collection[str] | None = None,
+        allow_gaps: bool = False,
     ) -> AsyncIterator[Record]:
-        return self._store.read(group=group, after=after, until=until, types=types)
+        return self._store.read(group=group, after=after, until=until, types=types, allow_gaps=allow_gaps)
 
     async def heads(self) -> dict[str | None, Head]:
         return await self._store.heads()

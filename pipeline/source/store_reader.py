@@ -15,7 +15,13 @@ import pyarrow as pa
 
 from regroup.pipeline.source.columns import EVENT_SCHEMA
 from regroup.storage.errors import PositionTrimmed, StoreDamaged
-from regroup.storage.sqlite.files import fingerprint, read_only_uri, translate_sqlite_errors
+from regroup.storage.sqlite.files import (
+    file_size_bytes,
+    fingerprint,
+    read_only_uri,
+    sibling_file,
+    translate_sqlite_errors,
+)
 from regroup.storage.sqlite.statements import POSITIONS
 
 POSITIONS_PER_QUERY: Final = 65_536
@@ -107,7 +113,15 @@ class StoreReader(AbstractContextManager["StoreReader"]):
         rows = self._query(POSITIONS, (), pa.schema([("last", pa.int64()), ("trimmed", pa.int64())])).to_pylist()
         if len(rows) != 1:
             raise StoreDamaged(f"{self._path} is damaged: a counter is missing. Restore it from a copy.")
-        return rows[0]["trimmed"], rows[0]["last"]
+        trimmed, last = rows[0]["trimmed"], rows[0]["last"]
+        size_bytes = sum(file_size_bytes(sibling_file(self._path, suffix)) for suffix in ("", "-wal"))
+        # Jobs are divided by positions. A damaged position may be any number, and an event takes many bytes.
+        if not 0 <= last - trimmed <= size_bytes:
+            raise StoreDamaged(
+                f"{self._path} is damaged: it has {size_bytes} bytes, and its positions go from {trimmed} to {last}. "
+                "Restore it from a copy."
+            )
+        return trimmed, last
 
     def check_pages(self) -> None:
         """Let SQLite check every page. Raises StoreDamaged."""

@@ -21,7 +21,7 @@ from regroup.protocol.messages.topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from regroup.server.cluster.events import PartitionsAdded, TopicDeleted
+from regroup.server.cluster.events import LARGEST_PARTITION_COUNT, PartitionsAdded, TopicDeleted
 from regroup.server.cluster.image import Topic, topic_name_error
 from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.topic_configs import check_topic_config, describe_topic_configs
@@ -201,6 +201,9 @@ class TopicApis:
         if added <= 0:
             text = f"The topic {wanted.name} has {topic.partitions} partition(s); {wanted.count} is not an increase."
             raise RequestError(ErrorCode.INVALID_PARTITIONS, text)
+        if wanted.count > LARGEST_PARTITION_COUNT:
+            text = f"A topic may have at most {LARGEST_PARTITION_COUNT} partitions, not {wanted.count}."
+            raise RequestError(ErrorCode.POLICY_VIOLATION, text)
         if wanted.assignments is None:
             _check_partition_limit(added)
             return

@@ -1,11 +1,12 @@
 """Events of the cluster: topics, reserved offsets and producer ids, transactions; and their form in the store."""
 
-from typing import Final
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
 from regroup.coordinator.serialization import Cause, encode_cause
 from regroup.storage.errors import StoreError
+from regroup.storage.numbers import StoredNumber
 from regroup.storage.records import NewRecord
 
 # Causes of events that no client has requested.
@@ -14,6 +15,11 @@ BROKER_STOP: Final = Cause(internal="the end of the broker")
 RECORDS_PRODUCED: Final = Cause(internal="records that came in")
 TRANSACTION_END: Final = Cause(internal="the end of a transaction")
 TRANSACTION_TIMEOUT: Final = Cause(deadline="transaction")
+
+
+LARGEST_PARTITION_COUNT: Final = 1_000_000
+"""The most partitions of a topic. Loading an event allocates memory for each, so a damaged number must not be any."""
+PartitionCount: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PARTITION_COUNT)]
 
 
 class ClusterEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -25,7 +31,7 @@ class TopicCreated(ClusterEvent, frozen=True, kw_only=True):
 
     name: str
     topic_id: str
-    partitions: int
+    partitions: PartitionCount
     configs: dict[str, str] = {}  # msgspec gives each event its own copy
 
 
@@ -33,7 +39,7 @@ class PartitionsAdded(ClusterEvent, frozen=True, kw_only=True):
     """The topic has more partitions than before: `partitions` of them."""
 
     name: str
-    partitions: int
+    partitions: PartitionCount
 
 
 class TopicConfigured(ClusterEvent, frozen=True, kw_only=True):
@@ -58,14 +64,14 @@ class OffsetsReserved(ClusterEvent, frozen=True, kw_only=True):
     """
 
     name: str
-    partition: int
-    before: int
+    partition: StoredNumber
+    before: StoredNumber
 
 
 class ProducerIdsReserved(ClusterEvent, frozen=True, kw_only=True):
     """Producer ids below `before` may be in use; after a restart new ids begin there."""
 
-    before: int
+    before: StoredNumber
 
 
 class ProducerInitialized(ClusterEvent, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from regroup.server.cluster.events import (
     TopicDeleted,
 )
 from regroup.server.cluster.transactions import Transaction, evolve_transactions
+from regroup.storage.numbers import StoredNumber
 from regroup.storage.records import Snapshot
 
 SNAPSHOT_VERSION = 2
@@ -35,7 +36,7 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     name: str
     topic_id: str
-    reserved_before: tuple[int, ...]
+    reserved_before: tuple[StoredNumber, ...]
     configs: dict[str, str] = {}  # msgspec gives each topic its own copy
 
     @property
@@ -59,7 +60,7 @@ class ClusterImage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """
 
     topics: dict[str, Topic] = {}  # msgspec gives each value its own copy
-    producer_ids_before: int = 0
+    producer_ids_before: StoredNumber = 0
     transactions: dict[str, Transaction] = {}
 
 

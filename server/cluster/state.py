@@ -36,7 +36,7 @@ from regroup.server.cluster.topic_configs import effective_topic_config
 from regroup.server.log.partition_log import PartitionLog
 from regroup.server.log.record_validation import ValidatedBatch
 from regroup.server.settings import BrokerSettings
-from regroup.storage.errors import UnsupportedStoreVersion
+from regroup.storage.errors import StoreDamaged, UnsupportedStoreVersion
 from regroup.storage.journal import Journal
 from regroup.storage.records import Head, Snapshot
 from regroup.storage.store import EventStore
@@ -74,10 +74,6 @@ async def load_cluster_state(store: EventStore, new_uuid: Callable[[], UUID]) ->
 
     Raises StoreError, also if the snapshot is of another version and the history before it has been trimmed.
     """
-    stored_id = await store.get_value(_CLUSTER_ID)
-    cluster_id = stored_id.decode() if stored_id is not None else CLUSTER_ID_PREFIX + uuid_text(new_uuid())
-    if stored_id is None:
-        await store.put_value(_CLUSTER_ID, cluster_id.encode())
     cut, snapshots = await store.load_snapshots()
     snapshot = next((each for each in snapshots if each.group is None), None)
     if snapshot is not None and snapshot.version != SNAPSHOT_VERSION:
@@ -87,13 +83,33 @@ async def load_cluster_state(store: EventStore, new_uuid: Callable[[], UUID]) ->
             )
         snapshot = None
     image = decode_cluster_snapshot(snapshot) if snapshot else ClusterImage()
+    event_number = snapshot.event_number if snapshot else 0
     try:
         async for record in store.read(group=None, after=cut if snapshot else store.trimmed_through):
             image = evolve_cluster(image, decode_cluster_event(record))
+            event_number += 1
     except UNREADABLE_ERRORS as error:
         raise damaged("The history of the topics", error) from error
     heads = await store.heads()
-    return StoredClusterState(image, heads.get(None, Head(event_number=0, coordinator_epoch=0, position=0)), cluster_id)
+    head = heads.get(None, Head(event_number=0, coordinator_epoch=0, position=0))
+    if event_number != head.event_number:
+        raise StoreDamaged(
+            f"The history of the topics ends with event {head.event_number}, and snapshot and events lead to event "
+            f"{event_number}. `regroup verify` shows what is missing."
+        )
+    return StoredClusterState(image, head, await _load_cluster_id(store, new_uuid))
+
+
+async def _load_cluster_id(store: EventStore, new_uuid: Callable[[], UUID]) -> str:
+    stored = await store.get_value(_CLUSTER_ID)
+    if stored is None:
+        cluster_id = CLUSTER_ID_PREFIX + uuid_text(new_uuid())
+        await store.put_value(_CLUSTER_ID, cluster_id.encode())
+        return cluster_id
+    try:
+        return stored.decode("ascii")
+    except UnicodeDecodeError as error:
+        raise damaged("The cluster id", error) from error
 
 
 class ClusterState:

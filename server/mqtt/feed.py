@@ -12,6 +12,7 @@ from typing import Final
 
 import aiomqtt
 
+from regroup.coordinator.serialization import damaged
 from regroup.mqtt.link import MqttMessage, publish_all
 from regroup.mqtt.topics import MqttTopics
 from regroup.server.mqtt.messages import feed_payloads, group_records
@@ -63,8 +64,12 @@ class Feed:
 
     async def load(self) -> None:
         """Load the saved position; the feed of a store without one begins with its first event. Raises StoreError."""
-        saved = await self._journal.store.get_value(POSITION_KEY)
-        self.position = self._saved_position = int(saved) if saved else 0
+        store = self._journal.store
+        saved = await store.get_value(POSITION_KEY) or b"0"
+        if not saved.isdigit():
+            raise damaged("The position of the MQTT feed", ValueError(repr(saved)))
+        # The store may have been replaced by an older copy of itself.
+        self.position = self._saved_position = min(int(saved[:20]), store.last_position)
 
     async def wait_until_published(self, position: int) -> None:
         """Wait until the broker has acknowledged all events up to this position."""

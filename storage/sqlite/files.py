@@ -1,11 +1,11 @@
-"""The file of a store: what it holds, which process may write it, and how to read it without changing anything."""
+"""The file of a store: what it holds, and how to read it without changing anything."""
 
-import fcntl
 import os
 import shutil
 import sqlite3
+import stat
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,11 +19,12 @@ from regroup.storage.errors import (
     StoreReadOnly,
     UnsupportedStoreVersion,
 )
-from regroup.storage.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION, create_tables
+from regroup.storage.sqlite.schema import APPLICATION_ID, OPEN_WRITER, SCHEMA_VERSION, create_tables
 
 HEADER_BYTES = 100
 SHARED_MEMORY_BYTES = 32 * 1024
 _MAGIC = b"SQLite format 3\0"
+_HAS_OPEN_WRITER = f"SELECT 1 FROM named_values WHERE name = '{OPEN_WRITER}'"
 
 
 def store_exists(path: Path) -> bool:
@@ -31,9 +32,13 @@ def store_exists(path: Path) -> bool:
 
     Raises NotAStore, UnsupportedStoreVersion, StoreDamaged, StoreFailed.
     """
-    if path.is_dir():
-        raise NotAStore(f"{path} is a folder: name a file in it.")
     try:
+        kind = path.stat().st_mode
+        if stat.S_ISDIR(kind):
+            raise NotAStore(f"{path} is a folder: name a file in it.")
+        if not stat.S_ISREG(kind):
+            # To open a pipe would wait for its other end.
+            raise NotAStore(f"{path} is a pipe or a device: name a file.")
         with path.open("rb") as file:
             header = file.read(HEADER_BYTES)
             size_bytes = file.seek(0, os.SEEK_END)
@@ -77,6 +82,33 @@ def initialize_store(path: Path) -> None:
         if connection.execute("PRAGMA user_version").fetchone() == (0,):
             create_tables(connection)
         connection.execute("PRAGMA journal_mode = WAL")
+        # After a crash SQLite recovers the log here, and removes it when this connection is closed.
+        if connection.execute(_HAS_OPEN_WRITER).fetchone():
+            connection.execute("DELETE FROM named_values WHERE name = ?", (OPEN_WRITER,))
+
+
+def wal_is_missing(path: Path) -> bool:
+    """Whether the last writer has not closed the store and its write-ahead log is gone, with the last records in it.
+
+    That is so for a copy of a served store without its log. Raises StoreError.
+    """
+    path = path.resolve()  # the log has the name of the file, and not of a symbolic link to it
+    wal = sibling_file(path, "-wal")
+    if wal.exists() or not store_exists(path):
+        return False
+    address = sqlite_uri(path, "mode=ro&immutable=1")
+    with translate_sqlite_errors(path), closing(sqlite3.connect(address, uri=True)) as connection:
+        is_open = connection.execute(_HAS_OPEN_WRITER).fetchone()
+    # Looked at again: a writer may have opened the store in between.
+    return bool(is_open) and not wal.exists()
+
+
+def missing_wal_text(path: Path) -> str:
+    """What to tell if `wal_is_missing`."""
+    return (
+        f"{path} was being written when it was copied or left, and {path.name}-wal is missing: its last events are "
+        "probably missing, too. `regroup copy` copies a store that is being written."
+    )
 
 
 def sqlite_uri(path: Path, options: str) -> str:
@@ -119,43 +151,6 @@ def fingerprint(path: Path) -> tuple[object, ...]:
         except FileNotFoundError:
             marks.append(None)
     return tuple(marks)
-
-
-class WriterLock:
-    """The lock that lets one process write to a store. It is the operating system's, and ends with the process.
-
-    The lock file stays: if it were removed, two processes could lock two files of the same name.
-    Raises StoreFailed, StoreReadOnly, StoreLocked.
-    """
-
-    def __init__(self, store: Path) -> None:
-        path = sibling_file(store, ".lock")
-        try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except FileNotFoundError as error:
-            raise StoreFailed(f"{store.parent}: no such folder; make it first.") from error
-        except OSError as error:
-            raise StoreReadOnly(
-                f"{path} cannot be written: {error.strerror}. Open the store read-only, or move it to another disk."
-            ) from error
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = os.pread(self._file, 20, 0).decode(errors="replace").strip() or "unknown"
-            os.close(self._file)
-            raise StoreLocked(
-                f"{store} is being written by another process (number {holder}), which holds the lock on {path}. "
-                "Stop that process, or open the store read-only."
-            ) from error
-        with suppress(OSError):  # on a full disk: the process number only serves the message above
-            os.ftruncate(self._file, 0)
-            os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
-
-    def release(self) -> None:
-        """Let other processes write. A second call has no effect."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from regroup.storage.errors import NotAStore
 from regroup.storage.sqlite.files import (
-    WriterLock,
     fingerprint,
     initialize_store,
     read_only_uri,
@@ -16,6 +15,7 @@ from regroup.storage.sqlite.files import (
     translate_sqlite_errors,
 )
 from regroup.storage.sqlite.store import SqliteConnection, SqliteStore
+from regroup.storage.sqlite.writer_lock import WriterLock
 
 Durability = Literal["disk", "process"]
 """The failures that a durable record survives: "disk" a power failure, "process" only a crash of this process."""
@@ -34,9 +34,13 @@ def resolve_store_path(path: str | os.PathLike[str]) -> Path:
     return Path(path).resolve()
 
 
-def lock_and_initialize(path: Path) -> WriterLock:
-    """Lock the file for writing, and make it a store if it is empty or does not exist."""
-    store_exists(path)
+def lock_and_initialize(path: Path, *, create: bool = True) -> WriterLock:
+    """Lock the file for writing, and make it a store if it is empty or does not exist.
+
+    Without `create` the latter raises NotAStore.
+    """
+    if not store_exists(path) and not create:
+        raise NotAStore(f"{path} holds no store any more: put it back.")
     lock = WriterLock(path)
     try:
         initialize_store(path)

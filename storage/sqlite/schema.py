@@ -8,6 +8,9 @@ APPLICATION_ID = 0x72_67_72_70
 SCHEMA_VERSION = 2
 """SQLite's `user_version`, in the header of the file. Raise it with every change of the tables."""
 
+OPEN_WRITER = "open-writer"
+"""The named value that is there while a writer has the store open, and after a crash."""
+
 # Two NULLs are never equal to SQLite, so the cluster's own records (whose group is NULL) need an index of their own.
 _TABLES = (
     """

@@ -1,6 +1,6 @@
 """The SQL statements of a store, and the conversion of records to rows."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from regroup.storage.errors import StoreFailed
 from regroup.storage.records import NewRecord
@@ -8,7 +8,7 @@ from regroup.storage.records import NewRecord
 SqlRow = tuple[object, ...]
 
 CHUNK_SIZE = 4096
-"""Positions, or records of one group, that one query reads."""
+"""Records that one query reads."""
 
 # In the order of Record's fields. Cast to BLOB, a text reaches Python as bytes and is not decoded.
 RECORD_COLUMNS = """
@@ -40,9 +40,9 @@ HEADS = """
         UNION ALL
         SELECT NULL, max(event_number) FROM events INDEXED BY events_of_cluster WHERE "group" IS NULL
     )
-    SELECT "group", event_number, coordinator_epoch, position FROM trimmed_heads
+    SELECT event_number, coordinator_epoch, position, "group" FROM trimmed_heads
     UNION ALL
-    SELECT events."group", events.event_number, events.coordinator_epoch, events.position
+    SELECT events.event_number, events.coordinator_epoch, events.position, events."group"
     FROM lasts CROSS JOIN events ON events."group" IS lasts.name AND events.event_number = lasts.event_number
 """
 
@@ -51,12 +51,12 @@ SAVE_SNAPSHOT = """
     VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 
-NEWEST_CUT = "SELECT max(position) FROM cuts WHERE position <= ?"
+NEWEST_CUT = "SELECT position FROM cuts WHERE position <= ? ORDER BY position DESC LIMIT 1"
 
 CUTS = "SELECT position FROM cuts ORDER BY position"
 
 NEWEST_SNAPSHOTS = """
-    SELECT "group", event_number, position, coordinator_epoch, version, payload FROM snapshots AS this
+    SELECT "group", event_number, position, coordinator_epoch, version, CAST(payload AS BLOB) FROM snapshots AS this
     WHERE cut = (SELECT max(cut) FROM snapshots WHERE "group" IS this."group" AND cut <= ?)
     ORDER BY "group"
 """
@@ -79,6 +79,7 @@ SET_COUNTER = "UPDATE counters SET value = ? WHERE name = ?"
 COUNTER = "SELECT value FROM counters WHERE name = ?"
 PUT_VALUE = "INSERT OR REPLACE INTO named_values (name, value) VALUES (?, ?)"
 GET_VALUE = "SELECT value FROM named_values WHERE name = ?"
+DELETE_VALUE = "DELETE FROM named_values WHERE name = ?"
 
 
 def rows_from_records(records: Iterable[NewRecord], first: int) -> list[SqlRow]:
@@ -105,31 +106,21 @@ def rows_from_records(records: Iterable[NewRecord], first: int) -> list[SqlRow]:
         raise StoreFailed(f"A record's payload or cause is not UTF-8 ({error}): write JSON text.") from error
 
 
-def select_by_position(after: int, last: int, types: Collection[str] | None) -> tuple[str, SqlRow]:
-    """The query for all records in a window of positions, and its parameters.
+def select_by_position(after: int, last: int) -> tuple[str, SqlRow]:
+    """The query for the next records after a position, and its parameters.
 
-    The window bounds the work even where records of these types are rare.
+    Its limit counts records and not positions: a damaged position may be any number.
     """
-    condition, names = _types_condition(types)
-    sql = f"SELECT {RECORD_COLUMNS} FROM events WHERE position > ? AND position <= ? {condition} ORDER BY position"
-    return sql, (after, last, *names)
+    sql = (
+        f"SELECT {RECORD_COLUMNS} FROM events WHERE position > ? AND position <= ? ORDER BY position LIMIT {CHUNK_SIZE}"
+    )
+    return sql, (after, last)
 
 
-def select_by_group(
-    group: str | None, event_number: int, after: int, last: int, types: Collection[str] | None
-) -> tuple[str, SqlRow]:
+def select_by_group(group: str | None, event_number: int, after: int, last: int) -> tuple[str, SqlRow]:
     """The query for the next records of one group after `event_number`, and its parameters."""
-    condition, names = _types_condition(types)
     sql = (
         f'SELECT {RECORD_COLUMNS} FROM events INDEXED BY events_by_group WHERE "group" IS ? AND event_number > ? '
-        f"AND position > ? AND position <= ? {condition} ORDER BY event_number LIMIT {CHUNK_SIZE}"
+        f"AND position > ? AND position <= ? ORDER BY event_number LIMIT {CHUNK_SIZE}"
     )
-    return sql, (group, event_number, after, last, *names)
-
-
-def _types_condition(types: Collection[str] | None) -> tuple[str, list[str]]:
-    """The part of a WHERE clause that selects these types, and its parameters, in a fixed order."""
-    if types is None:
-        return "", []
-    names = sorted(types)
-    return f"AND type IN ({', '.join('?' * len(names))})", names
+    return sql, (group, event_number, after, last)

@@ -7,13 +7,26 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from regroup.storage.errors import PositionTrimmed, SnapshotMissing, StoreDamaged, StoreFailed, StoreReadOnly
+from regroup.storage.errors import (
+    PositionTrimmed,
+    SnapshotMissing,
+    StoreDamaged,
+    StoreError,
+    StoreFailed,
+    StoreReadOnly,
+)
 from regroup.storage.records import Head, NewRecord, Record, Snapshot
 from regroup.storage.sqlite import statements as sql
-from regroup.storage.sqlite.files import WriterLock, translate_sqlite_errors
+from regroup.storage.sqlite.files import translate_sqlite_errors
+from regroup.storage.sqlite.open_files import OpenFiles
+from regroup.storage.sqlite.rows import GroupHead, Number, Positions, Row, Value, read_rows
+from regroup.storage.sqlite.schema import OPEN_WRITER
+from regroup.storage.sqlite.writer_lock import WriterLock
 from regroup.storage.store import ANY_GROUP, AnyGroup, EventStore, GroupHeads, check_cut, sorted_by_group
 
 _MAX_POSITION = 2**63 - 1
+# A passive checkpoint waits for nobody.
+_CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"
 
 
 class SqliteConnection(Protocol):
@@ -33,6 +46,8 @@ class SqliteStore(EventStore):
         self._writer_lock = writer_lock
         self._last_position = self._trimmed_through = 0
         self._heads: GroupHeads | None = None
+        self._files: OpenFiles | None = None
+        """None until the first write."""
         self._is_closed = False
         # All callers share one connection, and none may read in the middle of another's transaction.
         self._mutex = asyncio.Lock()
@@ -66,17 +81,26 @@ class SqliteStore(EventStore):
     async def append(self, records: Sequence[NewRecord]) -> int:
         if not records:
             return self._last_position
-        async with self._exclusive_for_writing():
-            heads = await self._loaded_heads()
-            replaced = heads.check(records)
-            rows = sql.rows_from_records(records, heads.last_position + 1)
-            if len(rows) <= sql.MAX_ROWS_PER_STATEMENT:
-                # One statement is a transaction by itself: one call into the other thread instead of three.
-                async with self._rollback_on_error():
+        # Not `with self._writing()`: a context manager would cost each commit as much as the check of the files.
+        async with self._mutex:
+            self._raise_unless_writable()
+            try:
+                files = self._files or await self._begin_writing()
+                heads = await self._loaded_heads()
+                replaced = heads.check(records)
+                rows = sql.rows_from_records(records, heads.last_position + 1)
+                if len(rows) <= sql.MAX_ROWS_PER_STATEMENT:
+                    # One statement is a transaction by itself: one call into the other thread instead of three.
                     await self._connection.execute(sql.INSERT_RECORDS[len(rows) - 1], list(chain.from_iterable(rows)))
-            else:
-                async with self._transaction():
+                else:
+                    await self._connection.execute("BEGIN IMMEDIATE")
                     await self._connection.execute_many(sql.INSERT_RECORD, rows)
+                    await self._connection.execute("COMMIT")
+                files.check()
+            except BaseException:
+                with translate_sqlite_errors(self.path):
+                    await self._roll_back()
+                    raise
             self._last_position = heads.advance(replaced, len(rows))
             return self._last_position
 
@@ -87,18 +111,20 @@ class SqliteStore(EventStore):
         after: int = 0,
         until: int | None = None,
         types: Collection[str] | None = None,
+        allow_gaps: bool = False,
     ) -> AsyncIterator[Record]:
         async with self._exclusive():
             if self.read_only:
                 await self._read_positions()
         last = self._last_position if until is None else min(until, self._last_position)
         if isinstance(group, AnyGroup):
-            chunks = self._chunks_by_position(after, last, types)
+            chunks = self._chunks_by_position(after, last, allow_gaps=allow_gaps)
         else:
-            chunks = self._chunks_by_group(group, after, last, types)
-        async for rows in chunks:
-            for row in rows:
-                yield Record(*row)
+            chunks = self._chunks_by_group(group, after, last, allow_gaps=allow_gaps)
+        async for records in chunks:
+            for record in records:
+                if types is None or record.type in types:
+                    yield record
 
     async def heads(self) -> dict[str | None, Head]:
         async with self._exclusive():
@@ -109,28 +135,25 @@ class SqliteStore(EventStore):
         rows = [
             (s.group, cut, s.event_number, s.position, s.coordinator_epoch, s.version, s.payload) for s in snapshots
         ]
-        async with self._exclusive_for_writing(), self._transaction():
+        async with self._transaction():
             await self._connection.execute("INSERT OR IGNORE INTO cuts VALUES (?)", (cut,))
             await self._connection.execute_many(sql.SAVE_SNAPSHOT, rows)
 
     async def load_snapshots(self, at: int | None = None) -> tuple[int, list[Snapshot]]:
         async with self._exclusive():
-            ((cut,),) = await self._connection.execute(sql.NEWEST_CUT, (_MAX_POSITION if at is None else at,))
-            if cut is None:
-                return 0, []
-            rows = await self._connection.execute(sql.NEWEST_SNAPSHOTS, (cut,))
-            return cut, [Snapshot(*row) for row in rows]
+            cut = await self._newest_cut(_MAX_POSITION if at is None else at)
+            return cut, await self._rows(Snapshot, sql.NEWEST_SNAPSHOTS, (cut,))
 
     async def cuts(self) -> list[int]:
         async with self._exclusive():
-            return [position for (position,) in await self._connection.execute(sql.CUTS)]
+            return [cut.value for cut in await self._rows(Number, sql.CUTS)]
 
     async def trim(self, before: int) -> int:
-        async with self._exclusive_for_writing(), self._transaction():
+        async with self._transaction():
             through = before - 1
-            ((covered,),) = await self._connection.execute(sql.NEWEST_CUT, (_MAX_POSITION,))
-            if through > (covered or 0):
-                raise SnapshotMissing(before, covered or 0)
+            covered = await self._newest_cut(_MAX_POSITION)
+            if through > covered:
+                raise SnapshotMissing(before, covered)
             count = max(0, through - self._trimmed_through)
             if count:
                 await self._connection.execute(sql.SAVE_TRIMMED_HEADS, (through,))
@@ -142,68 +165,95 @@ class SqliteStore(EventStore):
         return count
 
     async def put_value(self, name: str, value: bytes) -> None:
-        async with self._exclusive_for_writing(), self._transaction():
+        async with self._transaction():
             await self._connection.execute(sql.PUT_VALUE, (name, value))
 
     async def get_value(self, name: str) -> bytes | None:
         async with self._exclusive():
-            rows = await self._connection.execute(sql.GET_VALUE, (name,))
-            return bytes(rows[0][0]) if rows else None
+            rows = await self._rows(Value, sql.GET_VALUE, (name,))
+            return rows[0].value if rows else None
 
     async def next_coordinator_epoch(self) -> int:
-        async with self._exclusive_for_writing(), self._transaction():
+        async with self._transaction():
             await self._connection.execute(sql.INCREMENT_COUNTER, ("coordinator_epoch",))
-            (epoch,) = await self._only_row(sql.COUNTER, ("coordinator_epoch",))
-            return int(epoch)
+            return (await self._only_row(Number, sql.COUNTER, ("coordinator_epoch",))).value
 
     async def checkpoint(self) -> None:
-        async with self._exclusive_for_writing():
-            await self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        async with self._writing():
+            await self._connection.execute(_CHECKPOINT)
 
     async def close(self) -> None:
         async with self._mutex:
-            self._is_closed = True
             try:
-                with translate_sqlite_errors(self.path):
-                    await self._connection.close()
+                if not self._is_closed:
+                    await self._end_writing()
             finally:
-                if self._writer_lock is not None:
-                    self._writer_lock.release()
+                self._is_closed = True
+                try:
+                    with translate_sqlite_errors(self.path):
+                        await self._connection.close()
+                finally:
+                    if self._writer_lock is not None:
+                        self._writer_lock.release()
 
-    async def _chunks_by_position(
-        self, after: int, last: int, types: Collection[str] | None
-    ) -> AsyncIterator[list[Any]]:
-        for start in range(after, last, sql.CHUNK_SIZE):
-            query = sql.select_by_position(start, min(start + sql.CHUNK_SIZE, last), types)
-            yield await self._read_chunk(start, query)
+    async def _chunks_by_position(self, after: int, last: int, *, allow_gaps: bool) -> AsyncIterator[list[Record]]:
+        expected = max(after, 0) + 1
+        while after < last:
+            records = await self._read_chunk(after, sql.select_by_position(after, last))
+            for record in records:
+                if record.position != expected and not allow_gaps:
+                    raise self._missing(f"the record at position {expected}")
+                expected = record.position + 1
+            yield records
+            if len(records) < sql.CHUNK_SIZE:
+                return
+            after = records[-1].position
 
     async def _chunks_by_group(
-        self, group: str | None, after: int, last: int, types: Collection[str] | None
-    ) -> AsyncIterator[list[Any]]:
+        self, group: str | None, after: int, last: int, *, allow_gaps: bool
+    ) -> AsyncIterator[list[Record]]:
         event_number = 0
         while after < last:
-            rows = await self._read_chunk(after, sql.select_by_group(group, event_number, after, last, types))
-            yield rows
-            if len(rows) < sql.CHUNK_SIZE:
+            records = await self._read_chunk(after, sql.select_by_group(group, event_number, after, last))
+            for record in records:
+                if event_number and record.event_number != event_number + 1 and not allow_gaps:
+                    whose = "the cluster" if group is None else f"group {group!r}"
+                    raise self._missing(f"event {event_number + 1} of {whose}")
+                event_number = record.event_number
+            yield records
+            if len(records) < sql.CHUNK_SIZE:
                 return
-            event_number, after = rows[-1][1], rows[-1][-1]
+            after = records[-1].position
 
-    async def _read_chunk(self, after: int, query: tuple[str, sql.SqlRow]) -> list[Any]:
-        """The rows of one query. Raises PositionTrimmed if some of them were trimmed before it ran."""
+    def _missing(self, what: str) -> StoreDamaged:
+        return StoreDamaged(f"{self.path} is damaged: {what} is missing. Restore it from a copy.")
+
+    async def _read_chunk(self, after: int, query: tuple[str, sql.SqlRow]) -> list[Record]:
+        """The records of one query. Raises PositionTrimmed if some of them were trimmed before it ran."""
         async with self._exclusive():
-            rows = await self._connection.execute(*query)
+            records = await self._rows(Record, *query)
             if self.read_only:
                 await self._read_positions()
         if after < self._trimmed_through:
             raise PositionTrimmed(after, self._trimmed_through)
-        return rows
+        return records
+
+    async def _rows(self, row_type: type[Row], statement: str, parameters: Sequence[object] = ()) -> list[Row]:
+        """The rows of a query. Raises StoreDamaged if a column has another type."""
+        return read_rows(self.path, await self._connection.execute(statement, parameters), row_type)
+
+    async def _newest_cut(self, at: int) -> int:
+        """The newest cut at or before a position; 0 if there is none."""
+        cuts = await self._rows(Number, sql.NEWEST_CUT, (at,))
+        return cuts[0].value if cuts else 0
 
     async def _read_positions(self) -> None:
-        self._last_position, self._trimmed_through = await self._only_row(sql.POSITIONS)
+        positions = await self._only_row(Positions, sql.POSITIONS)
+        self._last_position, self._trimmed_through = positions.last_position, positions.trimmed_through
 
-    async def _only_row(self, statement: str, parameters: Sequence[object] = ()) -> Any:
+    async def _only_row(self, row_type: type[Row], statement: str, parameters: Sequence[object] = ()) -> Row:
         """The single row that this query has in every undamaged store."""
-        rows = await self._connection.execute(statement, parameters)
+        rows = await self._rows(row_type, statement, parameters)
         if len(rows) != 1:
             raise StoreDamaged(f"{self.path} is damaged: a counter is missing. Restore it from a copy.")
         return rows[0]
@@ -216,45 +266,79 @@ class SqliteStore(EventStore):
 
     async def _read_heads(self) -> dict[str | None, Head]:
         # The head of a trimmed group comes first, and is replaced by that of its later records.
-        heads = {group: Head(*head) for group, *head in await self._connection.execute(sql.HEADS)}
-        if not all(group is None or isinstance(group, str) for group in heads):
-            raise StoreDamaged(f"{self.path} is damaged: a group's id is not text. Restore it from a copy.")
-        numbers = [number for head in heads.values() for number in (head.event_number, head.coordinator_epoch)]
-        if not all(isinstance(number, int) for number in numbers):
-            raise StoreDamaged(f"{self.path} is damaged: an event number is not an integer. Restore it from a copy.")
-        return heads
+        return {
+            head.group: Head(head.event_number, head.coordinator_epoch, head.position)
+            for head in await self._rows(GroupHead, sql.HEADS)
+        }
 
     @asynccontextmanager
     async def _exclusive(self) -> AsyncIterator[None]:
         async with self._mutex:
-            if self._is_closed:
-                raise StoreFailed(f"{self.path} has been closed: open it again.")
+            self._raise_if_closed()
             with translate_sqlite_errors(self.path):
                 yield
 
     @asynccontextmanager
-    async def _exclusive_for_writing(self) -> AsyncIterator[None]:
-        if self.read_only:
-            raise StoreReadOnly(f"{self.path} was opened for reading only: open it for writing.")
-        async with self._exclusive():
-            yield
+    async def _writing(self) -> AsyncIterator[None]:
+        """Begin to write; after an error roll back, and afterwards raise StoreLost if the files are other ones."""
+        async with self._mutex:
+            self._raise_unless_writable()
+            with translate_sqlite_errors(self.path):
+                try:
+                    files = self._files or await self._begin_writing()
+                    yield
+                    files.check()
+                except BaseException:
+                    await self._roll_back()
+                    raise
+
+    async def _roll_back(self) -> None:
+        """End a transaction that has failed, and read the end of the history again: it may have succeeded if cancelled.
+
+        No error is raised, because the caller raises the first one.
+        """
+        with suppress(Exception):
+            await self._connection.execute("ROLLBACK")
+        self._heads = None
+        with suppress(Exception):
+            await self._read_positions()
+        if self._files is not None:
+            self._files.accept()
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[None]:
-        async with self._rollback_on_error():
+        async with self._writing():
             await self._connection.execute("BEGIN IMMEDIATE")
             yield
             await self._connection.execute("COMMIT")
 
-    @asynccontextmanager
-    async def _rollback_on_error(self) -> AsyncIterator[None]:
-        """Roll back after an error, and read the end of the history again: a cancelled commit may have succeeded."""
+    def _raise_unless_writable(self) -> None:
+        if self.read_only:
+            raise StoreReadOnly(f"{self.path} was opened for reading only: open it for writing.")
+        self._raise_if_closed()
+
+    def _raise_if_closed(self) -> None:
+        if self._is_closed:
+            raise StoreFailed(f"{self.path} has been closed: open it again.")
+
+    async def _begin_writing(self) -> OpenFiles:
+        """Note in the file itself, and not only in its write-ahead log, that a writer has it open: a copy of the file
+        alone then shows what it lacks."""
+        assert self._writer_lock is not None
+        await self._connection.execute(sql.PUT_VALUE, (OPEN_WRITER, b""))
+        await self._connection.execute(_CHECKPOINT)
+        self._files = OpenFiles(self.path, self._writer_lock.inode)
+        return self._files
+
+    async def _end_writing(self) -> None:
+        """Bring everything into the file, as far as readers let it; whoever has failed to write leaves it as it is."""
+        files, self._files = self._files, None
+        if files is None:
+            return
         try:
-            yield
-        except BaseException:
-            with suppress(Exception):  # the error that is raised is the first one
-                await self._connection.execute("ROLLBACK")
-            self._heads = None
-            with suppress(Exception):
-                await self._read_positions()
-            raise
+            files.check()
+            with suppress(StoreError), translate_sqlite_errors(self.path):
+                await self._connection.execute(sql.DELETE_VALUE, (OPEN_WRITER,))
+                await self._connection.execute(_CHECKPOINT)
+        finally:
+            files.close()

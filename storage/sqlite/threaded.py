@@ -40,10 +40,12 @@ class ThreadConnection:
 
 
 async def open_store(
-    path: str | os.PathLike[str], *, read_only: bool = False, durability: Durability = "disk"
+    path: str | os.PathLike[str], *, read_only: bool = False, create: bool = True, durability: Durability = "disk"
 ) -> SqliteStore:
-    """Open the store in this file, or create one. Use it as `async with await open_store(path) as store`:
-    a store that is still open when the event loop ends leaves a thread behind.
+    """Open the store in this file, or create one, unless `create` is False.
+
+    Use it as `async with await open_store(path) as store`: a store that is still open when the event loop ends leaves
+    a thread behind.
 
     A read-only store needs no lock, works while another process writes, and changes nothing.
     Raises NotAStore, UnsupportedStoreVersion, StoreDamaged, StoreLocked, StoreReadOnly, StoreFull, StoreFailed.
@@ -51,5 +53,5 @@ async def open_store(
     file = resolve_store_path(path)
     if read_only:
         return await open_for_reading(file, ThreadConnection.open)
-    lock = await asyncio.to_thread(lock_and_initialize, file)
+    lock = await asyncio.to_thread(lock_and_initialize, file, create=create)
     return await open_for_writing(file, lock, ThreadConnection.open, durability)

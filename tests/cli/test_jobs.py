@@ -16,6 +16,7 @@ ARGUMENTS = {
     "replay": [["g.db"]],
     "verify": [["g.db"]],
     "trim": [["g.db", "--before", "2"]],
+    "copy": [["g.db", "copy.db"]],
     "members": [["--bootstrap", "127.0.0.1:9092", "--group", "g", "--topic", "t"]],
     "watch": [["--mqtt", "mqtt://localhost"]],
     "chaos": [["run"], ["hunt"], ["list"], ["bugs"]],

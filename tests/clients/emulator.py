@@ -72,6 +72,11 @@ class EmulatorProcess:
     def log(self) -> str:
         return self._log.read_text()
 
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal, such as SIGSTOP, and do not wait for the end."""
+        assert self._process
+        self._process.send_signal(number)
+
     def kill(self) -> None:
         """Send SIGKILL: no connection is closed, nothing is flushed."""
         self._end(signal.SIGKILL)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from regroup.storage.errors import EventNumberConflict, StoreError, StoreFull
+from regroup.lab.simulation.virtual_clock import VirtualLoop, run_in_virtual_time
+from regroup.storage.errors import EventNumberConflict, StoreError, StoreFailed, StoreFull
 from regroup.storage.journal import CHECKPOINT_INTERVAL_RECORDS, Journal
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
@@ -28,6 +29,7 @@ class WatchedStore(MemoryStore):
         self.gate = asyncio.Event()
         self.gate.set()
         self.is_full = False
+        self.error: Exception | None = None
         self.checkpoints: list[int] = []
 
     async def checkpoint(self) -> None:
@@ -38,6 +40,8 @@ class WatchedStore(MemoryStore):
         await self.gate.wait()
         if self.is_full:
             raise StoreFull("no space")
+        if self.error is not None:
+            raise self.error
         return await super().append(records)
 
 
@@ -183,6 +187,65 @@ async def test_a_journal_that_is_made_to_fail_loses_what_is_not_durable() -> Non
     assert store.last_position == 0
 
 
+class ExceptionReports:
+    """What is reported to the event loop's exception handler."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: self.messages.append(context["message"]))
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OverflowError("int too large"), RuntimeError("a defect")])
+async def test_any_exception_of_the_store_fails_the_journal_and_frees_who_waits(error: Exception) -> None:
+    store = WatchedStore()
+    store.error = error
+    reports, journal = ExceptionReports(), Journal(store)
+    callbacks = Callbacks(journal)
+    with pytest.raises(StoreFailed, match=type(error).__name__):
+        await journal.wait_until_durable(callbacks.append([record("a", 1)]))
+    assert callbacks.lost == [1]
+    assert [type(failure) for failure in callbacks.failures] == [StoreFailed]
+    assert reports.messages == ["The journal's writer failed"]
+    store.error = None
+    journal.reopen(store)
+    callbacks.append([record("a", 1)])
+    await journal.close()
+    assert callbacks.durable == [1]
+
+
+async def test_a_callback_that_raises_keeps_no_other_from_being_called() -> None:
+    store = WatchedStore()
+    store.is_full = True
+    reports, journal = ExceptionReports(), Journal(store)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    journal.on_failure(fail)
+    callbacks = Callbacks(journal)
+    journal.when_durable(journal.append([record("a", 1)]), fail, fail)
+    callbacks.append([record("a", 2)])
+    await journal.close()
+    assert callbacks.lost == [2]
+    assert len(callbacks.failures) == 1
+    assert reports.messages == ["A callback of the journal failed"] * 2
+
+
+async def test_a_durable_callback_that_raises_fails_the_journal() -> None:
+    reports, journal = ExceptionReports(), Journal(MemoryStore())
+    callbacks = Callbacks(journal)
+
+    def fail() -> None:
+        raise RuntimeError("a defect")
+
+    journal.when_durable(journal.append([record("a", 1)]), fail, fail)
+    callbacks.append([record("a", 2)])
+    await let_others_run()
+    assert callbacks.lost == [2]
+    assert reports.messages == ["The journal's writer failed"]
+    await journal.close()
+
+
 async def test_a_closed_journal_refuses_records() -> None:
     journal = Journal(MemoryStore())
     await journal.close()
@@ -198,6 +261,26 @@ async def test_a_checkpoint_is_made_when_no_record_is_pending() -> None:
     journal.append([record("b", 1)])
     await journal.close()
     assert store.checkpoints == [3 * CHECKPOINT_INTERVAL_RECORDS]
+
+
+def test_a_checkpoint_is_made_in_an_idle_second_and_only_one() -> None:
+    async def scenario() -> None:
+        store = WatchedStore()
+        journal = Journal(store)
+        for number in range(1, 6):
+            journal.append([record("a", number)])
+            await asyncio.sleep(0.4)
+        assert store.checkpoints == []
+        await asyncio.sleep(2.5)
+        assert store.checkpoints == [5]
+        await asyncio.sleep(100)
+        assert store.checkpoints == [5]
+        journal.append([record("a", 6)])
+        await asyncio.sleep(2.5)
+        assert store.checkpoints == [5, 6]
+        await journal.close()
+
+    run_in_virtual_time(scenario(), VirtualLoop())
 
 
 @pytest.mark.parametrize("opener", [open_store, open_inline_store])

@@ -14,8 +14,8 @@ from regroup.cli.demo import command
 from regroup.cli.demo.command import prepare_store_path
 from regroup.cli.main import main
 from regroup.storage.records import NewRecord
-from regroup.storage.sqlite.files import WriterLock
 from regroup.storage.sqlite.threaded import open_store
+from regroup.storage.sqlite.writer_lock import WriterLock
 from tests.clients.emulator import REGROUP_COMMAND, TIMEOUT_S
 
 

@@ -286,12 +286,6 @@ def the_end_missing(store: Path) -> int:
     return position
 
 
-def a_time_that_is_not_a_number(store: Path) -> int:
-    position = position_of(store, "member-removed")
-    change(store, "UPDATE events SET at_ms = 'noon' WHERE position = ?", position)
-    return position
-
-
 def an_unreadable_cause(store: Path) -> int:
     position = position_of(store, "member-removed")
     change(store, "UPDATE events SET cause = 'because' WHERE position = ?", position)
@@ -306,7 +300,6 @@ def an_unreadable_cause(store: Path) -> int:
         a_snapshot_of_another_event,
         a_snapshot_from_elsewhere,
         the_end_missing,
-        a_time_that_is_not_a_number,
         an_unreadable_cause,
         a_topic_that_was_never_made,
         a_partition_too_many,
@@ -389,7 +382,7 @@ def test_a_last_event_number_that_is_not_a_number_is_damage(store: Path, capsys:
     change(store, "UPDATE events SET event_number = 'abc' WHERE position = ?", rows_of(store)[-1][0])
     for word in ("verify", "replay", "serve"):
         assert main([word, *(["--store"] if word == "serve" else []), str(store)]) == 2
-        assert "is damaged: an event number is not an integer" in capsys.readouterr().err
+        assert "has the event_number 'abc'. Restore it from a copy." in capsys.readouterr().err
 
 
 def test_an_event_type_that_is_not_text_is_damage(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

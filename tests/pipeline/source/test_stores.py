@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -178,3 +179,12 @@ def test_several_paths_are_loaded_together(stores: Path) -> None:
     assert [store.path for store in SourceOptions({"paths": json.dumps(several)}).stores()] == several
     with pytest.raises(InvalidOption, match="needs a file or a pattern"):
         SourceOptions({"paths": "[]"})
+
+
+def test_a_position_that_leaps_is_damage_and_no_job_is_divided_by_it(store: Path) -> None:
+    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
+        connection.execute(
+            "UPDATE events SET position = position + (1 << 40) WHERE position = (SELECT max(position) FROM events)"
+        )
+    with pytest.raises(StoreDamaged, match="its positions go from 0 to"):
+        inspect_store(store)

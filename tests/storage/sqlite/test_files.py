@@ -17,6 +17,7 @@ from regroup.storage.errors import (
     StoreFailed,
     StoreFull,
     StoreLocked,
+    StoreLost,
     StoreReadOnly,
     UnsupportedStoreVersion,
 )
@@ -337,3 +338,17 @@ async def test_a_store_of_a_killed_writer_on_a_read_only_disk_can_be_read(
         async with await opener(open_folder / "store", read_only=True) as reader:
             assert await numbers(reader) == [1]
         assert contents(open_folder) == before
+
+
+@OPENERS
+async def test_a_store_that_has_lost_its_log_refuses_every_later_write(tmp_path: Path, opener: Opener) -> None:
+    store = await opener(tmp_path / "store")
+    await store.append([record(1)])
+    os.truncate(tmp_path / "store-wal", 0)
+    for _ in range(2):
+        with pytest.raises(StoreLost, match="store-wal was"):
+            await store.put_value("name", b"value")
+    with pytest.raises(StoreLost):
+        await store.append([record(2)])
+    with pytest.raises(StoreLost):
+        await store.close()

@@ -1,0 +1,53 @@
+"""What is checked of a store before brokers start with it, or go on with it after a failure."""
+
+from collections.abc import Iterable
+
+import structlog
+
+from regroup.storage.errors import StoreDamaged, StoreLost
+from regroup.storage.records import Head
+
+LARGEST_USUAL_TIME_GAP_MS = 365 * 24 * 3600 * 1000
+"""A clock that is further from the last event, later or earlier, is reported when the brokers start."""
+
+
+def check_reopened_position(last: int, *, acknowledged: int) -> None:
+    """Raise StoreLost if the reopened store ends before the last event that was acknowledged."""
+    if last < acknowledged:
+        raise StoreLost(
+            f"The store ends at position {last}, and events up to {acknowledged} were acknowledged: put the whole "
+            "store back, or end this process and begin with what is left."
+        )
+
+
+def check_reopened_cluster(cluster_id: str, *, expected: str) -> None:
+    """Raise StoreLost if the reopened store is another one."""
+    if cluster_id != expected:
+        raise StoreLost(
+            f"The store is now that of another cluster, {cluster_id}: put the one of cluster {expected} back, or end "
+            "this process."
+        )
+
+
+def check_new_epoch(coordinator_epoch: int, heads: Iterable[Head]) -> None:
+    """Raise StoreDamaged if a record has this new epoch already, or a later one: nothing could be written."""
+    newest = max((head.coordinator_epoch for head in heads), default=0)
+    if coordinator_epoch <= newest:
+        raise StoreDamaged(
+            f"The store is damaged: its counter leads to coordinator epoch {coordinator_epoch}, and a record has epoch "
+            f"{newest}. Restore the store from a copy."
+        )
+
+
+def warn_of_time_gap(gap_ms: int) -> None:
+    """Warn if this machine's clock is far from the last event, later (a positive gap) or earlier."""
+    if abs(gap_ms) <= LARGEST_USUAL_TIME_GAP_MS:
+        return
+    days = abs(gap_ms) // (24 * 3600 * 1000)
+    if gap_ms > 0:
+        text = "if the clock is wrong, stop now: in minutes the offsets of groups without members expire"
+    else:
+        text = "time goes on from the last event, since it never goes backwards in a store"
+    structlog.get_logger("broker-cluster").warning(
+        "clock-is-later-than-the-store" if gap_ms > 0 else "clock-is-earlier-than-the-store", days=days, hint=text
+    )

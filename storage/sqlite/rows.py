@@ -1,0 +1,75 @@
+"""Rows of a store as values: each column is checked for its type, since SQLite lets any column hold any type."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from regroup.storage.errors import StoreDamaged
+from regroup.storage.numbers import StoredNumber
+from regroup.storage.records import Head, Record, Snapshot
+
+Row = TypeVar("Row", bound=msgspec.Struct)
+
+
+class GroupHead(Head, frozen=True, array_like=True):
+    """A head with its group, as the query for heads returns it."""
+
+    group: str | None
+
+
+class Positions(msgspec.Struct, frozen=True, array_like=True):
+    """The end of the history, and the end of what has been trimmed of it."""
+
+    last_position: StoredNumber
+    trimmed_through: StoredNumber
+
+
+class Number(msgspec.Struct, frozen=True, array_like=True):
+    """A counter, or the position of a cut."""
+
+    value: StoredNumber
+
+
+class Value(msgspec.Struct, frozen=True, array_like=True):
+    """A named value."""
+
+    value: bytes
+
+
+def read_rows(path: Path, rows: Sequence[Any], row_type: type[Row]) -> list[Row]:
+    """The rows of a query as values of this type. Raises StoreDamaged for a column of another type."""
+    try:
+        return msgspec.convert(rows, list[row_type])  # type: ignore[valid-type]
+    except msgspec.ValidationError as error:
+        raise StoreDamaged(
+            f"{path} is damaged: {_first_fault(rows, row_type, error)}. Restore it from a copy."
+        ) from None
+
+
+def _first_fault(rows: Sequence[Any], row_type: type[Row], error: msgspec.ValidationError) -> str:
+    """The value that has another type, with its column, and the position in the store if the row has one."""
+    place = re.search(r"\$\[(\d+)\]\[(\d+)\]", str(error))
+    if place is None:
+        return str(error)
+    row, column = rows[int(place[1])], int(place[2])
+    names = row_type.__struct_fields__
+    at = f" at position {row[names.index('position')]}" if "position" in names and names[column] != "position" else ""
+    return f"{_KINDS.get(row_type, 'a value')}{at} has the {names[column]} {_shortened(row[column])}"
+
+
+_KINDS: dict[type[msgspec.Struct], str] = {
+    Record: "the record",
+    Snapshot: "the snapshot",
+    GroupHead: "a group's last record",
+    Positions: "the end of the history",
+    Number: "a counter",
+    Value: "a named value",
+}
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"
