@@ -89,13 +89,13 @@ class SubscriptionKind(Enum):
 def make_group(shape: Shape, kind: SubscriptionKind) -> tuple[dict[str, int], Subscriptions]:
     """Partition counts by topic, and subscriptions by member."""
     topics = tuple(f"topic-{number:04d}" for number in range(shape.topics))
-    chance = random.Random(1)
+    rng = random.Random(1)
     subscriptions: Subscriptions = {}
     for index in range(shape.members):
         subscriptions[f"consumer-{index:05d}"] = {
             SubscriptionKind.EQUAL: topics,
             SubscriptionKind.UNEQUAL: topics if index % 2 else topics[:-1],
-            SubscriptionKind.RANDOM: tuple(sorted(chance.sample(topics, chance.randint(1, len(topics))))),
+            SubscriptionKind.RANDOM: tuple(sorted(rng.sample(topics, rng.randint(1, len(topics))))),
             SubscriptionKind.ONE_TOPIC: (topics[index % len(topics)],),
         }[kind]
     return dict.fromkeys(topics, shape.partitions), subscriptions

@@ -18,7 +18,7 @@ A coordinator of Kafka consumer groups that you may break, replay and look at.
   regroup replay regroup.db --at 120            the state of the groups at any position
   regroup verify regroup.db                     fold the whole history and check every invariant
   regroup copy regroup.db monday.db             a sound copy, also of a store that is being written
-  regroup members --bootstrap 127.0.0.1:9092 --group g --topic orders --count 5 --habit 2:pause:60s
+  regroup members --bootstrap 127.0.0.1:9092 --group g --topic orders --count 5 --fault 2:pause:60s
                                                 simulated consumers, the second of which stops for a minute
   regroup chaos run --seed 77                   ten minutes of faults from one seed, in a second
   regroup chaos hunt --seeds 1000               many seeds; those that break an invariant are made small
@@ -73,7 +73,8 @@ COMMANDS: Final[dict[str, CliCommand]] = {
     ),
     "report": CliCommand("one page about many runs", "regroup.cli.spark.arguments:add_report_arguments"),
 }
-RENAMED_COMMANDS: Final = {"chaos zoo": "chaos bugs"}
+RENAMED: Final = {"chaos zoo": "chaos bugs", "members --habit": "members --fault"}
+"""Words of the first version, each after its command."""
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -130,10 +131,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run_command(argv: Sequence[str]) -> int:
     """Parse the words and run the job that they name. Without a command, show the tour."""
-    typed = " ".join(argv[:2])
-    if typed in RENAMED_COMMANDS:
-        print_error(argv[0], f"`regroup {typed}` is now `regroup {RENAMED_COMMANDS[typed]}`")
-        return EXIT_CANNOT_RUN
+    words = [word.partition("=")[0] for word in argv[1:]]
+    for word in [*words[:1], *(word for word in words[1:] if word.startswith("--"))]:
+        if (old := f"{argv[0]} {word}") in RENAMED:
+            print_error(argv[0], f"`regroup {old}` is now `regroup {RENAMED[old]}`")
+            return EXIT_CANNOT_RUN
     parser = build_parser(argv)
     args = parser.parse_args(argv)
     if args.command is None:

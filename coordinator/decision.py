@@ -53,7 +53,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """The group after the events."""
     events: tuple[Event, ...] = ()
     response: Structure | None = None
-    """The response to the command itself; None if it is no request, or if its response is held."""
+    """The response to the command itself; None if it is not a request, or if its response is held."""
     held_under: ResponseKey | None = None
     """The command's response is held under this key. It replaces an older request under the same key."""
     released: tuple[ReleasedResponse, ...] = ()

@@ -50,7 +50,7 @@ class BrokerSettings(NamedSettings, frozen=True, kw_only=True):
     log_retention_bytes: RetentionBytes = 64 * 1024 * 1024
     """Memory of one partition; beyond it the oldest batches are deleted. Kafka's default is -1."""
     fetch_max_bytes: FetchBytes = 57_671_680
-    """The largest response to a fetch, whatever the request allows."""
+    """The largest response to a fetch, even if the request allows a larger one."""
     socket_request_max_bytes: PositiveInt = 104_857_600
     """The longest frame; a client that sends a longer one is disconnected."""
     connections_max_idle_ms: PositiveLong = 600_000

@@ -116,14 +116,14 @@ def test_a_folder_holds_about_fifteen_files() -> None:
 
 CHANCE_AND_CLOCK = {"random", "secrets", "uuid", "time", "datetime"}
 ONLY_TYPES = {"uuid.UUID", "random.Random"}
-"""An id that somebody has drawn, and chance that begins with a seed."""
-DRAW_THEMSELVES = {
-    "mqtt/link.py": "who has lost a broker comes back after a pause by chance, so that not all come at once",
+"""An id that is passed in, and a generator of random numbers that begins with a seed."""
+HAVE_CHANCE_OR_CLOCK = {
+    "mqtt/link.py": "clients that have lost a broker reconnect after random delays, so that not all reconnect at once",
     "server/clock.py": "a clock without arguments is the machine's",
     "server/broker_cluster.py": "an environment without arguments draws random ids",
 }
 ROOMS_OF_VALUES = [room for room in ROOMS if room not in ("pipeline", "cli")]
-"""The command line looks at the clock and draws ids, for all others; the pipeline names the files of a process."""
+"""The command line reads the clock and draws ids for all others; the pipeline names the files of a process."""
 
 ON_THE_EVENT_LOOP = {
     "coordinator/runtime/group_coordinator.py": "it runs decide and evolve: it sets timers and waits for the store",
@@ -153,7 +153,7 @@ def files_that_fetch(rooms: Iterable[str], modules: Collection[str], allowed: Co
 
 def test_time_chance_and_ids_come_in_as_values() -> None:
     """So the lab can run the very same classes under its own clock, and one seed gives one history."""
-    assert files_that_fetch(ROOMS_OF_VALUES, CHANCE_AND_CLOCK, ONLY_TYPES) == set(DRAW_THEMSELVES)
+    assert files_that_fetch(ROOMS_OF_VALUES, CHANCE_AND_CLOCK, ONLY_TYPES) == set(HAVE_CHANCE_OR_CLOCK)
 
 
 def test_chance_begins_with_a_seed() -> None:

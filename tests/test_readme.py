@@ -78,7 +78,7 @@ def test_a_printed_pip_install_names_packages_that_exist(words: str, places: lis
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_the_packages_of_an_extra_are_printed_together(extra: str) -> None:
-    """What a message tells to install is all that the extra would install."""
+    """The packages that a message says to install are all packages of the extra."""
     needed = {requirement_name(each) for each in EXTRAS[extra]}
     printed = [{requirement_name(word) for word in words.replace("'", "").split(" ")} for words in pip_installs()]
     assert needed in printed

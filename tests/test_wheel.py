@@ -1,4 +1,4 @@
-"""The wheel, built and installed outside the checkout, as a user gets it; and what README tells this user to type."""
+"""The wheel, built and installed outside the checkout, as a user gets it; and the commands that README gives them."""
 
 import os
 import re

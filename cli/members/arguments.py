@@ -2,7 +2,7 @@
 
 regroup members --bootstrap localhost:9092 --group payments --topic orders --count 5
 regroup members --bootstrap localhost:9092 --group payments --topic orders --count 3 \\
-        --habit 2:pause:60s@20s --habit 3:crash@30s --records-per-s 200 --for 2m
+        --fault 2:pause:60s@20s --fault 3:crash@30s --records-per-s 200 --for 2m
 regroup members --mqtt mqtt://localhost:1883 --group payments --topic orders --mqtt-control
 
 Faults, each as NUMBER:FAULT, or all:FAULT, and with @WHEN behind it if need be:
@@ -59,7 +59,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add("--static", action="store_true", help="give every member a group.instance.id")
     add(
-        "--habit",
+        "--fault",
         metavar="N:FAULT",
         dest="faults",
         type=loaded_type("regroup.cli.members.fleet:parse_numbered_fault"),

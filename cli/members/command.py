@@ -109,5 +109,5 @@ def _print_summary(console: Console, fleet: MemberFleet) -> None:
 
 def _why_none_joined(fleet: MemberFleet) -> str:
     errors = [each.view.last_error for each in fleet.members] + [each.last_error for each in fleet.transports]
-    reasons = dict.fromkeys(error for error in errors if error and error not in ("closed", "hung up"))
+    reasons = dict.fromkeys(error for error in errors if error and error not in ("closed", "disconnected"))
     return "no member joined the group: " + ("; ".join(reasons) or "they were stopped too soon")

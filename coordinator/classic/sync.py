@@ -42,7 +42,7 @@ def differ(requested: str | None, present: str | None) -> bool:
 
 
 def write_assignments(decision: DecisionBuilder, command: SyncGroup) -> None:
-    """Members that the leader left out get an empty assignment; ids that are no members are dropped."""
+    """Members that the leader left out get an empty assignment; ids of others are dropped."""
     assignments = {member_id: command.assignments.get(member_id, b"") for member_id in decision.group.members}
     deadline_ms = decision.append_deadline_ms(command)
     decision.apply(AssignmentWritten, assignments=assignments, commit_deadline_ms=deadline_ms)

@@ -18,8 +18,8 @@ from typing import Final, TypeAlias
 
 from regroup.lab.search.seed_run import Finding
 
-BATCH_SIZE: Final = 8
-"""Seeds that a process plays before it reports."""
+SEEDS_PER_TASK: Final = 8
+"""Seeds that a process plays before it returns their results."""
 EXIT_NOTHING_FOUND: Final = 0
 EXIT_VIOLATION: Final = 1
 """An invariant or an expectation does not hold."""
@@ -56,7 +56,7 @@ class Findings:
 
 
 OnHuntProgress: TypeAlias = Callable[[Findings], None]
-"""Called after every batch."""
+"""Called after every seed."""
 
 
 def hunt(
@@ -69,46 +69,30 @@ def hunt(
 ) -> Findings:
     """Play all seeds, or up to the first that fails. Ctrl-C ends it with what was found so far."""
     findings = Findings()
-    batches = [seeds[start : start + BATCH_SIZE] for start in range(0, len(seeds), BATCH_SIZE)]
     try:
-        with closing(_play_batches(batches, min(jobs, len(batches)), play_seed)) as played:
-            for results in played:
-                if _add_results(findings, results, stop_at_first):
-                    break
+        with closing(_play_seeds(seeds, jobs, play_seed)) as results:
+            for finding in results:
+                findings.played += 1
+                if finding is not None:
+                    findings.found.append(finding)
+                    if stop_at_first:
+                        break
                 on_progress(findings)
     except KeyboardInterrupt:
         findings.was_interrupted = True
     return findings
 
 
-def _add_results(findings: Findings, results: Sequence[Finding | None], stop_at_first: bool) -> bool:
-    """Whether the hunt can stop."""
-    for result in results:
-        findings.played += 1
-        if result is not None:
-            findings.found.append(result)
-            if stop_at_first:
-                return True
-    return False
-
-
-def _play_batches(
-    batches: Sequence[Sequence[int]], jobs: int, play_seed: PlaySeed
-) -> Generator[list[Finding | None], None, None]:
-    """The results of the batches, in order. One job needs no other process."""
-    play_batch = partial(_play_batch, play_seed=play_seed)
-    if jobs <= 1:
-        yield from map(play_batch, batches)
+def _play_seeds(seeds: Sequence[int], jobs: int, play_seed: PlaySeed) -> Generator[Finding | None, None, None]:
+    """The result of each seed, in order. One job needs no other process."""
+    if min(jobs, len(seeds)) <= 1:
+        yield from map(play_seed, seeds)
         return
     # Spawned, not forked: a process begins without the threads, planted bugs and open files of this one.
     spawn = multiprocessing.get_context("spawn")
     ignore_interrupts = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)  # this process handles Ctrl-C
-    processes = ProcessPoolExecutor(jobs, spawn, initializer=ignore_interrupts)
+    processes = ProcessPoolExecutor(min(jobs, len(seeds)), spawn, initializer=ignore_interrupts)
     try:
-        yield from processes.map(play_batch, batches)
+        yield from processes.map(play_seed, seeds, chunksize=SEEDS_PER_TASK)
     finally:
         processes.shutdown(cancel_futures=True)
-
-
-def _play_batch(batch: Sequence[int], play_seed: PlaySeed) -> list[Finding | None]:
-    return [play_seed(seed) for seed in batch]

@@ -7,7 +7,6 @@ reset, and a client that waits for a response cannot know whether its request ar
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from random import Random
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -238,8 +237,8 @@ class SimulatedNetwork:
         await self._reach(host, address, port)
         listener = self.listeners.get((address, port))
         if listener is None:
-            # Clients put this text into the reason of their next JoinGroup, which is stored: seeds depend on it.
-            raise ConnectionRefusedError(f"nobody listens on {address}:{port}")
+            # Clients put this text into the reason of their next JoinGroup, which is stored.
+            raise ConnectionRefusedError(f"nothing listens on {address}:{port}")
         client_link, server_link = self._link(host, listener.host), self._link(listener.host, host)
         client = Endpoint(self, host, listener.host, client_link, port, is_client=True)
         server = Endpoint(self, listener.host, host, server_link, port)
@@ -251,12 +250,12 @@ class SimulatedNetwork:
     async def _reach(self, host: str, address: str, port: int) -> None:
         """Wait until a packet from the host has arrived at the address."""
         listener = self.listeners.get((address, port))
-        arrived = self.loop.create_future()
+        arrived = asyncio.Event()
         if listener is None:
-            self.loop.call_later(self.delay_s(), _complete, arrived)
+            self.loop.call_later(self.delay_s(), arrived.set)
         else:
-            self._link(host, listener.host).send(partial(_complete, arrived), self.delay_s())
-        await arrived
+            self._link(host, listener.host).send(arrived.set, self.delay_s())
+        await arrived.wait()
 
     # Faults
 
@@ -336,8 +335,3 @@ class SimulatedNetwork:
     def _update_links(self) -> None:
         for (host, other), link in self._links.items():
             link.set_open(self._is_open(host, other))
-
-
-def _complete(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)

@@ -9,7 +9,7 @@ Everything that decides what happens is in the plan, its seed included: the same
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -27,8 +27,7 @@ from regroup.lab.simulation.recovery import RECOVERY_INVARIANT, end_faults, reco
 from regroup.lab.simulation.timeline import ExpectationResult, Timeline
 from regroup.lab.simulation.virtual_clock import LoopLivelock, VirtualLoop, run_in_virtual_time
 from regroup.lab.simulation.world import World
-from regroup.members.consumer.effects import ConsumerChange, ConsumerError
-from regroup.storage.records import NewRecord, Record
+from regroup.storage.records import Record
 
 __all__ = ["RunOutcome", "play"]
 
@@ -109,6 +108,7 @@ class SimulationRun:
         self.plan = plan
         self.world = World(plan, self, check_invariants=check_invariants, open_store=open_store, timeline=timeline)
         self.milestones = Milestones(self.world, self.reach_milestone)
+        self.on_member_change, self.on_stored = self.milestones.on_member_change, self.milestones.on_stored
         self._faults_are_over = False
         """Only expectations are carried out from then on."""
         self._waiting: dict[str, list[PlannedStep]] = {}
@@ -214,14 +214,6 @@ class SimulationRun:
                 self.world.loop.call_later(planned.trigger.delay_ms / 1000, self._carry_out, planned)
             else:
                 self._carry_out(planned)
-
-    def on_member_change(self, name: str, change: ConsumerChange | ConsumerError) -> None:
-        """Report the milestones of a member's change."""
-        self.milestones.on_member_change(name, change)
-
-    def on_stored(self, records: Sequence[NewRecord]) -> None:
-        """Report the milestones of stored records."""
-        self.milestones.on_stored(records)
 
 
 def _faults_end_ms(plan: SimulationPlan) -> int:

@@ -31,7 +31,7 @@ class LoopLivelock(RuntimeError):
 
 
 class VirtualLoop(base_events.BaseEventLoop):
-    """An event loop that begins at 0 s. Whatever waits must use its timers, not a thread or a socket.
+    """An event loop that begins at 0 s. Code that waits must use its timers, not a thread or a socket.
 
     Timers of the same time fire in the order in which they were set. It builds on what asyncio's loops for different
     systems have in common: `_ready`, and `_run_once` for one turn.

@@ -82,7 +82,7 @@ class InFlightRequests:
         """Fail the requests whose deadlines have passed."""
         expired = [request_id for request_id, waiting in self._by_id.items() if waiting.deadline_ms <= self.now_ms]
         for request_id in expired:
-            self.complete(request_id, RequestFailed(request_id, "no answer in time"))
+            self.complete(request_id, RequestFailed(request_id, "no response in time"))
 
     def mark_coordinator_unknown(self, reason: str) -> None:
         """Forget the coordinator, drop the connection to it, and fail all requests that are in flight there."""

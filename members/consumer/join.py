@@ -160,7 +160,7 @@ class GroupJoin:
         if self.membership.state is MemberState.COMPLETING_REBALANCE:
             self._assign(members)
             return False
-        self._rejoin("the generation was lost before the partitions were dealt out")
+        self._rejoin("the generation was lost before the partitions were assigned")
         return True
 
     def _assign(self, members: dict[str, AssignorMember]) -> None:

@@ -94,7 +94,7 @@ class ConsumerRebalance:
     def _needs_rejoin(self) -> bool:
         membership, snapshot = self.membership, self.group_join.assignment_snapshot
         if not membership.rejoin_needed and snapshot is not None and snapshot != self.metadata.snapshot():
-            membership.request_rejoin("cached metadata has changed since the leader dealt out the partitions")
+            membership.request_rejoin("cached metadata has changed since the leader assigned the partitions")
         if not membership.rejoin_needed and self.group_join.joined_subscription not in (None, self.metadata.topics):
             membership.request_rejoin("subscription has changed since the member joined")
         return membership.rejoin_needed

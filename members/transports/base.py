@@ -65,7 +65,7 @@ _PARTITION_CODES: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC
 
 
 def choose_version(message: Message, offered: Versions) -> int | None:
-    """The newest version of a request that the broker offers and this project speaks, None if there is none."""
+    """The newest version of a request that the broker offers and this project speaks; None if there is none."""
     key = message.api_key
     newest = min(offered.last, APIS[key].versions.last, MAX_API_VERSIONS.get(key, offered.last))
     return newest if newest >= max(offered.first, APIS[key].versions.first) else None

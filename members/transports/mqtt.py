@@ -126,7 +126,7 @@ class MqttTransport(TcpTransport):
             state = json.loads(payload).get("state")
         except (ValueError, AttributeError):
             return
-        self._reset("the coordinator was started again" if state == "online" else "the coordinator is gone")
+        self._reset("the coordinator has restarted" if state == "online" else "the coordinator is offline")
         if state == "online":
             self._coordinator_is_present.set()
         else:

@@ -102,7 +102,7 @@ class _Connection(asyncio.Protocol):
                 else:
                     self._on_response(frame)
         except ProtocolError as error:
-            self.end(f"the broker's answer cannot be read: {error}")
+            self.end(f"the broker's response cannot be decoded: {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.end(str(exc) if exc else "the broker closed the connection")
@@ -118,7 +118,7 @@ class _Connection(asyncio.Protocol):
         version = choose_version(message, self._versions.get(message.api_key, Versions(0, -1)))
         if version is None:
             api = type(message).__name__.removesuffix("Request")
-            pending.fail(f"the broker speaks no known version of {api}", is_unsupported=True)
+            pending.fail(f"the broker offers no known version of {api}", is_unsupported=True)
             return
         pending.sent_message, pending.version = to_version(message, version), version
         self._correlation_id += 1
@@ -178,7 +178,7 @@ class _Connection(asyncio.Protocol):
     def _on_response(self, frame: bytes) -> None:
         pending = self._in_flight.pop(int.from_bytes(frame[:4], "big"), None)
         if pending is None or pending.sent_message is None:
-            raise Malformed("an answer to a question that was not asked")
+            raise Malformed("a response to a request that is not pending")
         try:
             response = _decode_response(pending.sent_message, pending.version, frame)
         except ProtocolError as error:
@@ -234,7 +234,7 @@ class TcpTransport:
         key = (request.target, request.address)
         connection = self._connections.get(key) or self._open(key)
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(request.timeout_ms / 1000, connection.end, "no answer in time")
+        timer = loop.call_later(request.timeout_ms / 1000, connection.end, "no response in time")
         connection.send(_PendingRequest(request, callback, timer))
 
     def _open(self, key: tuple[RequestTarget, NodeAddress | None]) -> _Connection:
@@ -270,7 +270,7 @@ class TcpTransport:
         """Close the connection to the coordinator; the callbacks of its requests are not called."""
         for (target, _), connection in list(self._connections.items()):
             if target is RequestTarget.COORDINATOR:
-                connection.end("hung up", fails_requests=False)
+                connection.end("disconnected", fails_requests=False)
 
     async def close(self) -> None:
         """Close all connections, also those that are being opened."""

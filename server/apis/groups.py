@@ -153,7 +153,10 @@ class GroupApis:
             if exchange.version >= 6:
                 groups = [_missing_as_error(group) for group in groups]
             if request.include_authorized_operations:
-                groups = [_with_operations(group) for group in groups]
+                groups = [
+                    group if group.error_code else replace(group, authorized_operations=_GROUP_OPERATIONS)
+                    for group in groups
+                ]
             exchange.respond(DescribeGroupsResponse(groups=groups))
 
         group_ids = in_order_of_partitions(request.groups, self._state.partition_of_group)
@@ -225,10 +228,6 @@ def submit_all(
     if not count:
         on_responses([])
     submit_portion(0)
-
-
-def _with_operations(group: DescribedGroup) -> DescribedGroup:
-    return group if group.error_code else replace(group, authorized_operations=_GROUP_OPERATIONS)
 
 
 def _missing_as_error(group: DescribedGroup) -> DescribedGroup:

@@ -134,7 +134,7 @@ def _completed(transaction: Transaction) -> Transaction:
 
 
 def check_init_producer(transaction: Transaction | None, producer_id: int, epoch: int) -> ErrorCode | None:
-    """The error of an InitProducerId request; a producer that names no id (-1) begins anew unless it must wait."""
+    """The error of an InitProducerId request; a producer without an id (-1) gets a new epoch unless it must wait."""
     if transaction is None:
         return None
     current = (transaction.producer_id, transaction.epoch)

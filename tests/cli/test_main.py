@@ -42,10 +42,16 @@ def test_a_mistake_ends_with_2_and_a_hint(words: tuple[str, ...], run_command: R
     assert len(err.splitlines()) == 2
 
 
-def test_the_old_name_of_a_command_is_answered_with_the_new_one(run_command: RunCommand) -> None:
-    code, out, err = run_command("chaos", "zoo", "--bug", "two-leaders", "--seeds", 50)
-    assert (code, out) == (2, "")
-    assert err == "regroup chaos: `regroup chaos zoo` is now `regroup chaos bugs`\n"
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("chaos zoo --bug two-leaders --seeds 50", "chaos: `regroup chaos zoo` is now `regroup chaos bugs`"),
+        ("members --group g --habit 2:crash", "members: `regroup members --habit` is now `regroup members --fault`"),
+        ("members --habit=2:crash", "members: `regroup members --habit` is now `regroup members --fault`"),
+    ],
+)
+def test_an_old_command_or_option_is_answered_with_the_new_one(words: str, says: str, run_command: RunCommand) -> None:
+    assert run_command(*words.split()) == (2, "", f"regroup {says}\n")
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(

@@ -38,15 +38,15 @@ def parsed(*words: str) -> argparse.Namespace:
 
 
 def test_faults_are_for_one_member_or_for_all() -> None:
-    faults = parsed("--habit", "2:pause:20s", "--habit", "all:crash").faults
+    faults = parsed("--fault", "2:pause:20s", "--fault", "all:crash").faults
     assert faults == [(2, MemberFault(MemberFaultKind.PAUSE, 20_000)), (None, MemberFault(MemberFaultKind.CRASH))]
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--habit", "pause:20s"], "write for example 2:pause:20s or all:slow-join:5s"),
-        (["--habit", "2:sleep"], "unknown fault 'sleep'"),
+        (["--fault", "pause:20s"], "write for example 2:pause:20s or all:slow-join:5s"),
+        (["--fault", "2:sleep"], "unknown fault 'sleep'"),
         (["--assignor", "cleverest"], "unknown assignor 'cleverest'"),
         (["--bootstrap", "localhost"], "write HOST:PORT"),
         (["--for", "long"], "invalid duration"),
@@ -64,7 +64,7 @@ def test_an_invalid_argument_is_explained(words: list[str], says: str, capsys: p
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--habit", "9:crash"], "is for member 9, and there are 3 members"),
+        (["--fault", "9:crash"], "is for member 9, and there are 3 members"),
         (["--heartbeat-interval", "1m"], "heartbeat_interval_ms (60000) must be below session_timeout_ms"),
         (["--records-per-s", "-1"], "records_per_s must be at least 0, not -1"),
     ],
@@ -82,13 +82,13 @@ def test_consecutive_partitions_are_formatted_as_ranges() -> None:
 def test_the_table_has_a_row_for_each_member_and_counts_the_records() -> None:
     held = (TopicPartition("orders", 0),)
     well = MemberView("1", "regroup-1-abcdefgh", 3, MemberState.STABLE, True, held, "", "", 40, 2)
-    gone = MemberView("2", "", -1, MemberState.UNJOINED, False, (), "crashed", "no answer in time", 0, 0)
+    gone = MemberView("2", "", -1, MemberState.UNJOINED, False, (), "crashed", "no response in time", 0, 0)
     console = Console(width=80, file=StringIO())
     console.print(members_table([well, gone], RecordCounts(40, 2, 1, 0)))
     text = str(console.file.getvalue())  # type: ignore[attr-defined]  # it is the StringIO above
     assert "…" not in text, "80 columns are enough"
     text += " ".join(text.split())
-    for expected in ("stable (leader)", "orders 0", "crashed", "no answer in", "2 twice, 1 late"):
+    for expected in ("stable (leader)", "orders 0", "crashed", "no response in", "2 twice, 1 late"):
         assert expected in text
 
 
@@ -159,10 +159,10 @@ async def test_a_zombie_and_its_refused_commits_are_lines(capsys: pytest.Capture
             "{}:{}".format(*cluster.address),
             "--count",
             "1",
-            "--habit",
+            "--fault",
             "1:zombie@after-assigned+500ms",
         ]
-        words += ["--session-timeout", "300ms", "--heartbeat-interval", "100ms", "--from", "earliest"]
+        words += ["--session-timeout", "1s", "--heartbeat-interval", "100ms", "--from", "earliest"]
         words += ["--records-per-s", "20"]
         stop, lines = asyncio.Event(), ""
 

@@ -88,7 +88,7 @@ async def test_each_cut_of_a_link_needs_its_own_restore(network: SimulatedNetwor
 
 
 async def test_a_connection_to_a_closed_port_is_refused(network: SimulatedNetwork) -> None:
-    with pytest.raises(ConnectionRefusedError, match="nobody listens on brokers:9092"):
+    with pytest.raises(ConnectionRefusedError, match="nothing listens on brokers:9092"):
         await network.connect("anna", RecordingProtocol, "brokers", 9092)
 
 
