@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo install lock check format docs test test-all test-slow bench conformance clean
+.PHONY: help demo install lock check format docs test test-all test-slow bench conformance conformance-kafka clean
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
@@ -57,8 +57,11 @@ test-all: install  ## every test, the slow ones too; property tests draw new exa
 test-slow: install  ## the slow tests, or a part of them: make test-slow PART=3/12
 	$(BIN)/pytest -q -n auto --dist loadgroup -m slow $(if $(PART),--part $(PART))
 
-conformance: install  ## run every story against regroup, Apache Kafka, kfake and librdkafka's mock (needs Java, mvn, go)
+conformance: install  ## every story and 500 random courses on regroup, Apache Kafka and two fakes (Java, mvn, go; an hour)
 	$(BIN)/python -m tests.conformance.publish docs/conformance.md
+
+conformance-kafka: install  ## start Apache Kafka with all settings that its stories need, and run them (needs Java, mvn)
+	$(BIN)/python -m tests.conformance.full_run kafka
 
 bench: install  ## measure speed, beside others in the same run; see benchmarks/README.md (ten minutes)
 	@for what in heartbeats to_stable store history memory lab mqtt pipeline; do \

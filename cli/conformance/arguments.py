@@ -49,7 +49,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
     add = parser.add_argument_group("stories").add_argument
     add("--area", metavar="AREA,...", type=areas, default=(), help=f"only these areas: {', '.join(AREAS)}")
-    add("--case", metavar="ID", action="append", default=[], help="only this behaviour; may be repeated")
+    add("--case", metavar="ID,...", type=names, action="extend", default=[], help="only these behaviours")
     add(
         "--longest",
         metavar="SECONDS",
@@ -60,7 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--at-once", metavar="N", type=whole_number(1), default=80, help="stories at a time (default: %(default)s)")
 
     add = parser.add_argument_group("what the broker cannot tell").add_argument
-    add("--restart", metavar="COMMAND", help="a command that restarts the broker, and returns when it is back")
+    add("--restart", metavar="COMMAND", help="a command that stops the broker and starts it again")
     add(
         "--set",
         metavar="NAME=VALUE",
@@ -89,13 +89,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     seeds = seed_range(alone_is_count=False)
     add("--seeds", metavar="FIRST-LAST", type=seeds, default=range(1, 51), help="which courses (default: 1-50)")
-    add("--courses", metavar="N", type=whole_number(1), default=30, help="courses at a time (default: %(default)s)")
+    add("--courses", metavar="N", type=whole_number(1), default=24, help="courses at a time (default: %(default)s)")
     add(
         "--slot",
         metavar="MS",
         type=whole_number(1),
-        default=300,
-        help="milliseconds from move to move; more where the machine is busy (default: %(default)s)",
+        default=500,
+        help="at least so many milliseconds from move to move; more where the machine is busy (default: %(default)s)",
     )
 
 
@@ -109,14 +109,19 @@ def broker_or_emulator(text: str) -> str:
     return text if text == OWN_EMULATOR else broker(text)
 
 
+def names(text: str) -> list[str]:
+    """Parse names with commas between them."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 @argument_type
 def areas(text: str) -> tuple[str, ...]:
     """Parse names of areas with commas between them."""
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    for name in names:
+    found = tuple(names(text))
+    for name in found:
         if name not in AREAS:
             raise ValueError(f"unknown area: {name!r}; use {', '.join(AREAS)}")
-    return names
+    return found
 
 
 @argument_type

@@ -4,7 +4,6 @@ import asyncio
 import shlex
 import uuid
 from argparse import Namespace
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -16,7 +15,8 @@ from regroup.cli.jobs import CannotRun, cannot_run_after
 from regroup.cli.serve.log import configure_log
 from regroup.cli.terminal.text import printable_lines
 from regroup.conformance.differential.comparison import encode_comparison, format_comparison, summarize
-from regroup.conformance.differential.differential_run import run_courses
+from regroup.conformance.differential.differential_run import ComparedBrokers, run_courses
+from regroup.conformance.differential.timing import UnsuitableSettings
 from regroup.conformance.harness.cases import ConformanceCase
 from regroup.conformance.harness.target import ConformanceTarget, RestartBroker, TargetUnavailable
 from regroup.conformance.run.not_observable import NOT_OBSERVABLE
@@ -24,13 +24,14 @@ from regroup.conformance.run.report import (
     ConformanceReport,
     add_not_observable,
     encode_report,
+    format_remedies,
     format_report,
 )
 from regroup.conformance.run.runner import StoryOutcome, StoryRunOptions, run_stories
 from regroup.conformance.stories import CASES
 
 
-@cannot_run_after(TargetUnavailable)
+@cannot_run_after(TargetUnavailable, UnsuitableSettings)
 def run(args: Namespace) -> int:
     """Return 0 if nothing failed, and 1 if something did."""
     cases = [
@@ -70,10 +71,8 @@ async def _run_stories(args: Namespace, cases: list[ConformanceCase]) -> int:
     reported = verdicts if args.case else add_not_observable(verdicts, args.area)
     report = ConformanceReport(args.bootstrap, _now(), reported)
     print(*map(printable_lines, format_report(report, show_all=not args.brief)), sep="\n")
-    if args.brief:
-        print("", "not observable, because:", sep="\n")
-        reasons = Counter(each.reason for each in reported if each.outcome is StoryOutcome.NOT_OBSERVABLE)
-        print(*(f"{count:>4}  {reason}" for reason, count in reasons.items()), sep="\n")
+    if remedies := [*format_remedies(reported, args.bootstrap)]:
+        print("", *map(printable_lines, remedies), sep="\n")
     _write(args.json, encode_report(report))
     return 1 if any(each.outcome is StoryOutcome.FAILED for each in verdicts) else 0
 
@@ -88,25 +87,31 @@ def _restart_with(command: str) -> RestartBroker:
 
 
 async def _run_courses(args: Namespace) -> int:
-    first = await ConformanceTarget.discover(args.bootstrap, dict(args.settings))
+    restart = _restart_with(args.restart) if args.restart else None
+    first = await ConformanceTarget.discover(args.bootstrap, dict(args.settings), restart)
     async with AsyncExitStack() as stack:
         steerable = None
         if args.against == OWN_EMULATOR:
             configure_log("error", "text")
             steerable = await stack.enter_async_context(run_steerable_cluster(first.settings))
-        outcomes = await run_courses(
-            first,
-            await ConformanceTarget.discover(steerable.address if steerable else args.against),
-            args.seeds,
-            uuid.uuid4().hex[:8],
-            steering=steerable,
-            at_once=args.courses,
-            slot_ms=args.slot,
-        )
-    comparison = summarize(args.bootstrap, args.against, _now(), first.settings, outcomes)
+            second = await ConformanceTarget.discover(steerable.address, restart=steerable.restart)
+        else:
+            second = await ConformanceTarget.discover(args.against, dict(args.settings))
+        label = uuid.uuid4().hex[:8]
+        brokers = await ComparedBrokers.prepare(first, second, label, steering=steerable, slot_ms=args.slot)
+        outcomes = await run_courses(brokers, args.seeds, at_once=args.courses)
+    command = f"regroup conformance {courses_options(args)}"
+    comparison = summarize(args.bootstrap, args.against, _now(), command, first.settings, outcomes)
     print(*map(printable_lines, format_comparison(comparison)), sep="\n")
     _write(args.json, encode_comparison(comparison))
-    return 1 if comparison.differ else 0
+    return 0 if comparison.is_equal else 1
+
+
+def courses_options(args: Namespace) -> str:
+    """The options that play the same courses again."""
+    options = ["--bootstrap", args.bootstrap, "--against", args.against]
+    options += ["--seeds", f"{args.seeds.start}-{args.seeds.stop - 1}", "--slot", str(args.slot)]
+    return shlex.join([*options, "--restart", args.restart] if args.restart else options)
 
 
 def _write(path: Path | None, text: str) -> None:

@@ -1,21 +1,29 @@
 """An emulator in this process that elects the leaders which another broker has elected before."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 
 from regroup.coordinator.decision import first_candidate
+from regroup.coordinator.group import Group
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, ClusterOptions
+from regroup.storage.memory import MemoryStore
 
 
 class SteerableCluster:
-    """One broker of the newest release whose leaders can be chosen; without a choice, the member that joined first."""
+    """One broker of the newest release, with a store in memory, whose leaders can be chosen.
 
-    def __init__(self) -> None:
-        self.address = ""
+    Without a choice, the member that joined first leads.
+    """
+
+    def __init__(self, options: ClusterOptions, store: MemoryStore) -> None:
         self._preferred: dict[str, str] = {}
+        self._options = options
+        self._store = store
+        self._cluster: BrokerCluster | None = None
 
     def prefer_leader(self, group_id: str, member_id: str) -> None:
         """Elect this member when the group next needs another leader."""
@@ -26,6 +34,37 @@ class SteerableCluster:
         preferred = self._preferred.get(group_id, "")
         return preferred if preferred in candidates else first_candidate(group_id, candidates)
 
+    @property
+    def address(self) -> str:
+        """HOST:PORT, the same after a restart."""
+        host, port = self._running.address
+        return f"{host}:{port}"
+
+    @property
+    def _running(self) -> BrokerCluster:
+        assert self._cluster is not None, "the cluster has not been started"
+        return self._cluster
+
+    def groups(self) -> Iterator[Group]:
+        """Every group that exists."""
+        return self._running.groups()
+
+    async def start(self) -> None:
+        """Load the store, and listen."""
+        factory = partial(GroupCoordinator, choose_leader=self.choose_leader)
+        environment = ClusterEnvironment(coordinator_factory=factory)
+        self._cluster = await BrokerCluster.start(self._store.open, self._options, environment)
+        self._options = replace(self._options, port=self._cluster.address[1])
+
+    async def close(self) -> None:
+        """Stop the broker."""
+        await self._running.close()
+
+    async def restart(self) -> None:
+        """Stop the broker, and start it again with the same store and address."""
+        await self.close()
+        await self.start()
+
 
 @asynccontextmanager
 async def run_steerable_cluster(settings: Mapping[str, str]) -> AsyncIterator[SteerableCluster]:
@@ -34,11 +73,9 @@ async def run_steerable_cluster(settings: Mapping[str, str]) -> AsyncIterator[St
     options = ClusterOptions(
         settings=CoordinatorSettings.from_texts({name: settings[name] for name in names if name in settings}),
     )
-    steerable = SteerableCluster()
-    environment = ClusterEnvironment(
-        coordinator_factory=partial(GroupCoordinator, choose_leader=steerable.choose_leader)
-    )
-    async with await BrokerCluster.start(options=options, environment=environment) as cluster:
-        host, port = cluster.address
-        steerable.address = f"{host}:{port}"
-        yield steerable
+    cluster = SteerableCluster(options, MemoryStore())
+    await cluster.start()
+    try:
+        yield cluster
+    finally:
+        await cluster.close()

@@ -2,14 +2,26 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
-from regroup.conformance.differential.differential_run import CourseResult
-from regroup.conformance.differential.random_course import MOVE_SPECS, MoveKind, random_course
+from regroup.conformance.differential.course_result import CourseResult
+from regroup.conformance.differential.timing import COMPARED_SETTINGS
+from regroup.conformance.harness.target import KAFKA_DEFAULTS
 
-REPORTED_SETTINGS = ("group.initial.rebalance.delay.ms", "group.max.size")
+REPORTED_SETTINGS: Final = COMPARED_SETTINGS[:4]
 """The settings on which the behaviour of the compared brokers depends most."""
+
+MIN_ANSWERED: Final = 0.6
+"""Courses in which fewer requests are answered without an error compare little but refusals."""
+
+
+class TestedVersion(msgspec.Struct, frozen=True):
+    """How many requests of one version of an API were sent, and how many were answered without an error."""
+
+    requests: int
+    answered: int
 
 
 class CourseComparison(msgspec.Struct, frozen=True):
@@ -19,62 +31,120 @@ class CourseComparison(msgspec.Struct, frozen=True):
     other: str
     date: str
     settings: dict[str, str]
+    command: str
+    """The command that plays these courses."""
     courses: int
+    restarted: int
+    """The courses in which the brokers were restarted."""
     agreed_at_once: int
     agreed_on_replay: int
-    """Courses that differed at first and agreed later: most likely races of a request against a timeout."""
+    """Courses that differed at first and agreed later: most likely races."""
     differed_by_choice: int
     """Courses that differed in every attempt, but only in choices that Kafka leaves open."""
     too_late: int
     """Courses without a result: the machine was too busy to play them in time."""
     differ: list[list[str]]
     """The courses that differed in every attempt, each as lines of text: the course, and the difference."""
-    requests: dict[str, dict[int, int]]
-    """The number of requests to each broker, by API and version."""
+    requests: dict[str, dict[int, TestedVersion]]
+    """What was sent to the first broker, by API and version."""
+    requests_by_seed: dict[int, TestedVersion]
+    """What was sent to the first broker in the last attempt at each course."""
+
+    @property
+    def sent(self) -> int:
+        """All requests to the first broker."""
+        return sum(each.requests for each in self.requests_by_seed.values())
+
+    @property
+    def answered(self) -> int:
+        """The requests that were answered without an error."""
+        return sum(each.answered for each in self.requests_by_seed.values())
+
+    def shortcomings(self) -> Iterator[str]:
+        """Why the comparison shows too little, as sentences."""
+        if self.answered < MIN_ANSWERED * self.sent:
+            share = f"{100 * self.answered / self.sent:.0f} %"
+            yield f"Only {share} of the requests were answered without an error: these courses test little."
+        if not self.agreed_at_once + self.agreed_on_replay + len(self.differ):
+            yield "No course has a result."
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the courses tested enough, and none differed."""
+        return not self.differ and not [*self.shortcomings()]
 
 
 def summarize(
-    one: str, other: str, date: str, settings: Mapping[str, str], results: Sequence[CourseResult]
+    one: str, other: str, date: str, command: str, settings: Mapping[str, str], results: Sequence[CourseResult]
 ) -> CourseComparison:
     """The comparison that these results make."""
     return CourseComparison(
         one=one,
         other=other,
         date=date,
-        settings={name: settings[name] for name in REPORTED_SETTINGS if name in settings},
+        command=command,
+        settings={name: settings.get(name, KAFKA_DEFAULTS[name]) for name in REPORTED_SETTINGS},
         courses=len(results),
+        restarted=sum(result.restarted for result in results),
         agreed_at_once=sum(result.agreed and not result.differences for result in results),
         agreed_on_replay=sum(result.agreed and bool(result.differences) for result in results),
         differed_by_choice=sum(result.differs_only_in_leader for result in results),
         too_late=sum(result.is_too_late for result in results),
         differ=[[*result.difference.lines()] for result in results if result.difference],
-        requests=_count_requests(result.seed for result in results),
+        requests=_by_version(results),
+        requests_by_seed={result.seed: _tested([result]) for result in results},
     )
 
 
-def _count_requests(seeds: Iterable[int]) -> dict[str, dict[int, int]]:
-    moves = Counter((move.kind, move.version) for seed in seeds for move in random_course(seed).moves)
-    return {
-        spec.api: {version: moves[kind, version] for version in range(spec.newest_version + 1) if moves[kind, version]}
-        for kind, spec in MOVE_SPECS.items()
-        if kind is not MoveKind.WAIT
-    }
+def _by_version(results: Iterable[CourseResult]) -> dict[str, dict[int, TestedVersion]]:
+    sent: Counter[tuple[str, int]] = Counter()
+    answered: Counter[tuple[str, int]] = Counter()
+    for result in results:
+        for (api, version, is_answered), count in result.requests.items():
+            sent[api, version] += count
+            answered[api, version] += count * is_answered
+    by_api: dict[str, dict[int, TestedVersion]] = {}
+    for api, version in sorted(sent):
+        by_api.setdefault(api, {})[version] = TestedVersion(sent[api, version], answered[api, version])
+    return by_api
+
+
+def _tested(results: Iterable[CourseResult]) -> TestedVersion:
+    counts = [item for result in results for item in result.requests.items()]
+    return TestedVersion(
+        sum(count for _, count in counts), sum(count for (_, _, is_answered), count in counts if is_answered)
+    )
 
 
 def format_comparison(comparison: CourseComparison) -> Iterator[str]:
-    """Every difference, then the totals."""
+    """Every difference, then what was tested, and the totals."""
     for lines in comparison.differ:
         yield from (*lines, "")
-    requests = sum(sum(versions.values()) for versions in comparison.requests.values())
-    brokers = f"{comparison.one} and {comparison.other}"
+    yield f"{'requests':<20}{'sent':>8}{'no error':>10}  answered without an error, by version"
+    for api, versions in comparison.requests.items():
+        sent, answered = add_up(versions)
+        yield f"{api:<20}{sent:>8}{answered:>10}  {format_versions(versions)}"
+    yield f"{'all':<20}{comparison.sent:>8}{comparison.answered:>10}"
     yield from (
-        f"{comparison.courses} courses of {brokers} compared, {requests} requests to each:",
+        f"{comparison.courses} courses of {comparison.one} and {comparison.other} compared, "
+        f"{comparison.restarted} of them with a restart:",
         f"{comparison.agreed_at_once:>6} agree",
         f"{comparison.agreed_on_replay:>6} agree when they are played again",
         f"{comparison.differed_by_choice:>6} differ only in a choice that Kafka leaves open",
         f"{comparison.too_late:>6} have no result: this machine was too busy to play them in time",
         f"{len(comparison.differ):>6} differ",
     )
+    yield from comparison.shortcomings()
+
+
+def add_up(versions: Mapping[int, TestedVersion]) -> tuple[int, int]:
+    """All requests of an API, and those that were answered without an error."""
+    return sum(each.requests for each in versions.values()), sum(each.answered for each in versions.values())
+
+
+def format_versions(versions: Mapping[int, TestedVersion]) -> str:
+    """The requests of each version that were answered without an error, of all."""
+    return ", ".join(f"v{version} {each.answered}/{each.requests}" for version, each in versions.items())
 
 
 def encode_comparison(comparison: CourseComparison) -> str:

@@ -5,152 +5,259 @@ in a hash map. A broker with `LeaderSteering` follows the choices of the first b
 other brokers the course is played again, with new member ids, until the choices agree.
 
 A course is also played again when the brokers differ: only what differs in every attempt is a difference. What differs
-in one attempt may be a race of a request against a timeout, and is only counted. An attempt in which a player was late
-proves nothing, unless the brokers agree.
+in one attempt may be a race, and is only counted. An attempt in which a player was late proves nothing, unless the
+brokers agree.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
 
-from regroup.conformance.differential.player import CoursePlayer, LeaderSteering, MoveObservation
-from regroup.conformance.differential.random_course import SLOT_MS, RandomCourse, random_course
+from regroup.conformance.differential.course_result import CourseDifference, CourseResult
+from regroup.conformance.differential.player import GROUP_NAMES, CoursePlayer, LeaderSteering, MoveObservation
+from regroup.conformance.differential.random_course import MoveKind, RandomCourse, random_course
+from regroup.conformance.differential.requests import APIS_OF_MOVES
+from regroup.conformance.differential.timing import (
+    DEFAULT_SLOT_MS,
+    CourseTiming,
+    UnsuitableSettings,
+    check_same_settings,
+    timing_for,
+)
+from regroup.conformance.harness.expect import ExpectationFailed, NotObservable
+from regroup.conformance.harness.offsets import warm_up_transactions
+from regroup.conformance.harness.shared_restart import SharedRestart
 from regroup.conformance.harness.target import ConformanceTarget
 
-MAX_ATTEMPTS = 4
-"""Attempts in time, after which the differences count."""
-
-MAX_LATE_ATTEMPTS = 8
-"""Attempts with a late player, after which the course has no result."""
-
-DEFAULT_COURSES_AT_ONCE = 30
+DEFAULT_COURSES_AT_ONCE = 24
 """Courses side by side; with more of them, a slow machine responds late."""
 
+WARM_UPS_AFTER_RESTART = 3
+"""A Java process that has just started answers so late that a timeout might end first."""
 
-@dataclass(frozen=True)
-class CourseDifference:
-    """The first move after which the observations of two brokers differ; `is_late` if a player was late."""
-
-    course: RandomCourse
-    move_number: int
-    one: MoveObservation
-    other: MoveObservation
-    is_late: bool = False
-
-    @property
-    def is_leader_choice(self) -> bool:
-        """Whether the brokers differ only in the leader, and in the members that its response lists."""
-        return _without_leader(self.one) == _without_leader(self.other)
-
-    def lines(self) -> Iterator[str]:
-        """The course up to the difference, and the two observations."""
-        yield f"seed {self.course.seed}, move {self.move_number}:"
-        yield from (f"  {actor}" for actor in self.course.actors)
-        yield from (f"  {number:3} {move}" for number, move in enumerate(self.course.moves[: self.move_number + 1]))
-        for name, observation in (("one", self.one), ("other", self.other)):
-            yield f"  {name}: {observation.group}"
-            for number, response in sorted(observation.responses.items()):
-                yield f"  {name}: response to move {number}: {response}"
+Restart = Callable[[], Awaitable[None]]
 
 
-@dataclass
-class CourseResult:
-    """The result of playing one course: a difference for each attempt, but for one in which the brokers agreed."""
+@dataclass(frozen=True, slots=True)
+class ComparedBrokers:
+    """Two brokers with equal settings; the leaders of the other one may be steered.
 
-    seed: int
-    agreed: bool = False
-    differences: list[CourseDifference] = field(default_factory=list)
+    `label` keeps the groups and transactional ids of one run apart from those of other runs.
+    """
 
-    @property
-    def difference(self) -> CourseDifference | None:
-        """The difference that showed in every attempt, unless it was only a choice of leaders."""
-        real = [each for each in self._in_time if not each.is_leader_choice]
-        return real[-1] if real and not self.agreed and not self.is_too_late else None
+    one: ConformanceTarget
+    other: ConformanceTarget
+    label: str
+    versions: Mapping[str, range]
+    timing: CourseTiming
+    steering: LeaderSteering | None = None
 
-    @property
-    def differs_only_in_leader(self) -> bool:
-        """Whether the brokers chose other leaders in every attempt, and differed in nothing else."""
-        return not self.agreed and not self.is_too_late and self.difference is None
+    @classmethod
+    async def prepare(
+        cls,
+        one: ConformanceTarget,
+        other: ConformanceTarget,
+        label: str,
+        *,
+        steering: LeaderSteering | None = None,
+        slot_ms: int = DEFAULT_SLOT_MS,
+    ) -> "ComparedBrokers":
+        """Check that courses can compare these brokers. UnsuitableSettings says why they cannot."""
+        check_same_settings(one.settings, other.settings)
+        timing = timing_for(one.settings, slot_ms)
+        versions = common_versions(one.versions, other.versions)
+        for target in (one, other):
+            try:
+                await warm_up_transactions(target, label)
+            except (NotObservable, ExpectationFailed) as error:
+                reason = f"random courses need transactional producers, but at {target.host}:{target.port}: {error}"
+                raise UnsuitableSettings(reason) from error
+        return cls(one, other, label, versions, timing, steering)
 
     @property
-    def is_too_late(self) -> bool:
-        """Whether there is no result, because a player was late in too many attempts."""
-        return self.is_over and not self.agreed and len(self._in_time) < MAX_ATTEMPTS
-
-    @property
-    def is_over(self) -> bool:
-        """Whether there are enough attempts."""
-        late = len(self.differences) - len(self._in_time)
-        return self.agreed or len(self._in_time) == MAX_ATTEMPTS or late == MAX_LATE_ATTEMPTS
-
-    @property
-    def _in_time(self) -> list[CourseDifference]:
-        return [each for each in self.differences if not each.is_late]
+    def can_restart(self) -> bool:
+        """Whether both brokers can be restarted."""
+        return self.one.restart is not None and self.other.restart is not None
 
 
-def _without_leader(observation: MoveObservation) -> tuple[object, ...]:
-    chosen = ("leader", "members", "skip_assignment")
-    responses = {
-        number: {name: value for name, value in response.items() if name not in chosen}
-        for number, response in observation.responses.items()
-    }
-    return responses, observation.group
+def common_versions(one: Mapping[str, range], other: Mapping[str, range]) -> dict[str, range]:
+    """The versions of each API of the courses that both brokers offer. UnsuitableSettings if there are none."""
+    common = {}
+    for api in APIS_OF_MOVES.values():
+        first, second = one.get(api, range(0)), other.get(api, range(0))
+        common[api] = range(max(first.start, second.start), min(first.stop, second.stop))
+        if not common[api]:
+            raise UnsuitableSettings(f"the brokers have no version of {api} in common, which random courses need")
+    return common
 
 
-async def run_course(
-    one: ConformanceTarget,
-    other: ConformanceTarget,
-    course: RandomCourse,
-    label: str,
-    *,
-    steering: LeaderSteering | None = None,
-) -> CourseResult:
-    """Play a course to both brokers until they agree or there are enough attempts; steer the other one."""
+async def run_courses(
+    brokers: ComparedBrokers, seeds: Iterable[int], *, at_once: int = DEFAULT_COURSES_AT_ONCE
+) -> list[CourseResult]:
+    """Play the course of each seed to both brokers until they agree, or there are enough attempts."""
+    courses = [random_course(seed, brokers.timing, with_restarts=brokers.can_restart) for seed in seeds]
+    ordinary = [course for course in courses if not course.restarts]
+    restarting = [course for course in courses if course.restarts]
+    results = await _run_side_by_side(brokers, ordinary, at_once)
+    for first in range(0, len(restarting), at_once):
+        results |= await _run_with_restarts(brokers, restarting[first : first + at_once])
+    return [results[course.seed] for course in courses]
+
+
+async def _run_side_by_side(
+    brokers: ComparedBrokers, courses: Sequence[RandomCourse], at_once: int
+) -> dict[int, CourseResult]:
+    """Many courses at a time, with their slots shifted against each other."""
+    places = asyncio.Semaphore(at_once)
+
+    async def run(number: int, course: RandomCourse) -> CourseResult:
+        async with places:
+            await asyncio.sleep(number % at_once / at_once * course.slot_ms / 1000)
+            return await run_course(brokers, course)
+
+    results = await asyncio.gather(*(run(number, course) for number, course in enumerate(courses)))
+    return {result.seed: result for result in results}
+
+
+async def run_course(brokers: ComparedBrokers, course: RandomCourse) -> CourseResult:
+    """Play one course without a restart until the brokers agree, or there are enough attempts."""
     result = CourseResult(course.seed)
     while not result.is_over:
-        group_id = f"course-{course.seed}-{label}-{len(result.differences)}"
-        difference = await _play_to_both(one, other, course, group_id, steering)
-        if difference is None:
-            result.agreed = True
+        attempt = _Attempt(brokers, result, f"course-{course.seed}-{brokers.label}-{len(result.differences)}", course)
+        if brokers.steering is None:
+            await asyncio.gather(attempt.play_to_one(), attempt.play_to_other())
         else:
-            result.differences.append(difference)
+            await attempt.play_to_one()
+            await attempt.play_to_other()
+        attempt.compare()
     return result
 
 
-async def _play_to_both(
-    one: ConformanceTarget,
-    other: ConformanceTarget,
-    course: RandomCourse,
-    group_id: str,
-    steering: LeaderSteering | None,
-) -> CourseDifference | None:
-    first, second = CoursePlayer(one, f"{group_id}-one"), CoursePlayer(other, f"{group_id}-other")
-    if steering is None:
-        observed, others = await asyncio.gather(first.play(course), second.play(course))
-    else:
-        observed = await first.play(course)
-        second = CoursePlayer(other, f"{group_id}-other", steering, next_leaders(observed))
-        others = await second.play(course, observed)
-    is_late = first.is_late or second.is_late
-    for number, (mine, theirs) in enumerate(zip(observed, others, strict=False)):  # the second may have stopped
-        if mine != theirs:
-            return CourseDifference(course, number, mine, theirs, is_late)
-    return None
+async def _run_with_restarts(brokers: ComparedBrokers, courses: Sequence[RandomCourse]) -> dict[int, CourseResult]:
+    """All of these courses at the same time, which share the restarts of the brokers."""
+    results = {course.seed: CourseResult(course.seed, restarted=True) for course in courses}
+    attempt_numbers = count(1)
+    while unfinished := [course for course in courses if not results[course.seed].is_over]:
+        label = f"{brokers.label}-{courses[0].seed}-{next(attempt_numbers)}"
+        attempts = []
+        for number, course in enumerate(unfinished):
+            result = results[course.seed]
+            group_id = f"course-{course.seed}-{brokers.label}-{len(result.differences)}"
+            shift_s = number / len(unfinished) * course.slot_ms / 1000
+            attempts.append(_Attempt(brokers, result, group_id, course, shift_s))
+        one = SharedRestart(len(attempts), partial(_restart, brokers.one, label))
+        await asyncio.gather(*(attempt.play_to_one(one) for attempt in attempts))
+        other = SharedRestart(len(attempts), partial(_restart, brokers.other, label))
+        await asyncio.gather(*(attempt.play_to_other(other) for attempt in attempts))
+        for attempt in attempts:
+            attempt.compare()
+    return results
 
 
-def next_leaders(observations: Sequence[MoveObservation]) -> list[str]:
-    """The leader of the next new generation, for each slot, by name; empty if no new generation follows."""
+async def _restart(target: ConformanceTarget, label: str) -> None:
+    """Restart a broker, and wait until groups and transactions have their coordinators, and its code is compiled."""
+    await target.restart_and_refresh()
+    for number in range(WARM_UPS_AFTER_RESTART):
+        await warm_up_transactions(target, f"{label}-{number}")
+
+
+class _Attempt:
+    """One attempt at a course: it is played to both brokers, and the observations are compared.
+
+    `shift_s` shifts the slots of courses with a restart, which begin together, against each other.
+    """
+
+    def __init__(
+        self,
+        brokers: ComparedBrokers,
+        result: CourseResult,
+        group_id: str,
+        course: RandomCourse,
+        shift_s: float = 0.0,
+    ) -> None:
+        self._brokers = brokers
+        self._shift_s = shift_s
+        self._result = result
+        self._group_id = group_id
+        self._course = course
+        self._observed: list[MoveObservation] = []
+        self._others: list[MoveObservation] = []
+        self._late_since: list[int] = []
+
+    async def play_to_one(self, restart: SharedRestart | None = None) -> None:
+        """Play to the first broker."""
+        player = CoursePlayer(
+            self._brokers.one,
+            f"{self._group_id}-one",
+            self._brokers.versions,
+            restart=self._restart_with(restart),
+        )
+        self._observed = await self._play(player, restart)
+        self._result.requests = player.counts
+
+    async def play_to_other(self, restart: SharedRestart | None = None) -> None:
+        """Play to the other broker, up to the first difference if the first one has been played to."""
+        player = CoursePlayer(
+            self._brokers.other,
+            f"{self._group_id}-other",
+            self._brokers.versions,
+            steering=self._brokers.steering,
+            leaders=next_leaders(self._observed),
+            restart=self._restart_with(restart),
+        )
+        self._others = await self._play(player, restart)
+
+    def _restart_with(self, restart: SharedRestart | None) -> Restart | None:
+        async def wait() -> None:
+            assert restart is not None, "only courses with a restart wait for one"
+            await restart.wait(self)
+            await asyncio.sleep(self._shift_s)
+
+        return wait if restart else None
+
+    async def _play(self, player: CoursePlayer, restart: SharedRestart | None) -> list[MoveObservation]:
+        await asyncio.sleep(self._shift_s)
+        try:
+            return await player.play(self._course, self._observed)
+        finally:
+            if player.late_since is not None:
+                self._late_since.append(player.late_since)
+            if restart:
+                await restart.withdraw(self)
+
+    def compare(self) -> None:
+        """Note in the result that the brokers agreed, or where they differed first."""
+        for number, (mine, theirs) in enumerate(zip(self._observed, self._others, strict=False)):
+            if mine != theirs:
+                is_late = any(late_since <= number for late_since in self._late_since)
+                difference = CourseDifference(self._course, number, mine, theirs, is_late)
+                self._result.differences.append(difference)
+                return
+        self._result.agreed = True
+
+
+def next_leaders(observations: Sequence[MoveObservation]) -> list[list[str]]:
+    """For each group, the leader of the next new generation in each slot, by name; empty if none follows."""
+    return [_next_leaders(observations, group) for group in range(len(GROUP_NAMES))]
+
+
+def _next_leaders(observations: Sequence[MoveObservation], group: int) -> list[str]:
     leaders: list[str] = []
-    newest = 0
+    newest = None
     for observation in observations:
+        if observation.move.kind is MoveKind.RESTART or _state(observation, group) == "Dead":
+            newest = None  # generation ids may be used again
         new = [
             (generation_id, str(response["leader"]))
-            for response in observation.responses.values()
-            if response.get("error_code") == "NONE"
+            for number, response in observation.responses.items()
+            if observations[number].move.group == group
+            and response.get("error_code") == "NONE"
             and isinstance(generation_id := response.get("generation_id"), int)
-            and generation_id > newest
+            and generation_id != newest
         ]
-        newest = max([newest, *(generation_id for generation_id, _ in new)])
+        newest = max(new)[0] if new else newest
         leaders.append(min(new)[1] if new else "")
     following = ""
     for number in reversed(range(len(leaders))):
@@ -158,22 +265,6 @@ def next_leaders(observations: Sequence[MoveObservation]) -> list[str]:
     return leaders
 
 
-async def run_courses(
-    one: ConformanceTarget,
-    other: ConformanceTarget,
-    seeds: Iterable[int],
-    label: str,
-    *,
-    steering: LeaderSteering | None = None,
-    at_once: int = DEFAULT_COURSES_AT_ONCE,
-    slot_ms: int = SLOT_MS,
-) -> list[CourseResult]:
-    """Run the course of each seed, many side by side, with their slots shifted against each other."""
-    places = asyncio.Semaphore(at_once)
-
-    async def run(number: int, seed: int) -> CourseResult:
-        async with places:
-            await asyncio.sleep(number % at_once / at_once * slot_ms / 1000)
-            return await run_course(one, other, random_course(seed, slot_ms), label, steering=steering)
-
-    return await asyncio.gather(*(run(number, seed) for number, seed in enumerate(seeds)))
+def _state(observation: MoveObservation, group: int) -> object:
+    described = observation.groups.get(GROUP_NAMES[group])
+    return described.get("state") if isinstance(described, dict) else None

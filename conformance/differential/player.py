@@ -1,31 +1,47 @@
-"""Plays a random course to one broker, and records its responses and the state of the group."""
+"""Plays a random course to one broker, and records its responses and the state of its groups."""
 
 import asyncio
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
-from regroup.conformance.differential.normalise import MOVE_SEPARATOR, MemberIdNames, NormalisedFields
+from regroup.conformance.differential.course_group import CourseGroup
+from regroup.conformance.differential.course_producer import CourseProducer
+from regroup.conformance.differential.normalise import MOVE_SEPARATOR, CourseNames, NormalisedFields, error_codes
 from regroup.conformance.differential.random_course import (
-    ASSIGNOR_LISTS,
+    GROUPS,
+    PRODUCERS,
     CourseMove,
     MoveKind,
     RandomCourse,
 )
-from regroup.conformance.harness.expect import ExpectationFailed
-from regroup.conformance.harness.member import ConformanceMember, leave_group
-from regroup.conformance.harness.offsets import delete_offsets, fetch_offsets
-from regroup.conformance.harness.sent_request import SentRequest
+from regroup.conformance.differential.requests import CourseRequest, CourseScene
+from regroup.conformance.differential.timing import MAX_LATENESS, OBSERVATION_POINT
+from regroup.conformance.harness.connection import ConnectionLost, api_name
+from regroup.conformance.harness.expect import ExpectationFailed, NotObservable
+from regroup.conformance.harness.member import leave_group
+from regroup.conformance.harness.offsets import fetch_offsets
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import FOO_TOPIC, PARTITIONS_PER_TOPIC, ConformanceTarget
-from regroup.protocol.messages.describe import DeleteGroupsRequest, DeleteGroupsResponse, DescribedGroup
+from regroup.conformance.harness.target import ConformanceTarget
+from regroup.protocol.exceptions import ProtocolError
+from regroup.protocol.message import Message
+from regroup.protocol.messages.describe import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
 from regroup.protocol.messages.group import JoinGroupResponse, MemberIdentity
 
-OBSERVATION_POINT = 0.45
-"""The part of a slot after which its responses are there, and before which no timeout expires."""
+GROUP_NAMES = ("group A", "group B")
+CLEANUP_TIMEOUT_S = 5.0
+OBSERVED_FETCH_VERSION = 9
+"""OffsetFetch with names of topics and several groups."""
 
-MAX_LATENESS = 0.2
-"""A move or an observation that is later than this part of a slot may be on the wrong side of a timeout."""
+RestartMove = Callable[[], Awaitable[None]]
+"""Restarts the broker, or waits until it has been restarted."""
 
 
 class LeaderSteering(Protocol):
@@ -37,146 +53,203 @@ class LeaderSteering(Protocol):
 
 @dataclass
 class MoveObservation:
-    """The new responses in the slot of one move, by the number of their moves, and the group."""
+    """The new responses in the slot of one move, by the number of their moves; both groups, and their offsets."""
 
     move: CourseMove
     responses: dict[int, NormalisedFields] = field(default_factory=dict)
-    group: NormalisedFields = field(default_factory=dict)
+    groups: NormalisedFields = field(default_factory=dict)
+    offsets: NormalisedFields = field(default_factory=dict)
+
+
+RequestCounts = Counter[tuple[str, int, bool]]
+"""Numbers of requests by API, version, and whether they were answered without an error."""
 
 
 class CoursePlayer:
-    """Plays one course to one broker, in one group.
+    """Plays one course to one broker, in two groups.
 
-    With `steering`, the broker prefers the next leader from `leaders`, which has a member's name for each slot.
+    With `steering`, the broker prefers the next leaders from `leaders`, which has a member's name for each slot of each
+    group. `restart` is awaited at the restart of the course.
     """
 
     def __init__(
         self,
         target: ConformanceTarget,
-        group_id: str,
+        label: str,
+        versions: Mapping[str, range],
+        *,
         steering: LeaderSteering | None = None,
-        leaders: Sequence[str] = (),
+        leaders: Sequence[Sequence[str]] = (),
+        restart: RestartMove | None = None,
     ) -> None:
-        self._story = StoryContext(target, group_id)
+        self._target = target
+        self._label = label
+        self._versions = versions
         self._steering = steering
         self._leaders = leaders
-        self._names = MemberIdNames(group_id)
-        self._pending: dict[int, SentRequest[Any]] = {}
-        self._members: list[ConformanceMember] = []
-        self.is_late = False
-        """Whether a request was sent late, or its response was observed late."""
+        self._restart = restart
+        self._stories = [StoryContext(target, label) for _ in range(GROUPS)]
+        self._pending: dict[int, CourseRequest] = {}
+        self._sender = ""
+        self.counts: RequestCounts = Counter()
+        self._move = 0
+        self.late_since: int | None = None
+        """The first move that was sent late, or whose response was observed late."""
 
     async def play(self, course: RandomCourse, expected: Sequence[MoveObservation] = ()) -> list[MoveObservation]:
         """An observation for each move, up to the first one that differs from the `expected` one."""
-        self._members = [
-            ConformanceMember(
-                self._story,
-                actor.name,
-                instance_id=actor.instance_id,
-                session_timeout_ms=actor.session_timeout_ms,
-                rebalance_timeout_ms=actor.rebalance_timeout_ms,
-            )
-            for actor in course.actors
+        try:
+            await self._set_scene(course)
+            return await self._play_moves(course, expected)
+        finally:
+            self._count_unanswered()
+            await self._clean_up()
+            for story in self._stories:
+                await story.close()
+
+    async def _set_scene(self, course: RandomCourse) -> None:
+        first, second = self._stories
+        await second.use_group_of_same_coordinator("B")
+        groups = [
+            CourseGroup.with_actors(story, name, course.actors)
+            for story, name in zip(self._stories, GROUP_NAMES, strict=True)
         ]
+        producers = [CourseProducer.named(first, f"producer {number}") for number in range(PRODUCERS)]
+        self._scene = CourseScene(groups, producers, self._versions)
+        self._names = CourseNames(
+            {story.group_id: name for story, name in zip(self._stories, GROUP_NAMES, strict=True)},
+            self._target.topic_ids,
+        )
+
+    async def _play_moves(self, course: RandomCourse, expected: Sequence[MoveObservation]) -> list[MoveObservation]:
         observations: list[MoveObservation] = []
         slot_s = course.slot_ms / 1000
         start_s = asyncio.get_running_loop().time()
-        try:
-            for number, move in enumerate(course.moves):
-                await self._sleep_until(start_s, slot_s)
-                if (request := self._send(number, move)) is not None:
-                    self._pending[number] = request
-                await self._sleep_until(start_s + OBSERVATION_POINT * slot_s, slot_s)
-                observations.append(await self._observe(number, move))
-                self._note_lateness(start_s + OBSERVATION_POINT * slot_s, slot_s)
-                if expected and observations[number] != expected[number]:
-                    break
-                self._steer(number + 1)
-                start_s += slot_s
-        finally:
-            await self._story.close()
+        for number, move in enumerate(course.moves):
+            self._move = number
+            await self._sleep_until(start_s, slot_s)
+            if move.kind is MoveKind.RESTART:
+                await self._restart_broker()
+                start_s = asyncio.get_running_loop().time()
+            elif (request := self._scene.send(number, move)) is not None:
+                self._pending[number], self._sender = request, request.sent.exchange.sender
+                if request.member is not None:
+                    request.member.pending += 1
+            await self._sleep_until(start_s + OBSERVATION_POINT * slot_s, slot_s)
+            observations.append(await self._observe(number, move))
+            self._note_lateness(start_s + OBSERVATION_POINT * slot_s, slot_s)
+            if expected and observations[number] != expected[number]:
+                break
+            self._steer(number + 1)
+            start_s += slot_s
         return observations
+
+    async def _restart_broker(self) -> None:
+        """Drop what is pending, and wait for the broker: how it answers while it stops is a matter of chance."""
+        assert self._restart is not None, "a course with a restart needs a broker that can be restarted"
+        self._count_unanswered()
+        for story in self._stories:
+            await story.close()
+        for group in self._scene.groups:
+            for member in group.members:
+                member.pending = 0
+        await self._restart()
 
     async def _sleep_until(self, time_s: float, slot_s: float) -> None:
         await asyncio.sleep(time_s - asyncio.get_running_loop().time())
         self._note_lateness(time_s, slot_s)
 
     def _note_lateness(self, time_s: float, slot_s: float) -> None:
-        self.is_late |= asyncio.get_running_loop().time() - time_s > MAX_LATENESS * slot_s
+        if self.late_since is None and asyncio.get_running_loop().time() - time_s > MAX_LATENESS * slot_s:
+            self.late_since = self._move
 
     def _steer(self, slot: int) -> None:
-        """Steer the leader one slot ahead: its member id is known, since it has joined in an earlier slot."""
-        if self._steering and slot < len(self._leaders) and (leader := self._names.id_of(self._leaders[slot])):
-            self._steering.prefer_leader(self._story.group_id, leader)
-
-    def _send(self, number: int, move: CourseMove) -> SentRequest[Any] | None:
-        actor, version = self._members[move.actor], move.version
-        member_id = None
-        if move.borrowed_from is not None:
-            member_id = self._members[move.borrowed_from].id if move.borrowed_from >= 0 else ""
-        generation_id = actor.generation_id + move.generation_offset
-        partition = (FOO_TOPIC, number % PARTITIONS_PER_TOPIC)
-        match move.kind:
-            case MoveKind.JOIN:
-                actor.protocol_type, protocols = move.protocol_type, dict(ASSIGNOR_LISTS[move.assignor_list])
-                return actor.join_group(version=version, member_id=member_id, protocols=protocols)
-            case MoveKind.SYNC:
-                assignments = {each.id: f"{number} for {each.name}".encode() for each in self._members if each.id}
-                return actor.sync_group(assignments, version=version, member_id=member_id, generation_id=generation_id)
-            case MoveKind.HEARTBEAT:
-                return actor.heartbeat(version=version, member_id=member_id, generation_id=generation_id)
-            case MoveKind.LEAVE:
-                return leave_group(self._story, *self._leaving(move, member_id), version=version, sender=actor.name)
-            case MoveKind.COMMIT:
-                return actor.commit_offsets(
-                    {partition: number}, version=version, member_id=member_id, generation_id=generation_id
-                )
-            case MoveKind.FETCH:
-                return fetch_offsets(self._story, None, version=version)
-            case MoveKind.DELETE_OFFSET:
-                return delete_offsets(self._story, partition)
-            case MoveKind.DELETE_GROUP:
-                request = DeleteGroupsRequest(groups_names=[self._story.group_id])
-                return self._story.send(request, DeleteGroupsResponse, version=version)
-        return None
-
-    def _leaving(self, move: CourseMove, borrowed_id: str | None) -> list[MemberIdentity]:
-        leaving = []
-        for number in (move.actor, *move.also_leaving):
-            member = self._members[number]
-            member_id = member.id if number != move.actor or borrowed_id is None else borrowed_id
-            if move.by_instance_id and member.instance_id is not None:
-                member_id = ""
-            leaving.append(MemberIdentity(member_id=member_id, group_instance_id=member.instance_id))
-        return leaving
+        """Steer the leaders one slot ahead: their member ids are known, since they have joined in an earlier slot."""
+        if self._steering is None:
+            return
+        for story, leaders in zip(self._stories, self._leaders, strict=True):
+            if slot < len(leaders) and (leader := self._names.id_of(leaders[slot])):
+                self._steering.prefer_leader(story.group_id, leader)
 
     async def _observe(self, number: int, move: CourseMove) -> MoveObservation:
-        # DescribeGroups takes as long as any request that was sent before: their responses are there afterwards.
-        group = await self._describe()
+        # These requests take as long as any request that was sent before: their responses are there afterwards.
+        groups, offsets, stable_offsets = await asyncio.gather(
+            self._describe(), self._fetch(require_stable=False), self._fetch(require_stable=True)
+        )
         responses = {}
-        for earlier in [earlier for earlier, request in sorted(self._pending.items()) if request.is_done]:
-            request = self._pending.pop(earlier)
-            responses[earlier] = response = request.response_or_error()
-            if isinstance(response, JoinGroupResponse):
-                self._names.add(response.member_id, f"{request.exchange.sender}{MOVE_SEPARATOR}{earlier}")
-                # Two responses to one actor may arrive in either order; the one to the later move counts.
-                self._members[int(request.exchange.sender.removeprefix("actor "))].apply_join_response(response)
+        for earlier in [earlier for earlier, request in sorted(self._pending.items()) if request.sent.is_done]:
+            responses[earlier] = self._take(earlier, self._pending.pop(earlier))
+        new_member = f"{self._sender}{MOVE_SEPARATOR}{number}"
         return MoveObservation(
             move,
-            {earlier: self._names.normalise_response(response) for earlier, response in responses.items()},
-            self._normalise_group(group, f"{self._members[move.actor].name}{MOVE_SEPARATOR}{number}"),
+            {earlier: self._names.normalise_response(each, str(earlier)) for earlier, each in responses.items()},
+            self._take_groups(groups, new_member),
+            {"offsets": offsets, "stable offsets": stable_offsets},
         )
 
-    async def _describe(self) -> DescribedGroup | ExpectationFailed:
+    def _take(self, number: int, request: CourseRequest) -> Message | BaseException:
+        """Take over what a response changes, and count it."""
+        response: Message | BaseException = request.sent.response_or_error()
+        exchange = request.sent.exchange
+        is_answered = isinstance(response, Message) and not any(error_codes(response))
+        self.counts[api_name(exchange.request), exchange.version, is_answered] += 1
+        if isinstance(response, JoinGroupResponse):
+            self._names.add(response.member_id, f"{exchange.sender}{MOVE_SEPARATOR}{number}")
+        if request.member is not None:
+            request.member.pending -= 1
+            request.member.apply(response)
+        if request.producer is not None:
+            request.producer.apply(response, self._stories[request.group].group_id)
+        return response
+
+    def _count_unanswered(self) -> None:
+        for request in self._pending.values():
+            self.counts[api_name(request.sent.exchange.request), request.sent.exchange.version, False] += 1
+        self._pending.clear()
+
+    async def _describe(self) -> DescribeGroupsResponse | ExpectationFailed:
+        request = DescribeGroupsRequest(groups=[story.group_id for story in self._stories])
         try:
-            return await self._story.describe()
+            return await self._stories[0].send(request, DescribeGroupsResponse, sender="observer")
         except ExpectationFailed as failure:
             return failure
 
-    def _normalise_group(self, group: DescribedGroup | ExpectationFailed, new_member: str) -> NormalisedFields:
-        """The group as observed; a member whose id has no name yet has joined with the move of this slot."""
-        if isinstance(group, ExpectationFailed):
-            return {"failure": str(group)}
-        for member in group.members:
-            self._names.add(member.member_id, new_member)
-        return self._names.normalise_group(group)
+    async def _fetch(self, *, require_stable: bool) -> NormalisedFields:
+        group_ids = [story.group_id for story in self._stories]
+        request = fetch_offsets(
+            self._stories[0],
+            None,
+            version=OBSERVED_FETCH_VERSION,
+            require_stable=require_stable,
+            group_ids=group_ids,
+            sender="observer",
+        )
+        try:
+            return self._names.normalise_offsets(await request)
+        except ExpectationFailed as failure:
+            return {"failure": str(failure)}
+
+    def _take_groups(self, response: DescribeGroupsResponse | ExpectationFailed, new_member: str) -> NormalisedFields:
+        """The groups as observed; a member whose id has no name yet has joined with the move of this slot."""
+        if isinstance(response, ExpectationFailed):
+            return {"failure": str(response)}
+        described = {group.group_id: group for group in response.groups}
+        observed: NormalisedFields = {}
+        for group in self._scene.groups:
+            found = described[group.story.group_id]
+            group.state = found.group_state
+            for member in found.members:
+                self._names.add(member.member_id, new_member)
+            observed[group.name] = self._names.normalise_group(found)
+        return observed
+
+    async def _clean_up(self) -> None:
+        """Remove the groups, as far as they can be removed: thousands of groups would make ListGroups slow."""
+        with suppress(ExpectationFailed, NotObservable, ConnectionLost, ProtocolError, OSError, TimeoutError):
+            async with asyncio.timeout(CLEANUP_TIMEOUT_S):
+                for story in self._stories:
+                    members = (await story.describe()).members
+                    if members:
+                        leaving = [MemberIdentity(member_id=member.member_id) for member in members]
+                        await leave_group(story, *leaving)
+                    await story.send(DeleteGroupsRequest(groups_names=[story.group_id]), DeleteGroupsResponse)

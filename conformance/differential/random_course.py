@@ -1,75 +1,73 @@
-"""Random courses: which member of a group sends which request, in which order, each course from one seed.
+"""Random courses: which member or producer sends which request to which of two groups, each course from one seed.
 
-A course does not depend on responses. Its moves name actors and not member ids, so that the same course can be played
-to two brokers, which assign different member ids.
+A course names actors and not member ids, so that it can be played to two brokers, which assign different ids. Most of
+its moves are what a proper client would send next in the state that was observed last; the brokers get the same
+requests as long as they respond alike. The other moves are drawn without regard to the state: wrong generations,
+borrowed member ids, broken subscriptions, deletions.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
-from typing import NamedTuple
+from typing import Final
 
-from regroup.conformance.harness.story import subscription_of
-from regroup.conformance.harness.target import BAR_TOPIC, FOO_TOPIC
+from regroup.conformance.differential.subscriptions import ASSIGNOR_LISTS, PROPER_LISTS
+from regroup.conformance.differential.timing import COURSE_LENGTH, CourseTiming
 
-SLOT_MS = 300
-"""The time from move to move. Timeouts expire late in a slot, so that both brokers see them on the same side of every
-move; a busy machine needs longer slots."""
-
-UNREACHED_TIMEOUT_MS = 300_000
-"""A timeout that is longer than any course."""
-
-ASSIGNOR_LISTS: tuple[tuple[tuple[str, bytes], ...], ...] = (
-    (("range", subscription_of(BAR_TOPIC)), ("roundrobin", subscription_of(BAR_TOPIC))),
-    (("range", subscription_of(FOO_TOPIC, BAR_TOPIC)), ("roundrobin", subscription_of(BAR_TOPIC))),
-    (("roundrobin", subscription_of(BAR_TOPIC)), ("range", subscription_of(BAR_TOPIC))),
-    (("range", b"no subscription"), ("roundrobin", subscription_of(FOO_TOPIC))),
-    (("range", subscription_of(BAR_TOPIC)),),
-    (("roundrobin", subscription_of(BAR_TOPIC)),),
-)
-"""Assignors with their metadata; most moves use the first list."""
+ACTORS: Final = 4
+GROUPS: Final = 2
+PRODUCERS: Final = 2
+RESTART_MOVE: Final = 24
+"""The move at which the brokers are restarted, the same in all courses, so that courses side by side share one."""
+RESTARTING_COURSES: Final = 0.15
+"""The part of the courses that have a restart."""
 
 
 class MoveKind(StrEnum):
+    NEXT = "next request of a client"
     JOIN = "join"
     SYNC = "sync"
     HEARTBEAT = "heartbeat"
     LEAVE = "leave"
     COMMIT = "commit"
     FETCH = "fetch"
-    DELETE_OFFSET = "delete offset"
-    DELETE_GROUP = "delete group"
+    DESCRIBE = "describe"
+    LIST = "list"
+    DELETE_OFFSETS = "delete offsets"
+    DELETE_GROUPS = "delete groups"
+    NEXT_OF_PRODUCER = "next request of a producer"
+    INIT_PRODUCER = "init producer"
+    ADD_OFFSETS = "add offsets to transaction"
+    COMMIT_IN_TRANSACTION = "commit in transaction"
+    END_TRANSACTION = "end transaction"
+    RESTART = "restart of the brokers"
     WAIT = "wait"
 
 
-class MoveSpec(NamedTuple):
-    """The API of a kind of move, its weight in the draw, and its versions."""
-
-    api: str
-    weight: int
-    newest_version: int
-    oldest_version: int = 0
-    first_version_with_instance_id: int = 0
-
-
-# Kafka 4 does not offer OffsetCommit before v2, and OffsetFetch cannot request all topics before v2.
-MOVE_SPECS = {
-    MoveKind.JOIN: MoveSpec("JoinGroup", 40, 9, first_version_with_instance_id=5),
-    MoveKind.SYNC: MoveSpec("SyncGroup", 22, 5, first_version_with_instance_id=3),
-    MoveKind.HEARTBEAT: MoveSpec("Heartbeat", 13, 4, first_version_with_instance_id=3),
-    MoveKind.LEAVE: MoveSpec("LeaveGroup", 7, 5, first_version_with_instance_id=3),
-    MoveKind.COMMIT: MoveSpec("OffsetCommit", 7, 9, oldest_version=2, first_version_with_instance_id=7),
-    MoveKind.FETCH: MoveSpec("OffsetFetch", 2, 9, oldest_version=2),
-    MoveKind.DELETE_OFFSET: MoveSpec("OffsetDelete", 2, 0),
-    MoveKind.DELETE_GROUP: MoveSpec("DeleteGroups", 1, 2),
-    MoveKind.WAIT: MoveSpec("", 6, 0),
+WEIGHTS: Final = {
+    MoveKind.NEXT: 52,
+    MoveKind.JOIN: 4,
+    MoveKind.SYNC: 2,
+    MoveKind.HEARTBEAT: 3,
+    MoveKind.LEAVE: 4,
+    MoveKind.COMMIT: 3,
+    MoveKind.FETCH: 5,
+    MoveKind.DESCRIBE: 4,
+    MoveKind.LIST: 3,
+    MoveKind.DELETE_OFFSETS: 2,
+    MoveKind.DELETE_GROUPS: 1,
+    MoveKind.NEXT_OF_PRODUCER: 10,
+    MoveKind.INIT_PRODUCER: 1,
+    MoveKind.ADD_OFFSETS: 1,
+    MoveKind.COMMIT_IN_TRANSACTION: 2,
+    MoveKind.END_TRANSACTION: 1,
+    MoveKind.WAIT: 2,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class CourseActor:
-    """A member of the group, static if it has an instance id. Its timeouts are short, or are not reached."""
+    """A member of both groups, static if it has an instance id. Its timeouts are short, or are not reached."""
 
     name: str
     instance_id: str | None
@@ -79,15 +77,18 @@ class CourseActor:
 
 @dataclass(frozen=True, slots=True)
 class CourseMove:
-    """One request of one actor.
+    """One request to one group.
 
-    `borrowed_from` is the actor whose member id it has, -1 for an empty one, None for the actor's own. The actors in
-    `also_leaving` are named in the same LeaveGroup, `by_instance_id` without member ids if they are static.
+    `version` is drawn from 0 to 1 and stands for a version that both brokers offer, `choice` for what the kind leaves
+    open. `borrowed_from` is the actor whose member id the request has, -1 for an empty one, None for its own. The
+    actors in `also_leaving` are named in the same LeaveGroup, `by_instance_id` without member ids if they are static.
     """
 
     kind: MoveKind
     actor: int
-    version: int
+    group: int
+    version: float = 1.0
+    choice: float = 0.0
     borrowed_from: int | None = None
     generation_offset: int = 0
     assignor_list: int = 0
@@ -96,7 +97,7 @@ class CourseMove:
     by_instance_id: bool = False
 
     def __str__(self) -> str:
-        parts = [f"actor {self.actor}: {self.kind} v{self.version}"]
+        parts = [f"group {'AB'[self.group]}, actor {self.actor}: {self.kind}"]
         if self.borrowed_from is not None:
             parts.append(f"member id of actor {self.borrowed_from}" if self.borrowed_from >= 0 else "no member id")
         if self.generation_offset:
@@ -117,58 +118,80 @@ class RandomCourse:
     seed: int
     actors: tuple[CourseActor, ...]
     moves: tuple[CourseMove, ...]
-    slot_ms: int = SLOT_MS
+    slot_ms: int
+
+    @property
+    def restarts(self) -> bool:
+        """Whether the brokers are restarted in this course."""
+        return any(move.kind is MoveKind.RESTART for move in self.moves)
 
 
-def random_course(seed: int, slot_ms: int = SLOT_MS, *, length: int = 40, actors: int = 4) -> RandomCourse:
-    """The course of a seed, always the same; its timeouts are multiples of the slot."""
+def random_course(seed: int, timing: CourseTiming, *, with_restarts: bool = False) -> RandomCourse:
+    """The course of a seed, always the same for the same timing; without restarts a course has none in its place.
+
+    How long a restart takes is unknown, so no timeout expires in a course with one.
+    """
     random = Random(seed)
-    drawn_actors = tuple(_draw_actor(random, number, slot_ms) for number in range(actors))
-    return RandomCourse(seed, drawn_actors, tuple(_draw_move(random, drawn_actors) for _ in range(length)), slot_ms)
+    restarts = random.random() < RESTARTING_COURSES and with_restarts
+    actors = _draw_actors(random, timing, can_expire=not restarts)
+    moves = [_draw_move(random, actors) for _ in range(COURSE_LENGTH)]
+    if restarts:
+        moves[RESTART_MOVE] = CourseMove(MoveKind.RESTART, 0, 0)
+    return RandomCourse(seed, actors, tuple(moves), timing.slot_ms)
 
 
-def _draw_actor(random: Random, number: int, slot_ms: int) -> CourseActor:
-    # Every actor has timeouts of its own: two that expire at the same time may do so in either order. Several that
-    # follow each other (three at most, nearly always) still expire in the second half of a slot.
-    short_session_ms = (6 + 2 * number) * slot_ms + (80 + 4 * number) * slot_ms // 100
-    short_rebalance_ms = (7 + 2 * number) * slot_ms + (82 + 4 * number) * slot_ms // 100
-    return CourseActor(
-        name=f"actor {number}",
-        instance_id=f"i{number}" if random.random() < 0.3 else None,
-        session_timeout_ms=short_session_ms if random.random() < 0.3 else UNREACHED_TIMEOUT_MS,
-        rebalance_timeout_ms=short_rebalance_ms if random.random() < 0.5 else UNREACHED_TIMEOUT_MS,
-    )
+def _draw_actors(random: Random, timing: CourseTiming, *, can_expire: bool) -> tuple[CourseActor, ...]:
+    """Each short session timeout goes to one actor; all may share a rebalance timeout, of which a group has one."""
+    short_sessions = dict(zip(random.sample(range(ACTORS), ACTORS), timing.session_timeouts_ms, strict=False))
+    actors = []
+    for number in range(ACTORS):
+        instance_id = f"i{number}" if random.random() < 0.3 else None
+        has_short_session, has_short_rebalance = random.random() < 0.6, random.random() < 0.5
+        session_ms, rebalance_ms = short_sessions.get(number), random.choice(timing.rebalance_timeouts_ms)
+        actors.append(
+            CourseActor(
+                f"actor {number}",
+                instance_id,
+                session_ms if session_ms and has_short_session and can_expire else timing.unreached_timeout_ms,
+                rebalance_ms if has_short_rebalance and can_expire else timing.unreached_timeout_ms,
+            )
+        )
+    return tuple(actors)
 
 
-def _draw_move(random: Random, actors: Sequence[CourseActor]) -> CourseMove:
-    (kind,) = random.choices(tuple(MOVE_SPECS), [spec.weight for spec in MOVE_SPECS.values()])
-    spec, actor = MOVE_SPECS[kind], random.randrange(len(actors))
-    oldest, newest = spec.oldest_version, spec.newest_version
-    if actors[actor].instance_id is not None:
-        oldest = max(oldest, spec.first_version_with_instance_id)
+def _draw_move(random: Random, actors: tuple[CourseActor, ...]) -> CourseMove:
+    (kind,) = random.choices(tuple(WEIGHTS), [*WEIGHTS.values()])
+    actor = random.randrange(ACTORS)
     move = CourseMove(
         kind=kind,
         actor=actor,
-        version=newest if random.random() < 0.7 else random.randint(oldest, newest),
-        borrowed_from=_draw_borrowed_id(random, kind, len(actors)),
+        group=int(random.random() < 0.35),
+        version=1.0 if random.random() < 0.35 else random.random(),
+        choice=random.random(),
+        borrowed_from=_draw_borrowed_id(random, kind),
+        assignor_list=_draw_assignor_list(random, kind),
     )
     match kind:
-        case MoveKind.JOIN:
-            return replace(
-                move,
-                assignor_list=random.randrange(len(ASSIGNOR_LISTS)) if random.random() < 0.15 else 0,
-                protocol_type="connect" if random.random() < 0.02 else "consumer",
-            )
-        case MoveKind.LEAVE if move.version >= spec.first_version_with_instance_id:
-            others = [number for number in range(len(actors)) if number != actor]
-            also_leaving = tuple(number for number in others if random.random() < 0.1)
-            return replace(move, also_leaving=also_leaving, by_instance_id=random.random() < 0.2)
-        case MoveKind.SYNC | MoveKind.HEARTBEAT | MoveKind.COMMIT if random.random() < 0.08:
-            return replace(move, generation_offset=random.choice((-1, 1)))
+        case MoveKind.JOIN if random.random() < 0.05:
+            return replace(move, protocol_type="connect")
+        case MoveKind.LEAVE:
+            others = [number for number in range(ACTORS) if number != actor]
+            also_leaving = tuple(number for number in others if random.random() < 0.2)
+            return replace(move, also_leaving=also_leaving, by_instance_id=random.random() < 0.3)
+        case MoveKind.SYNC | MoveKind.HEARTBEAT | MoveKind.COMMIT | MoveKind.COMMIT_IN_TRANSACTION:
+            return replace(move, generation_offset=random.choice((-1, 1)) if random.random() < 0.3 else 0)
     return move
 
 
-def _draw_borrowed_id(random: Random, kind: MoveKind, actors: int) -> int | None:
-    if kind is MoveKind.JOIN and random.random() < 0.06:
+def _draw_borrowed_id(random: Random, kind: MoveKind) -> int | None:
+    if kind in (MoveKind.NEXT, MoveKind.NEXT_OF_PRODUCER):
+        return None
+    if kind is MoveKind.JOIN and random.random() < 0.3:
         return -1
-    return random.randrange(actors) if random.random() < 0.03 else None
+    return random.randrange(ACTORS) if random.random() < 0.1 else None
+
+
+def _draw_assignor_list(random: Random, kind: MoveKind) -> int:
+    if kind is MoveKind.NEXT and random.random() < 0.1:
+        return random.randrange(PROPER_LISTS)
+    return random.randrange(len(ASSIGNOR_LISTS)) if kind is MoveKind.JOIN and random.random() < 0.5 else 0

@@ -3,7 +3,9 @@
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from regroup.conformance.harness.remedy import Remedy
 from regroup.conformance.harness.story import StoryContext
+from regroup.conformance.harness.target import KAFKA_DEFAULTS
 
 StoryFunction = Callable[[StoryContext], Awaitable[None]]
 
@@ -22,6 +24,10 @@ class SettingBounds:
         lower = [f"at least {self.at_least}"] if self.at_least > -(2**63) else []
         upper = [f"at most {self.at_most}"] if self.at_most < 2**63 else []
         return " and ".join(lower + upper)
+
+    def nearest(self, value: int) -> int:
+        """The value within the bounds that is nearest to this one."""
+        return min(max(value, self.at_least), self.at_most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +61,6 @@ DEFAULT_REQUIREMENTS = {
 }
 """Nearly every story needs several members in its group, and no cleanup of its offsets while it runs."""
 
-KAFKA_DEFAULTS = {
-    "group.max.size": "2147483647",
-    "group.min.session.timeout.ms": "6000",
-    "group.max.session.timeout.ms": "1800000",
-    "group.initial.rebalance.delay.ms": "3000",
-    "offset.metadata.max.bytes": "4096",
-    "offsets.retention.minutes": "10080",
-    "offsets.retention.check.interval.ms": "600000",
-    "offsets.commit.timeout.ms": "5000",
-}
-"""Kafka's defaults, for settings that the broker does not report."""
-
 
 def area_of(behaviour: str) -> str:
     """The area of a behaviour: `join` for `join.generation.first-is-one`."""
@@ -95,9 +89,11 @@ def case(
     return register
 
 
-def unmet_requirements(settings: Mapping[str, str], required: Mapping[str, SettingBounds]) -> Iterator[str]:
-    """The requirements that the broker's settings do not meet: what each setting is, and what it must be."""
+def unmet_requirements(
+    settings: Mapping[str, str], required: Mapping[str, SettingBounds]
+) -> Iterator[tuple[str, Remedy]]:
+    """The requirements that the broker's settings do not meet: what each setting is and must be, and a value for it."""
     for name, bounds in required.items():
         value = int(settings.get(name, KAFKA_DEFAULTS[name]))
-        if not bounds.at_least <= value <= bounds.at_most:
-            yield f"{name} is {value}, but must be {bounds}"
+        if (nearest := bounds.nearest(value)) != value:
+            yield f"{name} is {value}, but must be {bounds}", Remedy.setting(name, nearest)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
+from regroup.conformance.harness.remedy import Remedy
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message, Structure
 from regroup.protocol.messages.group import LeaveGroupResponse
@@ -21,7 +22,11 @@ class ExpectationFailed(Exception):
 
 
 class NotObservable(Exception):
-    """This broker, or its settings, cannot show the behaviour; the text says why."""
+    """This broker, or its settings, cannot show the behaviour; the text says why, and the remedy what would show it."""
+
+    def __init__(self, reason: str, remedy: Remedy | None = None) -> None:
+        super().__init__(reason)
+        self.remedy = remedy
 
 
 def expect_equal(what: str, expected: object, actual: object) -> None:

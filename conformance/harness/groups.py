@@ -7,9 +7,9 @@ checked by stories of their own and not here: a broker that counts otherwise fai
 from typing import Unpack
 
 from regroup.conformance.harness.expect import expect
-from regroup.conformance.harness.member import ConformanceMember, MemberOptions, sync_all
+from regroup.conformance.harness.member import USUAL_SESSION_TIMEOUT, ConformanceMember, MemberOptions, sync_all
 from regroup.conformance.harness.sent_request import SentRequest
-from regroup.conformance.harness.story import DEFAULT_REBALANCE_TIMEOUT_MS, DEFAULT_SESSION_TIMEOUT_MS, StoryContext
+from regroup.conformance.harness.story import DEFAULT_REBALANCE_TIMEOUT_MS, StoryContext
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.group import JoinGroupResponse
 
@@ -82,7 +82,7 @@ async def preparing_group(
 
 
 async def pending_join_member(
-    story: StoryContext, name: str, *, session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
+    story: StoryContext, name: str, *, session_timeout_ms: int = USUAL_SESSION_TIMEOUT
 ) -> ConformanceMember:
     """A dynamic member that has its member id and has not come back with it."""
     member = ConformanceMember(story, name, session_timeout_ms=session_timeout_ms)

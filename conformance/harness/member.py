@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from types import MappingProxyType
 from typing import Self, TypedDict, Unpack
 
 from regroup.conformance.harness.connection import DEFAULT_CLIENT_ID
@@ -10,9 +11,9 @@ from regroup.conformance.harness.sent_request import SentRequest
 from regroup.conformance.harness.story import (
     DEFAULT_ASSIGNORS,
     DEFAULT_REBALANCE_TIMEOUT_MS,
-    DEFAULT_SESSION_TIMEOUT_MS,
     StoryContext,
 )
+from regroup.conformance.harness.target import UNKNOWN_TOPIC_ID
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.describe import DescribedGroup
 from regroup.protocol.messages.group import (
@@ -39,6 +40,12 @@ AssignorMetadata = Mapping[str, bytes]
 """The protocols of JoinGroup: the member's metadata, by assignor, in the member's order."""
 
 
+NO_TOPIC_IDS: Mapping[str, bytes] = MappingProxyType({})
+
+USUAL_SESSION_TIMEOUT = -1
+"""Stands for the usual session timeout of the member's story, which depends on the broker's settings."""
+
+
 class MemberOptions(TypedDict, total=False):
     """Options that all members of a group can have in common."""
 
@@ -49,20 +56,28 @@ class MemberOptions(TypedDict, total=False):
 
 @dataclass(eq=False)
 class ConformanceMember:
-    """One member: a name for the transcript, and the member id and generation id that the broker gave it last."""
+    """One member: a name for the transcript, and the member id and generation id that the broker gave it last.
+
+    NotObservable if the broker's settings do not allow its session timeout.
+    """
 
     story: StoryContext
     name: str
     _: KW_ONLY
     instance_id: str | None = None
     protocols: AssignorMetadata = field(default_factory=lambda: DEFAULT_ASSIGNORS)
-    session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
+    session_timeout_ms: int = USUAL_SESSION_TIMEOUT
     rebalance_timeout_ms: int = DEFAULT_REBALANCE_TIMEOUT_MS
     protocol_type: str = "consumer"
     client_id: str = DEFAULT_CLIENT_ID
     id: str = field(default="", init=False)
     generation_id: int = field(default=-1, init=False)
     protocol_name: str | None = field(default="range", init=False)
+
+    def __post_init__(self) -> None:
+        if self.session_timeout_ms == USUAL_SESSION_TIMEOUT:
+            self.session_timeout_ms = self.story.usual_session_timeout_ms
+        self.story.check_session_timeout(self.session_timeout_ms)
 
     def replacement(self, **options: Unpack[MemberOptions]) -> Self:
         """Another process with the same group instance id, which has no member id yet."""
@@ -193,7 +208,7 @@ class ConformanceMember:
             member_id=self.id if member_id is None else member_id,
             group_instance_id=self.instance_id,
             retention_time_ms=retention_time_ms,
-            topics=offset_commit_topics(offsets, metadata, leader_epoch),
+            topics=offset_commit_topics(offsets, metadata, leader_epoch, self.story.target.topic_ids),
         )
         return self.story.send(request, OffsetCommitResponse, version=version, sender=self.name)
 
@@ -223,9 +238,12 @@ def leave_group(
 
 
 def offset_commit_topics(
-    offsets: Mapping[PartitionKey, int], metadata: Mapping[PartitionKey, str] | None = None, leader_epoch: int = -1
+    offsets: Mapping[PartitionKey, int],
+    metadata: Mapping[PartitionKey, str] | None = None,
+    leader_epoch: int = -1,
+    topic_ids: Mapping[str, bytes] = NO_TOPIC_IDS,
 ) -> list[OffsetCommitRequestTopic]:
-    """The topics of an OffsetCommit request for these offsets."""
+    """The topics of an OffsetCommit request for these offsets, by name and, since v10, by id."""
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for (topic, number), offset in offsets.items():
         topics.setdefault(topic, []).append(
@@ -236,7 +254,10 @@ def offset_commit_topics(
                 committed_metadata=(metadata or {}).get((topic, number), ""),
             )
         )
-    return [OffsetCommitRequestTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
+    return [
+        OffsetCommitRequestTopic(name=name, topic_id=topic_ids.get(name, UNKNOWN_TOPIC_ID), partitions=partitions)
+        for name, partitions in topics.items()
+    ]
 
 
 async def sync_all(leader: ConformanceMember, *followers: ConformanceMember) -> None:

@@ -19,7 +19,7 @@ from regroup.conformance.harness.member import ConformanceMember, offset_commit_
 from regroup.conformance.harness.routes import TRANSACTION_KEY
 from regroup.conformance.harness.sent_request import SentRequest
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import RETRIABLE_ERRORS
+from regroup.conformance.harness.target import RETRIABLE_ERRORS, UNKNOWN_TOPIC_ID, ConformanceTarget
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse
@@ -50,6 +50,8 @@ from regroup.protocol.messages.transactions import (
 )
 
 TRANSACTION_TIMEOUT_MS = 60_000
+WARM_UP_PRODUCERS = 50
+"""So many transactional ids fall into nearly all partitions of __transaction_state."""
 LAST_SINGLE_GROUP_FETCH = 7
 """The last version of OffsetFetch that is for one group."""
 
@@ -74,6 +76,7 @@ def fetch_offsets(
     version: int | None = None,
     require_stable: bool = False,
     group_ids: Sequence[str] = (),
+    sender: str = "client",
 ) -> SentRequest[OffsetFetchResponse]:
     """Send one OffsetFetch, in the form of its version; without `partitions` it is for all topics."""
     version = story.target.version_for(OffsetFetchRequest(), version)
@@ -85,14 +88,17 @@ def fetch_offsets(
         )
     else:
         group_topics = [
-            OffsetFetchRequestTopics(name=name, partition_indexes=numbers) for name, numbers in by_topic or ()
+            OffsetFetchRequestTopics(
+                name=name, topic_id=story.target.topic_ids.get(name, UNKNOWN_TOPIC_ID), partition_indexes=numbers
+            )
+            for name, numbers in by_topic or ()
         ]
         groups = [
             OffsetFetchRequestGroup(group_id=name, topics=None if by_topic is None else group_topics)
             for name in group_ids or (story.group_id,)
         ]
         request = OffsetFetchRequest(groups=groups, require_stable=require_stable)
-    return story.send(request, OffsetFetchResponse, version=version)
+    return story.send(request, OffsetFetchResponse, version=version, sender=sender)
 
 
 async def expect_fetched(
@@ -154,14 +160,15 @@ class TransactionalProducer:
         NotObservable if the broker refuses transactions.
         """
         producer = cls(story, name, timeout_ms)
-        find = FindCoordinatorRequest(key=producer.transactional_id, key_type=TRANSACTION_KEY)
-        await story.wait_until(lambda: producer._send(find, FindCoordinatorResponse, version=2))
-        await story.wait_until(producer._init_producer_id)
+        await story.wait_until(producer.obtain_id)
         for group_id in group_ids or (story.group_id,):
             await story.wait_until(partial(producer._add_offsets_to_txn, group_id))
         return producer
 
-    async def _init_producer_id(self) -> None:
+    async def obtain_id(self) -> None:
+        """Find the coordinator and ask for a producer id. ExpectationFailed as long as there is none."""
+        find = FindCoordinatorRequest(key=self.transactional_id, key_type=TRANSACTION_KEY)
+        await self._send(find, FindCoordinatorResponse, version=2)
         request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self.timeout_ms)
         response = await self.story.send(request, InitProducerIdResponse, sender=self.name)
         _check_transactions("InitProducerId", response.error_code)
@@ -198,7 +205,7 @@ class TransactionalProducer:
             generation_id=generation_id if generation_id is not None else member.generation_id if member else -1,
             member_id=member_id if member_id is not None else member.id if member else "",
             group_instance_id=member.instance_id if member else None,
-            topics=_txn_topics(offsets),
+            topics=_txn_topics(offsets, self.story.target.topic_ids),
         )
         return self.story.send(request, TxnOffsetCommitResponse, version=version, sender=self.name)
 
@@ -221,14 +228,33 @@ class TransactionalProducer:
         await self.story.wait_until(lambda: self._send(request, EndTxnResponse))
 
 
+async def warm_up_transactions(target: ConformanceTarget, label: str) -> None:
+    """Wait until transactional producers get their ids: the first one makes Kafka create and load a topic.
+
+    The first new id after a start of Kafka is refused with COORDINATOR_LOAD_IN_PROGRESS, so the label has to be new.
+    """
+    story = StoryContext(target, f"warm-up-{label}")
+    try:
+        for number in range(WARM_UP_PRODUCERS):
+            producer = TransactionalProducer(story, f"producer-{number}", TRANSACTION_TIMEOUT_MS)
+            await story.wait_until(producer.obtain_id)
+    finally:
+        await story.close()
+
+
 def _check_transactions(api: str, error: int) -> None:
     if error not in (E.NONE, *RETRIABLE_ERRORS):
         raise NotObservable(f"the broker does not support transactions: {api} returns {E.name_of(error)}")
 
 
-def _txn_topics(offsets: Mapping[PartitionKey, int]) -> list[TxnOffsetCommitRequestTopic]:
+def _txn_topics(
+    offsets: Mapping[PartitionKey, int], topic_ids: Mapping[str, bytes]
+) -> list[TxnOffsetCommitRequestTopic]:
     topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
     for (topic, number), offset in offsets.items():
         partition = TxnOffsetCommitRequestPartition(partition_index=number, committed_offset=offset)
         topics.setdefault(topic, []).append(partition)
-    return [TxnOffsetCommitRequestTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
+    return [
+        TxnOffsetCommitRequestTopic(name=name, topic_id=topic_ids.get(name, UNKNOWN_TOPIC_ID), partitions=partitions)
+        for name, partitions in topics.items()
+    ]

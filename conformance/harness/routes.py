@@ -4,6 +4,7 @@ import asyncio
 
 from regroup.conformance.harness.connection import ConformanceConnection, response_as
 from regroup.conformance.harness.expect import NotObservable
+from regroup.conformance.harness.remedy import CLUSTER_NEEDED
 from regroup.conformance.harness.target import RETRIABLE_ERRORS, BrokerAddress, ConformanceTarget
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse
@@ -40,7 +41,8 @@ class CoordinatorRoutes:
     async def use_wrong_broker(self, group_id: str) -> None:
         """Send all further requests to a broker that is not this group's coordinator. NotObservable with one broker."""
         if len(self._target.brokers) < 2:
-            raise NotObservable("a single broker coordinates every group; a cluster of two brokers is needed")
+            reason = "a single broker coordinates every group; a cluster of two brokers is needed"
+            raise NotObservable(reason, CLUSTER_NEEDED)
         coordinator = await self.broker_for(group_id)
         self._wrong_broker = next(broker for broker in self._target.brokers if broker != coordinator)
 

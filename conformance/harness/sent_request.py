@@ -14,7 +14,7 @@ PENDING_CHECK_S = 0.15
 """A request without a response for this long counts as pending. A shorter time could miss faults, never invent them."""
 
 RESPONSE_TIMEOUT_S = 20.0
-"""Default time for a response, and for the group to reach a state."""
+"""Time for a response and for the group to reach a state, apart from the initial rebalance delay."""
 
 
 @dataclass
@@ -42,17 +42,20 @@ class SentRequest(Generic[AnyResponse]):
         task: "asyncio.Task[Message]",
         exchange: StoryExchange,
         observe: Callable[[], Awaitable[object]],
+        timeout_s: float,
     ) -> None:
         self._response_type = response_type
         self._task = task
         self.exchange = exchange
         self._observe = observe
+        self._timeout_s = timeout_s
 
     def __await__(self) -> Generator[Any, None, AnyResponse]:
-        return self.response_within(RESPONSE_TIMEOUT_S).__await__()
+        return self.response_within().__await__()
 
-    async def response_within(self, timeout_s: float) -> AnyResponse:
+    async def response_within(self, timeout_s: float | None = None) -> AnyResponse:
         """The response. ExpectationFailed if it does not arrive in time, or cannot be decoded."""
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
         done, _ = await asyncio.wait([self._task], timeout=timeout_s)
         expect_true(bool(done), f"{self} was not answered within {timeout_s:g} s")
         try:
@@ -64,7 +67,7 @@ class SentRequest(Generic[AnyResponse]):
 
     async def response_or_none(self) -> AnyResponse | None:
         """The response, or None if the connection was lost first."""
-        await asyncio.wait([self._task], timeout=RESPONSE_TIMEOUT_S)
+        await asyncio.wait([self._task], timeout=self._timeout_s)
         expect_true(self._task.done(), f"{self} was not answered, and its connection was not closed")
         return None if self._task.exception() else response_as(self._response_type, self._task.result())
 

@@ -9,6 +9,7 @@ expect(await ben_join, error=E.NONE, generation_id=2, leader=anna.id)
 """
 
 import asyncio
+import operator
 from collections.abc import Awaitable, Callable, Iterable
 from itertools import count
 from typing import Any
@@ -21,6 +22,7 @@ from regroup.conformance.harness.connection import (
     response_as,
 )
 from regroup.conformance.harness.expect import ExpectationFailed, NotObservable, expect, expect_true
+from regroup.conformance.harness.remedy import RESTART_NEEDED, Remedy
 from regroup.conformance.harness.routes import CoordinatorRoutes
 from regroup.conformance.harness.sent_request import RESPONSE_TIMEOUT_S, SentRequest, StoryExchange
 from regroup.conformance.harness.target import BAR_TOPIC, BrokerAddress, ConformanceTarget, VersionNotOffered
@@ -29,8 +31,19 @@ from regroup.protocol.exceptions import ProtocolError
 from regroup.protocol.message import Message
 from regroup.protocol.messages.describe import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 
-DEFAULT_SESSION_TIMEOUT_MS = 10_000
+MIN_SHORT_SESSION_TIMEOUT_MS = 1500
+"""A slow machine needs this long for the first requests of a story."""
+MIN_USUAL_SESSION_TIMEOUT_MS = 10_000
+USUAL_PER_SHORT_SESSION = 3
+"""Members with the usual session timeout are silent while stories wait for up to two short ones."""
+USUAL_PER_DELAY = 5
+"""Members of one group are silent while the story starts up to four others, each with an initial rebalance delay."""
 DEFAULT_REBALANCE_TIMEOUT_MS = 60_000
+WAITS_PER_STORY = 12
+"""No story waits for more initial delays, or short sessions, one after the other."""
+
+MIN_SESSION_SETTING = "group.min.session.timeout.ms"
+MAX_SESSION_SETTING = "group.max.session.timeout.ms"
 
 POLL_INTERVAL_S = 0.03
 
@@ -84,7 +97,7 @@ class StoryContext:
 
         task = asyncio.ensure_future(receive())
         self._tasks.append(task)
-        return SentRequest(response_type, task, exchange, self.group_state)
+        return SentRequest(response_type, task, exchange, self.group_state, self.response_timeout_s)
 
     async def _exchange(self, exchange: StoryExchange, client_id: str | None) -> Message:
         try:
@@ -107,7 +120,7 @@ class StoryContext:
         requests: Iterable[SentRequest[Any]],
         *,
         error: int | None = None,
-        timeout_s: float = RESPONSE_TIMEOUT_S,
+        timeout_s: float | None = None,
         **fields: object,
     ) -> None:
         """Each response arrives in time and has these values in its fields, as `expect` checks them."""
@@ -148,8 +161,9 @@ class StoryContext:
         """Let time pass, where there is no response and no state to wait for."""
         await asyncio.sleep(seconds)
 
-    async def wait_until(self, check: Callable[[], Awaitable[None]], timeout_s: float = RESPONSE_TIMEOUT_S) -> None:
+    async def wait_until(self, check: Callable[[], Awaitable[None]], timeout_s: float | None = None) -> None:
         """Repeat a check until it raises ExpectationFailed no longer, or raise its last one after the timeout."""
+        timeout_s = self.response_timeout_s if timeout_s is None else timeout_s
         deadline_s = self.elapsed_s() + timeout_s
         while True:
             try:
@@ -178,9 +192,7 @@ class StoryContext:
         expect_true(group.group_state == state, f"the group should be {state}, but is {group.group_state}")
         expect_true(members in (None, len(group.members)), f"expected {members} members, got {len(group.members)}")
 
-    async def wait_for_state(
-        self, state: str, members: int | None = None, timeout_s: float = RESPONSE_TIMEOUT_S
-    ) -> None:
+    async def wait_for_state(self, state: str, members: int | None = None, timeout_s: float | None = None) -> None:
         """Wait until the group is in this state, with this number of members."""
         await self.wait_until(lambda: self.expect_state(state, members), timeout_s)
 
@@ -207,25 +219,49 @@ class StoryContext:
         """A setting of the broker that is an integer. NotObservable if it is not known."""
         value = self.target.int_setting(name)
         if value is None:
-            raise NotObservable(f"the broker does not report {name}; name it with --set {name}=…")
+            reason = f"the broker does not report {name}; name it with --set {name}=VALUE"
+            raise NotObservable(reason, Remedy(options=(f"--set {name}=VALUE",)))
         return value
 
     @property
     def short_session_timeout_ms(self) -> int:
         """A session timeout that expires soon, but leaves a slow machine the time for the first requests."""
-        shortest_ms = self.target.int_setting("group.min.session.timeout.ms")
-        return max(1500, 6000 if shortest_ms is None else shortest_ms)
+        return max(MIN_SHORT_SESSION_TIMEOUT_MS, self.target.setting_or_default(MIN_SESSION_SETTING))
+
+    @property
+    def usual_session_timeout_ms(self) -> int:
+        """A session timeout that does not expire while the story waits for short ones, or for initial delays."""
+        short_ms, delay_ms = self.short_session_timeout_ms, self.initial_rebalance_delay_ms
+        return max(MIN_USUAL_SESSION_TIMEOUT_MS, USUAL_PER_SHORT_SESSION * short_ms, USUAL_PER_DELAY * delay_ms)
+
+    def check_session_timeout(self, timeout_ms: int) -> None:
+        """NotObservable if the broker would refuse this session timeout; no story expects that of its members."""
+        for name, is_refused in ((MIN_SESSION_SETTING, operator.lt), (MAX_SESSION_SETTING, operator.gt)):
+            if is_refused(timeout_ms, bound_ms := self.target.setting_or_default(name)):
+                reason = f"{name} is {bound_ms}, but the story needs a session timeout of {timeout_ms} ms"
+                raise NotObservable(reason, Remedy.setting(name, timeout_ms))
 
     @property
     def initial_rebalance_delay_ms(self) -> int:
         """The broker's `group.initial.rebalance.delay.ms`; Kafka's default, 3 s, if it is not known."""
-        delay_ms = self.target.int_setting("group.initial.rebalance.delay.ms")
-        return 3000 if delay_ms is None else delay_ms
+        return self.target.setting_or_default("group.initial.rebalance.delay.ms")
+
+    @property
+    def response_timeout_s(self) -> float:
+        """Default time for a response, and for the group to reach a state: an initial delay may precede both."""
+        return RESPONSE_TIMEOUT_S + self.initial_rebalance_delay_ms / 1000
+
+    @property
+    def waiting_allowance_s(self) -> float:
+        """How much longer a story may take than with short timeouts: it waits for several delays and sessions."""
+        beyond_ms = self.short_session_timeout_ms - MIN_SHORT_SESSION_TIMEOUT_MS
+        return (WAITS_PER_STORY * (self.initial_rebalance_delay_ms + beyond_ms)) / 1000
 
     async def restart_coordinator(self, *, close_connections: bool = True) -> None:
         """Restart the broker; its connections are closed first, or by the restart. NotObservable without a command."""
         if self._restart is None:
-            raise NotObservable("no command restarts this broker; name one with --restart COMMAND")
+            reason = "no command restarts this broker; name one with --restart COMMAND"
+            raise NotObservable(reason, RESTART_NEEDED)
         if close_connections:
             await self.close_connections()
         await self._restart(self)

@@ -5,11 +5,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Self
+from uuid import UUID
 
 from regroup.conformance.harness.connection import AnyResponse, ConformanceConnection, ConnectionLost, response_as
 from regroup.protocol.apis import APIS
 from regroup.protocol.errors import ErrorCode as E
-from regroup.protocol.exceptions import ProtocolError
+from regroup.protocol.exceptions import Malformed, ProtocolError
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import (
     ApiVersionsRequest,
@@ -38,7 +39,22 @@ PARTITIONS_PER_TOPIC = 3
 ABSENT_TOPIC = "conformance-absent"
 """A topic that is never created."""
 
+UNKNOWN_TOPIC_ID = UUID("c0f0c0f0-0000-4000-8000-00000000c0f0").bytes
+"""An id that no topic has."""
+
 BROKER_RESOURCE = 4
+
+KAFKA_DEFAULTS: Mapping[str, str] = {
+    "group.max.size": "2147483647",
+    "group.min.session.timeout.ms": "6000",
+    "group.max.session.timeout.ms": "1800000",
+    "group.initial.rebalance.delay.ms": "3000",
+    "offset.metadata.max.bytes": "4096",
+    "offsets.retention.minutes": "10080",
+    "offsets.retention.check.interval.ms": "600000",
+    "offsets.commit.timeout.ms": "5000",
+}
+"""Kafka's defaults, for settings that the broker does not report."""
 
 DEFAULT_VERSIONS: Mapping[str, int] = {
     "ApiVersions": 3,
@@ -59,9 +75,13 @@ DEFAULT_VERSIONS: Mapping[str, int] = {
 }
 """The versions of the catalogue: a story uses them, or the broker's newest, unless it names a version."""
 
+METADATA_VERSION_WITH_TOPIC_IDS = 12
+
 COORDINATOR_TIMEOUT_S = 30.0
 """The time for a coordinator to start; stories begin afterwards in any case."""
 DISCOVERY_TIMEOUT_S = 45.0
+RESTART_TIMEOUT_S = 90.0
+"""The time for a broker to accept connections again after the command that restarts it has returned."""
 RETRIABLE_ERRORS = {
     E.COORDINATOR_LOAD_IN_PROGRESS,
     E.COORDINATOR_NOT_AVAILABLE,
@@ -94,6 +114,8 @@ class ConformanceTarget:
     restart: RestartBroker | None = None
     newest_versions: Mapping[str, int] = field(default_factory=dict)
     brokers: tuple[BrokerAddress, ...] = ()
+    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
+    """The ids of the two topics; empty for a broker that is older than topic ids."""
 
     @classmethod
     async def discover(
@@ -133,6 +155,19 @@ class ConformanceTarget:
         finally:
             await connection.close()
 
+    async def restart_and_refresh(self) -> None:
+        """Restart the broker, and wait until its coordinator answers. TargetUnavailable."""
+        assert self.restart is not None, "a command that restarts the broker is needed"
+        await self.restart()
+        deadline_s = asyncio.get_running_loop().time() + RESTART_TIMEOUT_S
+        while True:
+            try:
+                return await self.refresh(self.settings)
+            except TargetUnavailable:
+                if asyncio.get_running_loop().time() > deadline_s:
+                    raise
+            await asyncio.sleep(0.2)
+
     def version_for(self, request: Message, version: int | None = None) -> int:
         """The version in which to send a request: `version`, or the default one. VersionNotOffered."""
         name = APIS[request.api_key].name
@@ -149,6 +184,10 @@ class ConformanceTarget:
         """A setting that is an integer, or None if it is not known."""
         text = self.settings.get(name)
         return int(text) if text is not None else None
+
+    def setting_or_default(self, name: str) -> int:
+        """A setting that is an integer, or Kafka's default if it is not known."""
+        return int(self.settings.get(name, KAFKA_DEFAULTS[name]))
 
     async def _offered_versions(self, connection: ConformanceConnection) -> dict[str, range]:
         """The versions that the broker advertises and the codec supports, by API."""
@@ -183,6 +222,11 @@ class ConformanceTarget:
             await connection.send(create, self.version_for(create))
         metadata = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
         await self._send(connection, metadata, MetadataResponse)
+        if METADATA_VERSION_WITH_TOPIC_IDS in self.versions.get("Metadata", ()):
+            with suppress(Malformed):  # librdkafka's mock offers this version and encodes it wrongly
+                response = await connection.send(metadata, METADATA_VERSION_WITH_TOPIC_IDS)
+                described = response_as(MetadataResponse, response).topics
+                self.topic_ids = {topic.name: topic.topic_id for topic in described if topic.name is not None}
 
     async def _wait_for_coordinator(self, connection: ConformanceConnection) -> None:
         """Wait until groups have a coordinator: Kafka creates __consumer_offsets with the first FindCoordinator."""

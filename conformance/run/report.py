@@ -7,18 +7,31 @@ from dataclasses import dataclass, field
 import msgspec
 
 from regroup.conformance.harness.cases import area_of
+from regroup.conformance.harness.remedy import group_by_remedy
 from regroup.conformance.run.not_observable import NOT_OBSERVABLE
 from regroup.conformance.run.runner import StoryOutcome, StoryVerdict
 from regroup.conformance.stories import CASES
 
 
+@dataclass(frozen=True, slots=True)
+class StoryRun:
+    """One run of a report: the command that started the broker, the command that ran stories, and what they showed."""
+
+    broker: str
+    command: str
+    stories: int
+    shown: int
+    """The stories that passed or failed; the others were not observable in this run."""
+
+
 @dataclass
 class ConformanceReport:
-    """The name of the broker, the date in ISO 8601, and a verdict for each behaviour."""
+    """The name of the broker, the date in ISO 8601, a verdict for each behaviour, and the runs that led to them."""
 
     name: str
     date: str
     verdicts: list[StoryVerdict] = field(default_factory=list)
+    runs: list[StoryRun] = field(default_factory=list)
 
     def totals(self) -> dict[StoryOutcome, int]:
         """The number of verdicts by outcome, zeros included."""
@@ -51,7 +64,29 @@ def format_report(report: ConformanceReport, *, show_all: bool = True) -> Iterat
         yield f"{area:<16}{passed:>6}{failed:>6}{not_observable:>16}"
 
 
+def format_remedies(verdicts: Iterable[StoryVerdict], bootstrap: str) -> Iterator[str]:
+    """What was not observable: how many no setting shows, and the commands that show the others."""
+    unobserved = [each for each in verdicts if each.outcome is StoryOutcome.NOT_OBSERVABLE]
+    if not unobserved:
+        return
+    yield f"not observable in this run: {len(unobserved)}"
+    reasons = Counter(each.reason for each in unobserved if each.remedy is None)
+    yield from (f"{count:>4}  no setting shows: {reason}" for reason, count in reasons.items())
+    remedies = {each.behaviour: each.remedy for each in unobserved if each.remedy is not None}
+    for remedy, behaviours in group_by_remedy(remedies).items():
+        broker = remedy.broker_needed()
+        yield f"{len(behaviours):>4}  {f'needs {broker}; then:' if broker else 'run:'}"
+        yield f"      {remedy.command(bootstrap, behaviours)}"
+
+
 def encode_report(report: ConformanceReport) -> str:
     """The report as JSON; `msgspec.json.decode(text, type=ConformanceReport)` reads it."""
-    fields = {"name": report.name, "date": report.date, "totals": report.totals(), "verdicts": report.verdicts}
+    totals = report.totals()
+    fields = {
+        "name": report.name,
+        "date": report.date,
+        "totals": totals,
+        "runs": report.runs,
+        "verdicts": report.verdicts,
+    }
     return msgspec.json.format(msgspec.json.encode(fields), indent=1).decode()

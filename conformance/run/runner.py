@@ -1,13 +1,15 @@
 """Runs many stories side by side against one broker, each in a group of its own."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from regroup.conformance.harness.cases import DEFAULT_CASE_TIMEOUT_S, ConformanceCase, unmet_requirements
 from regroup.conformance.harness.connection import ConnectionLost
 from regroup.conformance.harness.expect import ExpectationFailed, NotObservable
+from regroup.conformance.harness.remedy import Remedy
+from regroup.conformance.harness.shared_restart import SharedRestart
 from regroup.conformance.harness.story import StoryContext
 from regroup.conformance.harness.target import ConformanceTarget, VersionNotOffered
 from regroup.conformance.run.transcript import transcript_lines
@@ -38,6 +40,8 @@ class StoryVerdict:
     reason: str = ""
     transcript: tuple[str, ...] = ()
     duration_s: float = 0.0
+    remedy: Remedy | None = None
+    """What would show a behaviour that was not observable; None if nothing that this program knows of."""
 
 
 @dataclass
@@ -61,7 +65,7 @@ async def run_stories(
     restarting = [case for case in cases if case.needs_restart]
     verdicts = await _run_all(target, ordinary, options)
     verdicts |= await _run_failed_again(target, ordinary, options, verdicts)
-    restart = SharedRestart(len(restarting), target) if target.restart is not None else None
+    restart = SharedRestart(len(restarting), target.restart_and_refresh) if target.restart is not None else None
     # All of them have to reach the restart, so all of them run at once.
     verdicts |= await _run_all(target, restarting, replace(options, at_once=max(1, len(restarting))), restart)
     return [verdicts[case.id] for case in cases]
@@ -88,7 +92,7 @@ async def _run_all(
     target: ConformanceTarget,
     cases: Iterable[ConformanceCase],
     options: StoryRunOptions,
-    restart: "SharedRestart | None" = None,
+    restart: SharedRestart | None = None,
 ) -> dict[str, StoryVerdict]:
     slots = asyncio.Semaphore(options.at_once)
 
@@ -103,68 +107,51 @@ async def run_story(
     target: ConformanceTarget,
     case: ConformanceCase,
     options: StoryRunOptions,
-    restart: "SharedRestart | None" = None,
+    restart: SharedRestart | None = None,
 ) -> StoryVerdict:
     """Run one story and return its verdict."""
-    obstacles = [*unmet_requirements(target.settings, case.required_settings)]
-    if case.timeout_s > options.max_case_timeout_s:
-        obstacles.append(f"takes up to {case.timeout_s:g} s, longer than this run allows (--longest)")
-    if obstacles:
+    if obstacles := [*_obstacles(target, case, options)]:
         if restart:
-            await restart.withdraw()
-        return StoryVerdict(case.id, StoryOutcome.NOT_OBSERVABLE, "; ".join(obstacles))
+            await restart.withdraw(case.id)
+        reason, remedy = "; ".join(text for text, _ in obstacles), Remedy.all_of(each for _, each in obstacles)
+        return StoryVerdict(case.id, StoryOutcome.NOT_OBSERVABLE, reason, remedy=remedy)
     story = StoryContext(target, f"{case.id}-{options.label}", restart.wait if restart else None)
     try:
-        outcome, reason = await _outcome(case, story)
+        verdict = await _verdict(case, story)
     finally:
         if restart:
             await restart.withdraw(story)
         await story.close()
-    transcript = tuple(transcript_lines(story.exchanges)) if outcome is StoryOutcome.FAILED else ()
-    return StoryVerdict(case.id, outcome, reason, transcript, story.elapsed_s())
+    transcript = tuple(transcript_lines(story.exchanges)) if verdict.outcome is StoryOutcome.FAILED else ()
+    return replace(verdict, transcript=transcript, duration_s=story.elapsed_s())
 
 
-async def _outcome(case: ConformanceCase, story: StoryContext) -> tuple[StoryOutcome, str]:
+def _obstacles(
+    target: ConformanceTarget, case: ConformanceCase, options: StoryRunOptions
+) -> Iterator[tuple[str, Remedy]]:
+    """Why the story is not run at all: texts, each with what would remove this obstacle."""
+    yield from unmet_requirements(target.settings, case.required_settings)
+    if case.timeout_s > options.max_case_timeout_s:
+        needed = Remedy(options=(f"--longest {case.timeout_s:g}",))
+        yield f"takes up to {case.timeout_s:g} s, longer than this run allows (--longest)", needed
+
+
+async def _verdict(case: ConformanceCase, story: StoryContext) -> StoryVerdict:
+    timeout_s = case.timeout_s + story.waiting_allowance_s
     try:
-        async with asyncio.timeout(case.timeout_s):
+        async with asyncio.timeout(timeout_s):
             await case.story(story)
-    except (NotObservable, VersionNotOffered) as reason:
-        return StoryOutcome.NOT_OBSERVABLE, str(reason)
+    except NotObservable as reason:
+        return StoryVerdict(case.id, StoryOutcome.NOT_OBSERVABLE, str(reason), remedy=reason.remedy)
+    except VersionNotOffered as reason:
+        return StoryVerdict(case.id, StoryOutcome.NOT_OBSERVABLE, str(reason))
     except Unencodable as error:
-        return StoryOutcome.NOT_OBSERVABLE, f"the broker's newest version cannot carry the request: {error}"
+        text = f"the broker's newest version cannot carry the request: {error}"
+        return StoryVerdict(case.id, StoryOutcome.NOT_OBSERVABLE, text)
     except TimeoutError:
-        return StoryOutcome.FAILED, f"the story took longer than {case.timeout_s:g} s"
+        return StoryVerdict(case.id, StoryOutcome.FAILED, f"the story took longer than {timeout_s:g} s")
     except (ExpectationFailed, ConnectionLost, Malformed, OSError) as failure:
-        return StoryOutcome.FAILED, str(failure)
+        return StoryVerdict(case.id, StoryOutcome.FAILED, str(failure))
     except LookupError as error:
-        return StoryOutcome.FAILED, f"the response lacks an expected element ({error!r})"
-    return StoryOutcome.PASSED, ""
-
-
-class SharedRestart:
-    """One restart of the broker for several stories, as soon as each of them waits for it or has ended."""
-
-    def __init__(self, stories: int, target: ConformanceTarget) -> None:
-        self._expected = stories
-        self._target = target
-        self._waiting: list[StoryContext] = []
-        self._done = asyncio.Event()
-
-    async def wait(self, story: StoryContext) -> None:
-        """Wait until the broker has been restarted and its coordinator answers again."""
-        self._waiting.append(story)
-        await self._restart_if_all_wait()
-        await self._done.wait()
-
-    async def withdraw(self, story: StoryContext | None = None) -> None:
-        """Take note that a story has ended; one that did not reach its restart is not waited for any more."""
-        if story is None or story not in self._waiting:
-            self._expected -= 1
-            await self._restart_if_all_wait()
-
-    async def _restart_if_all_wait(self) -> None:
-        if len(self._waiting) == self._expected > 0 and not self._done.is_set():
-            assert self._target.restart is not None
-            await self._target.restart()
-            await self._target.refresh(self._target.settings)
-            self._done.set()
+        return StoryVerdict(case.id, StoryOutcome.FAILED, f"the response lacks an expected element ({error!r})")
+    return StoryVerdict(case.id, StoryOutcome.PASSED)

@@ -41,7 +41,8 @@ async def session_of_last_member_expires(story: StoryContext) -> None:
 async def pending_join_does_not_expire(story: StoryContext) -> None:
     """A member with a pending JoinGroup does not expire, however long the rebalance takes."""
     short_ms = story.short_session_timeout_ms
-    anna, ben = await stable_group_of_one(story), ConformanceMember(story, "ben", session_timeout_ms=short_ms)
+    anna = await stable_group_of_one(story, session_timeout_ms=2 * story.usual_session_timeout_ms)
+    ben = ConformanceMember(story, "ben", session_timeout_ms=short_ms)
     await add_member(anna, ben)
     await sync_all(anna, ben)
     await ConformanceMember(story, "carla").start_rebalance()
@@ -55,7 +56,8 @@ async def pending_join_does_not_expire(story: StoryContext) -> None:
 async def pending_sync_does_not_expire(story: StoryContext) -> None:
     """A member with a pending SyncGroup does not expire; its session starts again with the response."""
     short_ms = story.short_session_timeout_ms
-    anna, ben = await stable_group_of_one(story), ConformanceMember(story, "ben", session_timeout_ms=short_ms)
+    anna = await stable_group_of_one(story, session_timeout_ms=2 * story.usual_session_timeout_ms)
+    ben = ConformanceMember(story, "ben", session_timeout_ms=short_ms)
     await add_member(anna, ben)
     ben_sync = ben.sync_group()
     await story.sleep(2 * short_ms / 1000)
@@ -84,7 +86,7 @@ async def new_member_expires_after_five_minutes(story: StoryContext) -> None:
 async def new_member_that_heartbeats_expires_by_session(story: StoryContext) -> None:
     """A new member that sends a heartbeat while it waits expires by its session timeout, not after five minutes."""
     short_ms = story.short_session_timeout_ms
-    await stable_group_of_one(story, session_timeout_ms=60_000)
+    await stable_group_of_one(story, session_timeout_ms=2 * story.usual_session_timeout_ms)
     ben = ConformanceMember(story, "ben", session_timeout_ms=short_ms)
     ben_join = await ben.start_rebalance()
     expect(await ben.heartbeat(generation_id=1), error=E.REBALANCE_IN_PROGRESS)

@@ -122,7 +122,7 @@ async def replacement_starts_with_old_session_timeout(story: StoryContext) -> No
     """The first session of a replacement has the old session timeout; its own applies from the next heartbeat on."""
     short_ms = story.short_session_timeout_ms
     anna = await stable_group_of_one(story, instance_id="i1", session_timeout_ms=short_ms)
-    replacement = anna.replacement(session_timeout_ms=max(60_000, 3 * short_ms))
+    replacement = anna.replacement(session_timeout_ms=max(60_000, 5 * short_ms))
     expect(await replacement.join_group(), error=E.NONE)
     await story.wait_for_state("Empty", timeout_s=3 * short_ms / 1000 + 5)
     expect(await replacement.heartbeat(), error=E.UNKNOWN_MEMBER_ID)

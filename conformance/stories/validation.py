@@ -103,7 +103,8 @@ async def session_timeout_out_of_bounds(story: StoryContext) -> None:
         story.setting("group.max.session.timeout.ms") + 1,
         story.setting("group.min.session.timeout.ms") - 1,
     ):
-        anna = ConformanceMember(story, "anna", session_timeout_ms=timeout_ms)
+        anna = ConformanceMember(story, "anna")
+        anna.session_timeout_ms = timeout_ms
         expect(await anna.join_group(), error=E.INVALID_SESSION_TIMEOUT, member_id="", generation_id=-1)
     await story.expect_state("Dead")
 

@@ -62,6 +62,11 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return self.state in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
     @property
+    def is_completed(self) -> bool:
+        """The outcome is final, and all markers are written."""
+        return self.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+
+    @property
     def is_committed(self) -> bool:
         return self.state in (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
 
@@ -178,8 +183,19 @@ def is_repeated_end(
     outcome = TransactionState.COMPLETE_COMMIT if committed else TransactionState.COMPLETE_ABORT
     if transaction is None or transaction.state is not outcome:
         return False
-    current = (transaction.producer_id, transaction.epoch)
-    return (producer_id, epoch) == (transaction.previous_producer if bumps_epoch else current)
+    if bumps_epoch:
+        return _has_previous_epoch(transaction, producer_id, epoch)
+    return (producer_id, epoch) == (transaction.producer_id, transaction.epoch)
+
+
+def _has_previous_epoch(transaction: Transaction, producer_id: int, epoch: int) -> bool:
+    """Whether a request names the epoch before the present one.
+
+    Kafka compares only the epochs (`endTxnEpochBumped`). So a producer that was fenced while its transaction was open,
+    and aborts it with EndTxn v5, is taken for one that repeats its request, and gets the epoch that fenced it.
+    """
+    previous = (transaction.producer_id, transaction.epoch - 1)
+    return (producer_id, epoch) in (previous, transaction.previous_producer)
 
 
 def check_end(
@@ -189,12 +205,10 @@ def check_end(
 
     It may then also abort a transaction that has not begun, since it cannot know whether its first write arrived.
     """
-    if (
-        bumps_epoch
-        and transaction
-        and transaction.is_prepared
-        and (producer_id, epoch) == transaction.previous_producer
-    ):
+    repeats = bumps_epoch and transaction is not None and _has_previous_epoch(transaction, producer_id, epoch)
+    if repeats and transaction and transaction.is_completed:
+        return ErrorCode.INVALID_TXN_STATE  # a request with the same outcome is a repeated one
+    if repeats and transaction and transaction.is_prepared:
         error: ErrorCode | None = ErrorCode.CONCURRENT_TRANSACTIONS
     else:
         error = check_producer(transaction, producer_id, epoch)

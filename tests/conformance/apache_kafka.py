@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from regroup.conformance.harness.connection import ConformanceConnection, ConnectionLost
@@ -243,13 +243,18 @@ def apache_kafka(
 
 
 def main() -> int:
-    """Run one broker until Ctrl-C."""
+    """Run one broker, or a cluster of two, until Ctrl-C."""
     parser = argparse.ArgumentParser(description="Run Apache Kafka on loopback until Ctrl-C.")
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a broker setting")
+    parser.add_argument("--brokers", type=int, choices=(1, 2), default=1, help="brokers of the cluster")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    settings = dict(pair.split("=", 1) for pair in arguments.set)
     try:
-        with apache_kafka(dict(pair.split("=", 1) for pair in arguments.set)) as broker:
+        with ExitStack() as stack:
+            broker = stack.enter_context(apache_kafka(settings))
+            if arguments.brokers > 1:
+                broker = stack.enter_context(apache_kafka(settings, controlled_by=broker))
             print(f"Apache Kafka {broker.version} at {broker.address}", flush=True)
             signal.pause()
     except KafkaUnavailable as reason:

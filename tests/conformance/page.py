@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from regroup.conformance.differential.comparison import CourseComparison
+from regroup.conformance.differential.comparison import CourseComparison, add_up, format_versions
+from regroup.conformance.differential.timing import COURSE_LENGTH
 from regroup.conformance.harness.cases import area_of
 from regroup.conformance.run.report import ConformanceReport
 from regroup.conformance.run.runner import StoryOutcome
@@ -11,12 +12,16 @@ from regroup.conformance.stories import CASES
 
 OUTCOME_MARKS = {StoryOutcome.PASSED: "pass", StoryOutcome.FAILED: "**fail**", StoryOutcome.NOT_OBSERVABLE: "–"}
 MAX_REASON_LENGTH = 200
-EXPLANATION = """A random course is a sequence of 40 requests of four members, static and dynamic, in mixed versions.
-It is played to two brokers; after each request all new responses are compared, and the group as DescribeGroups returns
-it. Where Kafka leaves a choice open, the emulator follows Kafka's choice, and the comparison continues. A course with a
-difference is played again: what differs in every attempt is a difference, the rest counts as races of a request against
-a timeout, of which a busy machine has many (a difference that shows only now and then would hide among them). To play
-the courses: `regroup conformance --bootstrap HOST:PORT --against emulator --seeds 1-500`.
+EXPLANATION = f"""
+A random course is a sequence of {COURSE_LENGTH} moves: requests of four members, static and dynamic, in two groups,
+and of two transactional producers, in all versions that both brokers offer. Most requests are what a proper client
+would send next, the others are drawn at random: wrong generations, borrowed member ids, broken subscriptions,
+deletions. Some sessions and rebalances time out; in some courses the brokers are restarted. After each move the new
+responses are compared, both groups as DescribeGroups returns them, and all their offsets, with and without those of
+open transactions. Where Kafka leaves a choice open, the emulator follows Kafka's choice, and the comparison continues.
+
+Timeouts never expire near a move. A course with a difference is nevertheless played again: what differs in every
+attempt is a difference, the rest counts as races (a difference that shows only now and then would hide among them).
 """
 
 RANDOM_ID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{32}\b")
@@ -26,7 +31,7 @@ def render_page(
     reports: Sequence[ConformanceReport], comparisons: Sequence[CourseComparison], introduction: str
 ) -> str:
     """The whole page, in Markdown."""
-    lines = [introduction.strip(), "", *_totals(reports), ""]
+    lines = [introduction.strip(), "", *_totals(reports), "", *_runs(reports)]
     lines += _comparisons(comparisons) if comparisons else ()
     lines += ["## Behaviours", "", "`–`: not observable; the reasons are at the end of the page.", ""]
     lines += [*_behaviours(reports), "", *_failures(reports), *_corrections(), *_reasons(reports)]
@@ -40,27 +45,51 @@ def _totals(reports: Sequence[ConformanceReport]) -> Iterator[str]:
         yield f"| {report.name} | {counts} | {report.date[:10]} |"
 
 
+def _runs(reports: Sequence[ConformanceReport]) -> Iterator[str]:
+    """With which settings and commands each column was made."""
+    yield from ("## How each column was made", "")
+    yield from ("| column | the broker | the stories | told | shown |", "|---|---|---|--:|--:|")
+    for report in reports:
+        for run in report.runs:
+            yield f"| {report.name} | `{run.broker}` | `{run.command}` | {run.stories} | {run.shown} |"
+    yield ""
+
+
 def _comparisons(comparisons: Sequence[CourseComparison]) -> Iterator[str]:
-    yield from ("## Random courses", "", EXPLANATION)
-    yield "| compared | settings | date | courses | agree at once | on replay | by choice | too late | differ |"
-    yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
+    """The section of docs/conformance.md."""
+    yield from ("## Random courses", EXPLANATION)
     for each in comparisons:
         settings = ", ".join(f"`{name}={value}`" for name, value in each.settings.items())
-        agreed = (each.agreed_at_once, each.agreed_on_replay)
-        counts = (each.courses, *agreed, each.differed_by_choice, each.too_late, len(each.differ))
-        yield f"| {each.one} and {each.other} | {settings} | {each.date[:10]} | {' | '.join(map(str, counts))} |"
-    yield from ("", "| requests to each broker | versions | |", "|---|---|--:|")
-    for api in dict.fromkeys(api for each in comparisons for api in each.requests):
-        versions = sorted({version for each in comparisons for version in each.requests.get(api, {})})
-        count = sum(sum(each.requests.get(api, {}).values()) for each in comparisons)
-        if versions:
-            yield f"| {api} | {versions[0]} to {versions[-1]} | {count} |"
-    yield ""
-    differences = [lines for each in comparisons for lines in each.differ]
-    if not differences:
-        yield from ("No difference remains.", "")
-    for lines in differences:
-        yield from ("```", *lines, "```", "")
+        share = f"{100 * each.answered / each.sent:.0f} %" if each.sent else "none"
+        yield from (
+            f"### {each.one} and {each.other}, {each.date[:10]}",
+            "",
+            f"With {settings}; `{each.command}`.",
+            "",
+            "| courses | with a restart | agree at once | on replay | by choice | too late | differ |",
+            "|--:|--:|--:|--:|--:|--:|--:|",
+            f"| {each.courses} | {each.restarted} | {each.agreed_at_once} | {each.agreed_on_replay} | "
+            f"{each.differed_by_choice} | {each.too_late} | {len(each.differ)} |",
+            "",
+            f"{each.sent} requests to each broker, of which Apache Kafka answered {share} without an error; "
+            f"{_least_and_most(each)} requests in each course.",
+            "",
+            "| API | requests | without error | the same, by version |",
+            "|---|--:|--:|---|",
+        )
+        for api, versions in each.requests.items():
+            sent, answered = add_up(versions)
+            yield f"| {api} | {sent} | {answered} | {format_versions(versions)} |"
+        yield ""
+        if not each.differ:
+            yield from ("No difference remains.", "")
+        for lines in each.differ:
+            yield from ("```", *lines, "```", "")
+
+
+def _least_and_most(comparison: CourseComparison) -> str:
+    counts = sorted(each.requests for each in comparison.requests_by_seed.values()) or [0]
+    return f"{counts[0]} to {counts[-1]}"
 
 
 def _behaviours(reports: Sequence[ConformanceReport]) -> Iterator[str]:

@@ -38,11 +38,11 @@ SHORT_RETENTION_SETTINGS = {
 """Settings for the expiry of offsets and groups; they would remove the groups of other stories, too."""
 
 RANDOM_COURSE_SETTINGS = {
-    "group.initial.rebalance.delay.ms": "2415",
+    "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
     "group.max.size": "3",
 }
-"""Settings for random courses: less room than members, and an initial delay that ends late in a slot of 500 ms."""
+"""Settings for random courses: less room than members, short sessions, and no initial delay."""
 
 TWO_BROKER_CASES = [
     CASES[name] for name in ("validation.not-coordinator", "offset-fetch.not-coordinator", "list.scope-is-one-broker")

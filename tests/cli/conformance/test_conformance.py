@@ -11,7 +11,7 @@ import pytest
 from regroup.cli.conformance.arguments import AREAS, add_arguments
 from regroup.cli.main import main
 from regroup.conformance.differential.differential_run import DEFAULT_COURSES_AT_ONCE
-from regroup.conformance.differential.random_course import SLOT_MS
+from regroup.conformance.differential.timing import DEFAULT_SLOT_MS
 from regroup.conformance.run.runner import DEFAULT_STORIES_AT_ONCE, StoryRunOptions
 from regroup.conformance.stories import CASES
 from tests.conformance.peers import FAST_SETTINGS
@@ -29,7 +29,11 @@ def test_the_areas_and_defaults_in_the_help_are_those_of_the_stories() -> None:
     parser = ArgumentParser()
     add_arguments(parser)
     args = parser.parse_args([])
-    assert (args.at_once, args.courses, args.slot) == (DEFAULT_STORIES_AT_ONCE, DEFAULT_COURSES_AT_ONCE, SLOT_MS)
+    assert (args.at_once, args.courses, args.slot) == (
+        DEFAULT_STORIES_AT_ONCE,
+        DEFAULT_COURSES_AT_ONCE,
+        DEFAULT_SLOT_MS,
+    )
     assert args.longest == StoryRunOptions("").max_case_timeout_s
 
 
@@ -53,11 +57,15 @@ def test_random_courses_are_compared_with_an_emulator_of_our_own(
     file = tmp_path / "comparison.json"
     command = ["conformance", "--bootstrap", address, "--against", "emulator", "--seeds", "1-3", "--json", str(file)]
     assert main(command) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "     0 differ"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "     0 differ"
+    (joins,) = [line.split() for line in lines if line.startswith("JoinGroup ")]
+    assert int(joins[1]) >= int(joins[2]) > 20
     found = json.loads(file.read_text(encoding="utf-8"))
     assert (found["courses"], found["differ"]) == (3, [])
     assert found["settings"]["group.initial.rebalance.delay.ms"] == "0"
-    assert sum(found["requests"]["JoinGroup"].values()) > 20
+    assert sum(each["answered"] for each in found["requests"]["JoinGroup"].values()) == int(joins[2])
+    assert {int(seed) for seed in found["requests_by_seed"]} == {1, 2, 3}
 
 
 @pytest.mark.parametrize(
@@ -99,6 +107,23 @@ def test_one_line_explains_why_nothing_was_tested(
     assert said in line
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"group.initial.rebalance.delay.ms": "600"}, "whatever the time between moves"),
+        ({"group.max.size": "1"}, "nearly every JoinGroup would be refused"),
+    ],
+    ids=str,
+)
+def test_settings_with_which_random_courses_test_nothing_are_refused_in_one_line(
+    settings: dict[str, str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with our_own(settings) as broker:
+        assert main(["conformance", "--bootstrap", broker.address, "--against", "emulator"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+
+
 def test_a_broker_that_does_not_respond_is_given_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -114,3 +139,20 @@ def test_the_stories_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert "2 list.both-filters: State filter and type filter must both match." in lines
     assert any(line.startswith("- list.uncommitted-group-hidden: not observable, ") for line in lines)
+
+
+def test_what_was_not_observable_is_listed_with_a_command_that_shows_it(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = "limits.static-members,timeout.new-member.five-minutes,recovery.stable-group,validation.not-coordinator"
+    assert main(["conformance", "--bootstrap", address, "--brief", "--case", cases]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert "1  needs a broker with group.initial.rebalance.delay.ms=1000 and group.max.size=11; then:" in lines
+    assert "1  needs a cluster of 2 brokers; then:" in lines
+    commands = [line.removeprefix("regroup ") for line in lines if line.startswith("regroup ")]
+    assert f"conformance --bootstrap {address} --longest 330 --case timeout.new-member.five-minutes" in commands
+    assert f"conformance --bootstrap {address} --restart COMMAND --case recovery.stable-group" in commands
+    parser = ArgumentParser()
+    add_arguments(parser)
+    parsed = [parser.parse_args(command.replace("HOST:PORT", address).split()[1:]).case for command in commands]
+    assert sorted(case for cases in parsed for case in cases) == sorted(cases.split(","))

@@ -1,79 +1,30 @@
-"""A seed always gives the same course, and a differential run finds the difference of two brokers."""
+"""A differential run finds the difference of two brokers, and shows the course that led to it."""
 
-from regroup.conformance.differential.differential_run import (
+import pytest
+
+from regroup.conformance.differential.course_result import (
     MAX_ATTEMPTS,
     MAX_LATE_ATTEMPTS,
     CourseDifference,
     CourseResult,
-    next_leaders,
-    run_course,
 )
+from regroup.conformance.differential.differential_run import common_versions, next_leaders
 from regroup.conformance.differential.player import MoveObservation
-from regroup.conformance.differential.random_course import (
-    SLOT_MS,
-    UNREACHED_TIMEOUT_MS,
-    CourseMove,
-    MoveKind,
-    RandomCourse,
-    random_course,
-)
-from regroup.conformance.harness.target import ConformanceTarget
-from regroup.protocol.errors import ErrorCode as E
-from regroup.protocol.messages.group import HeartbeatResponse
-from tests.conformance.fake_broker import FakeResponse, fake_broker
+from regroup.conformance.differential.random_course import CourseMove, MoveKind, RandomCourse
+from regroup.conformance.differential.requests import APIS_OF_MOVES
+from regroup.conformance.differential.timing import DEFAULT_SLOT_MS, UnsuitableSettings
 
-HEARTBEAT = CourseMove(MoveKind.HEARTBEAT, actor=0, version=3)
-COURSE = RandomCourse(0, random_course(0).actors, (HEARTBEAT,))
-NOTHING = MoveObservation(HEARTBEAT)
+HEARTBEAT = CourseMove(MoveKind.HEARTBEAT, actor=0, group=0)
+COURSE = RandomCourse(0, (), (HEARTBEAT,), DEFAULT_SLOT_MS)
 
 
-async def run_heartbeat(error: int, other_error: int) -> CourseResult:
-    """A differential run of two brokers whose heartbeats return these error codes."""
-
-    def heartbeat_response(error: int) -> dict[str, FakeResponse]:
-        return {"Heartbeat": lambda request: HeartbeatResponse(error_code=error)}
-
-    async with fake_broker(heartbeat_response(error)) as one, fake_broker(heartbeat_response(other_error)) as other:
-        targets = await ConformanceTarget.discover(one), await ConformanceTarget.discover(other)
-        return await run_course(*targets, COURSE, "test")
+def nothing() -> MoveObservation:
+    return MoveObservation(HEARTBEAT)
 
 
-def test_a_seed_is_the_same_course_every_time() -> None:
-    assert random_course(7) == random_course(7)
-    assert random_course(7) != random_course(8)
-
-
-def test_timeouts_never_expire_together_nor_near_a_move() -> None:
-    for seed in range(50):
-        actors = random_course(seed).actors
-        timeouts = [ms for actor in actors for ms in (actor.session_timeout_ms, actor.rebalance_timeout_ms)]
-        reached = [timeout_ms for timeout_ms in timeouts if timeout_ms < UNREACHED_TIMEOUT_MS]
-        assert len(set(reached)) == len(reached)
-        assert all(0.75 < timeout_ms % SLOT_MS / SLOT_MS < 0.97 for timeout_ms in reached)
-
-
-def test_a_move_names_what_is_unusual() -> None:
-    assert str(HEARTBEAT) == "actor 0: heartbeat v3"
-    unusual = CourseMove(MoveKind.LEAVE, 1, 4, borrowed_from=2, also_leaving=(0, 3), by_instance_id=True)
-    assert str(unusual) == "actor 1: leave v4, member id of actor 2, with actors [0, 3], by instance id"
-
-
-async def test_brokers_with_the_same_responses_agree() -> None:
-    assert (await run_heartbeat(E.UNKNOWN_MEMBER_ID, E.UNKNOWN_MEMBER_ID)).agreed
-
-
-async def test_brokers_with_other_responses_differ_and_the_course_is_shown() -> None:
-    result = await run_heartbeat(E.UNKNOWN_MEMBER_ID, E.NONE)
-    assert result.difference is not None
-    assert not result.differs_only_in_leader
-    lines = [*result.difference.lines()]
-    assert "    0 actor 0: heartbeat v3" in lines
-    assert "  one: response to move 0: {'error_code': 'UNKNOWN_MEMBER_ID'}" in lines
-    assert "  other: response to move 0: {'error_code': 'NONE'}" in lines
-
-
-def led_by(leader: str, error: str = "NONE", generation_id: int = 1) -> MoveObservation:
-    return MoveObservation(HEARTBEAT, {0: {"error_code": error, "generation_id": generation_id, "leader": leader}})
+def led_by(leader: str, error: str = "NONE", generation_id: int = 1, *, move: int = 0) -> MoveObservation:
+    fields: dict[str, object] = {"error_code": error, "generation_id": generation_id, "leader": leader}
+    return MoveObservation(HEARTBEAT, {move: fields})
 
 
 def differing(one: MoveObservation, other: MoveObservation) -> list[CourseDifference]:
@@ -84,6 +35,14 @@ def test_another_leader_is_a_choice_and_another_error_code_is_not() -> None:
     assert CourseResult(0, differences=differing(led_by("anna"), led_by("ben"))).differs_only_in_leader
     other_error = led_by("anna", "UNKNOWN_MEMBER_ID")
     assert not CourseResult(0, differences=differing(led_by("anna"), other_error)).differs_only_in_leader
+
+
+def test_other_offsets_are_a_difference() -> None:
+    other = nothing()
+    other.offsets = {"offsets": {"group A": {"foo-0": (7, -1, "", "NONE")}}}
+    result = CourseResult(0, differences=differing(nothing(), other))
+    assert result.difference is not None
+    assert any("foo-0" in line for line in result.difference.lines())
 
 
 def test_what_differs_in_one_attempt_and_not_in_the_next_is_no_difference() -> None:
@@ -102,7 +61,28 @@ def test_a_late_player_proves_nothing() -> None:
     assert result.difference is None
 
 
+def test_a_difference_shows_the_course_and_both_observations() -> None:
+    lines = [*CourseDifference(COURSE, 0, led_by("anna"), led_by("ben")).lines()]
+    assert lines[0] == "seed 0, move 0:"
+    assert "    0 group A, actor 0: heartbeat" in lines
+    assert "  one: response to move 0: {'error_code': 'NONE', 'generation_id': 1, 'leader': 'anna'}" in lines
+
+
 def test_the_leader_of_the_next_generation_is_known_in_every_slot_before_it() -> None:
-    same_generation = led_by("another leader, for an old client", generation_id=1)
-    observations = [led_by("anna"), NOTHING, same_generation, led_by("ben", generation_id=2), NOTHING]
-    assert next_leaders(observations) == ["anna", "ben", "ben", "ben", ""]
+    same_generation = led_by("another leader, for an old client", generation_id=1, move=2)
+    observations = [led_by("anna"), nothing(), same_generation, led_by("ben", generation_id=2, move=3), nothing()]
+    assert next_leaders(observations) == [["anna", "ben", "ben", "ben", ""], [""] * 5]
+
+
+def test_a_generation_id_that_is_used_again_after_a_deletion_is_a_new_generation() -> None:
+    deleted = nothing()
+    deleted.groups = {"group A": {"state": "Dead"}}
+    observations = [led_by("anna"), deleted, led_by("ben", move=2)]
+    assert next_leaders(observations)[0] == ["anna", "ben", "ben"]
+
+
+def test_only_versions_that_both_brokers_offer_are_used() -> None:
+    offered = dict.fromkeys(APIS_OF_MOVES.values(), range(6))
+    assert common_versions(offered, {**offered, "JoinGroup": range(4, 10)})["JoinGroup"] == range(4, 6)
+    with pytest.raises(UnsuitableSettings, match="no version of JoinGroup in common"):
+        common_versions(offered, {**offered, "JoinGroup": range(8, 10)})

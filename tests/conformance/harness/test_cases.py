@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
-from regroup.conformance.harness.cases import KAFKA_DEFAULTS, SettingBounds, unmet_requirements
+from regroup.conformance.harness.cases import SettingBounds, unmet_requirements
+from regroup.conformance.harness.remedy import Remedy
+from regroup.conformance.harness.target import KAFKA_DEFAULTS
 from regroup.conformance.run.not_observable import NOT_OBSERVABLE
 from regroup.conformance.stories import CASES
 
@@ -40,5 +42,13 @@ def test_no_two_stories_have_the_same_summary() -> None:
 def test_an_unmet_requirement_says_what_the_setting_is_and_what_it_must_be() -> None:
     required = {"group.max.size": SettingBounds(at_least=2, at_most=11)}
     assert [*unmet_requirements({"group.max.size": "4"}, required)] == []
-    (unmet,) = unmet_requirements({}, required)
+    ((unmet, remedy),) = unmet_requirements({}, required)
     assert unmet == "group.max.size is 2147483647, but must be at least 2 and at most 11"
+    assert remedy == Remedy.setting("group.max.size", 11)
+
+
+def test_the_settings_that_a_story_is_said_to_need_are_enough_for_it() -> None:
+    for each in CASES.values():
+        remedies = [remedy for _, remedy in unmet_requirements(KAFKA_DEFAULTS, each.required_settings)]
+        settings = {**KAFKA_DEFAULTS, **dict(Remedy.all_of(remedies).settings)}
+        assert [*unmet_requirements(settings, each.required_settings)] == [], each.id

@@ -16,6 +16,7 @@ from regroup.protocol.message import Message
 from regroup.protocol.messages.group import HeartbeatResponse, JoinGroupResponse
 from tests.conformance.fake_broker import FakeResponse, fake_broker
 
+NO_WAITS = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "0"}
 UNKNOWN_GROUP = CASES["heartbeat.unknown-group"]
 
 
@@ -103,7 +104,7 @@ async def test_a_story_that_does_not_end_fails_after_its_timeout() -> None:
     async def endless(story: StoryContext) -> None:
         await story.sleep(60)
 
-    verdict = await verdict_on({}, case_of(endless, timeout_s=0.05))
+    verdict = await verdict_on({}, case_of(endless, timeout_s=0.05), NO_WAITS)
     assert (verdict.outcome, verdict.reason) == (StoryOutcome.FAILED, "the story took longer than 0.05 s")
 
 

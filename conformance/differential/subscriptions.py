@@ -1,0 +1,34 @@
+"""The assignors and subscriptions that members of random courses send, proper ones and broken ones."""
+
+import struct
+from typing import Final
+
+from regroup.conformance.harness.story import subscription_of
+from regroup.conformance.harness.target import BAR_TOPIC, FOO_TOPIC
+
+BAR = subscription_of(BAR_TOPIC)
+BOTH = subscription_of(FOO_TOPIC, BAR_TOPIC)
+
+
+def with_version(subscription: bytes, version: int) -> bytes:
+    """A subscription that says it is of another version."""
+    return struct.pack(">h", version) + subscription[2:]
+
+
+ASSIGNOR_LISTS: Final[tuple[tuple[tuple[str, bytes], ...], ...]] = (
+    (("range", BAR), ("roundrobin", BAR)),
+    (("range", BOTH), ("roundrobin", BAR)),
+    (("roundrobin", BAR), ("range", BAR)),
+    (("range", BAR),),
+    (("range", b"no subscription"), ("roundrobin", subscription_of(FOO_TOPIC))),
+    (("range", b""), ("roundrobin", BAR)),
+    (("range", BOTH[:-9]), ("roundrobin", BAR)),
+    (("range", with_version(BAR, 99)), ("roundrobin", BAR)),
+    (("range", with_version(BAR, -1)), ("roundrobin", BAR)),
+    (("range", BAR + b"\x00\x07more"), ("roundrobin", BAR)),
+    (("roundrobin", BAR),),
+)
+"""Assignors with their metadata; most requests use the first list."""
+
+PROPER_LISTS: Final = 4
+"""How many lists a proper client may have: their subscriptions can be read, and they have an assignor in common."""
