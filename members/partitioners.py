@@ -95,11 +95,11 @@ class PartitionerSettings:
         for name, text in properties.items():
             if name not in known:
                 raise ValueError(f"unknown producer property {name!r}; use one of: {', '.join(known)}")
-            values[known[name].name] = _parse_property(name, text, type(known[name].default))
+            values[known[name].name] = _parse_partitioner_setting(name, text, type(known[name].default))
         return cls(**values)  # type: ignore[arg-type]  # of the type that the default has
 
 
-def _parse_property(name: str, text: str, kind: type) -> str | bool | int:
+def _parse_partitioner_setting(name: str, text: str, kind: type) -> str | bool | int:
     if kind is str:
         return text.removeprefix("org.apache.kafka.clients.producer.").removeprefix("internals.")
     if kind is bool and text.lower() in ("true", "false"):

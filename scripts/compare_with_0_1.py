@@ -1,8 +1,8 @@
-"""Compare the histories of seeded runs with those of version 0.1: `python scripts/compare_with_0_1.py [--seeds N]`.
+"""Compare the histories of seeded runs of versions 0.1 and 0.2: `python scripts/compare_with_0_1.py [--seeds N]`.
 
 Version 0.2 renamed events, fields and sentences, and changed nothing that is decided. This script shows it: it checks
-out the last commit of 0.1, plays the same seeds with both versions, turns every row of 0.1 into one of 0.2 with the map
-in names_0_1.toml, and compares row by row. Exit code 0 if all rows are equal, 1 if one differs.
+out the last commits of 0.1 and 0.2, plays the same seeds with both versions, turns every row of 0.1 into one of 0.2
+with the map in names_0_1.toml, and compares row by row. Exit code 0 if all rows are equal, 1 if one differs.
 """
 
 import argparse
@@ -15,12 +15,13 @@ import tempfile
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-COMMIT_OF_0_1 = "b8cc92d"
+COMMITS = {"0.1": "b8cc92d", "0.2": "3f9c30f"}
 NAMES = tomllib.loads(Path(__file__).with_name("names_0_1.toml").read_text(encoding="utf-8"))
 SENTENCES = [(re.compile(old), new) for old, new in NAMES["sentences"].items()]
 PROFILE_EVENTS = ("member-joined", "member-rejoined", "static-member-replaced")
@@ -151,12 +152,11 @@ def compare(old: list[Any], new: list[Any]) -> str | None:
     return None if ends == new[1:3] else f"seed {seed}: ended {ends}, now {new[1:3]}"
 
 
-def compared(old_path: Path, first: int, last: int) -> tuple[int, int]:
+def compared(old_path: Path, new_path: Path, first: int, last: int) -> tuple[int, int]:
     """How many rows were compared, and how many seeds differ."""
     rows = differing = 0
-    editable = ROOT / "build" / "editable"
     for old, new in zip(
-        histories(RECORD_0_1, old_path, first, last), histories(RECORD, editable, first, last), strict=True
+        histories(RECORD_0_1, old_path, first, last), histories(RECORD, new_path, first, last), strict=True
     ):
         rows += len(new[3])
         if difference := compare(old, new):
@@ -165,24 +165,29 @@ def compared(old_path: Path, first: int, last: int) -> tuple[int, int]:
     return rows, differing
 
 
+@contextmanager
+def checked_out(commit: str, folder: Path) -> Iterator[Path]:
+    """A checkout of a commit; the path of the packages `regroup.…` in it."""
+    subprocess.run(["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", folder, commit], check=True)
+    try:
+        package = folder / "packages" / "regroup"
+        package.mkdir(parents=True)
+        for marker in folder.glob("*/py.typed"):
+            (package / marker.parent.name).symlink_to(marker.parent)
+        yield package.parent
+    finally:
+        subprocess.run(["git", "-C", ROOT, "worktree", "remove", "--force", folder], check=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=500, help="seeds 1 to N (default: 500)")
     seeds = parser.parse_args().seeds
-    with tempfile.TemporaryDirectory() as folder:
-        checkout = Path(folder, "regroup-0.1")
-        subprocess.run(
-            ["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", checkout, COMMIT_OF_0_1], check=True
-        )
-        try:
-            with ThreadPoolExecutor() as threads:
-                half = seeds // 2
-                parts = [
-                    threads.submit(compared, checkout / ".typing", *span) for span in ((1, half), (half + 1, seeds))
-                ]
-                rows, differing = (sum(column) for column in zip(*[each.result() for each in parts], strict=True))
-        finally:
-            subprocess.run(["git", "-C", ROOT, "worktree", "remove", "--force", checkout], check=True)
+    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor() as threads:
+        folder, half = Path(name), seeds // 2
+        with checked_out(COMMITS["0.1"], folder / "0.1") as old, checked_out(COMMITS["0.2"], folder / "0.2") as new:
+            parts = [threads.submit(compared, old, new, *span) for span in ((1, half), (half + 1, seeds))]
+            rows, differing = (sum(column) for column in zip(*[each.result() for each in parts], strict=True))
     print(f"{seeds} seeds, {rows:,} rows compared; {differing} seeds differ")
     return 1 if differing else 0
 

@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 
 
 def load(name: str) -> Any:
-    """Import the module of `module:name`, and return what it calls by that name."""
+    """Import the module of `module:name`, and return its attribute of that name."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)
 

@@ -65,7 +65,7 @@ class Milestones:
             self._reach(f"{name} has stopped")
 
     def lost_partitions(self, name: str) -> str | None:
-        """Describe what a member has lost of its first assignment; None if it has lost nothing at any time."""
+        """The partitions of its first assignment that a member has revoked or lost; None if it kept them all."""
         if name in self._first_lost:
             return f"it gave up {_join_partitions(self._first_lost[name])}"
         member = self._world.members.by_name.get(name)

@@ -30,7 +30,7 @@ class WorldObserver(Protocol):
         """A request was sent, a response was received, or a member has stopped."""
 
     def on_member_change(self, name: str, change: ConsumerChange | ConsumerError) -> None:
-        """A member's consumer has changed, or reports an error."""
+        """A member's consumer was assigned or revoked partitions, joined, closed, or reports an error."""
 
     def on_stored(self, records: Sequence[NewRecord]) -> None:
         """The disk has taken these records."""

@@ -55,7 +55,7 @@ class ConsumerOffsets:
     """The offset of the next record of each owned partition, where it is known."""
     pending_error: ConsumerError | None = None
     """An error for the next poll()."""
-    _unknown: dict[TopicPartition, None] = field(default_factory=dict)
+    _unknown_positions: dict[TopicPartition, None] = field(default_factory=dict)
     _commits: list[PendingCommit] = field(default_factory=list)
     _auto_commit_at_ms: int = 0
     _is_fetching: bool = False
@@ -67,7 +67,9 @@ class ConsumerOffsets:
         kept = frozenset(self.owned_partitions).intersection(partitions)
         self.owned_partitions = partitions
         self.positions = {each: offset for each, offset in self.positions.items() if each in kept}
-        self._unknown = {each: None for each in partitions if each not in kept or each in self._unknown}
+        self._unknown_positions = {
+            each: None for each in partitions if each not in kept or each in self._unknown_positions
+        }
         self._auto_commit_at_ms = self.in_flight.now_ms + self.settings.auto_commit_interval_ms
 
     def update_positions(self, positions: Mapping[TopicPartition, int]) -> None:
@@ -197,7 +199,7 @@ class ConsumerOffsets:
 
     @property
     def _wants_fetch(self) -> bool:
-        return bool(self._unknown) and not self._is_fetching and self.in_flight.coordinator is not None
+        return bool(self._unknown_positions) and not self._is_fetching and self.in_flight.coordinator is not None
 
     @property
     def _auto_commits(self) -> bool:
@@ -205,7 +207,7 @@ class ConsumerOffsets:
 
     def _fetch(self) -> None:
         self._is_fetching = True
-        partitions, generation = tuple(self._unknown), self.membership.generation
+        partitions, generation = tuple(self._unknown_positions), self.membership.generation
 
         def handle(response: Message | RequestFailed) -> None:
             self._is_fetching = False
@@ -235,10 +237,10 @@ class ConsumerOffsets:
         offsets: dict[TopicPartition, int | None] = {
             each: (rows[each].committed_offset if each in rows and rows[each].committed_offset >= 0 else None)
             for each in partitions
-            if each in self._unknown
+            if each in self._unknown_positions
         }
         self._fetch_attempts = 0
-        self._unknown = {each: None for each in self._unknown if each not in offsets}
+        self._unknown_positions = {each: None for each in self._unknown_positions if each not in offsets}
         for each, offset in offsets.items():
             if offset is not None:
                 self.positions.setdefault(each, offset)

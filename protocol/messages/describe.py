@@ -124,7 +124,7 @@ class DescribedTopicPartitions(Structure):
 
 
 class DescribedAssignment(Structure):
-    """The assignment of one member of a consumer group."""
+    """The assignment of one member of a group of the consumer protocol (KIP-848)."""
 
     topic_partitions: list[DescribedTopicPartitions] = []
 
