@@ -145,8 +145,8 @@ class AssignmentBalancer:
         if not self._check_balanced(partition, None):
             name = self.members.names[other]
             raise AssignorError(
-                f"balancing partition {partition.partition} of topic {partition.topic} fails: member {name} takes no part in it; "
-                "Kafka's class fails here with a NullPointerException",
+                f"balancing partition {partition.partition} of topic {partition.topic} fails: member {name} takes no "
+                "part in it; Kafka's class fails here with a NullPointerException",
                 member=name,
                 topic=partition.topic,
             )
