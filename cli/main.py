@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from regroup.cli.terminal.arguments import load
 from regroup.cli.terminal.output import EXIT_CANNOT_RUN, escape_unencodable_output, print_error, run_and_flush
+from regroup.cli.terminal.text import printable_lines
 
 TOUR: Final = """\
 A coordinator of Kafka consumer groups that you may break, replay and look at.
@@ -98,7 +99,7 @@ class CommandParser(argparse.ArgumentParser):
         raise argparse.ArgumentError(None, f"unknown {name or action.dest}: {value!r}; {hint}")
 
     def error(self, message: str) -> NoReturn:
-        self.exit(EXIT_CANNOT_RUN, f"{self.prog}: {message}\nTry `{self.prog} --help`.\n")
+        self.exit(EXIT_CANNOT_RUN, f"{self.prog}: {printable_lines(message)}\nTry `{self.prog} --help`.\n")
 
 
 class ShowVersion(argparse.Action):

@@ -6,7 +6,7 @@
 keep insertion order, and that order decides wherever Kafka leaves a choice to the order of a hash map.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
@@ -298,6 +298,12 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
         held += self.pending_transactional_offsets.values()
         held += [append.offsets for append in self.pending_appends.values()]
         return tuple(dict.fromkeys(index for offsets in held for index in offsets.get(topic, ())))
+
+    def may_have_offsets(self, topics: Iterable[str]) -> bool:
+        """False if no partition of these topics has an offset; quicker than `partitions_with_offsets`."""
+        if self.pending_transactional_offsets or self.pending_appends:
+            return True
+        return not self.committed_offsets.keys().isdisjoint(topics)
 
     def has_pending_transactional_offset(self, topic: str, partition: int) -> bool:
         """Whether an open transaction has written an offset for this partition (KIP-447)."""

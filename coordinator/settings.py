@@ -86,6 +86,10 @@ class CoordinatorSettings(NamedSettings, frozen=True, kw_only=True):
     """How long a record of the emulated Kafka log may wait to be committed."""
 
 
+MAX_COMPARED_LENGTH = 100
+"""Characters of an unknown name that are compared with those of settings, which are shorter."""
+
+
 @cache
 def fields_of(settings_type: type[NamedSettings]) -> Mapping[str, inspect.Field]:
     """The fields of settings, with their types, by Kafka name."""
@@ -95,7 +99,7 @@ def fields_of(settings_type: type[NamedSettings]) -> Mapping[str, inspect.Field]
 
 
 def unknown_setting_message(name: str, known: Collection[str]) -> str:
-    nearest = get_close_matches(name, known, n=1)
+    nearest = get_close_matches(name[:MAX_COMPARED_LENGTH], known, n=1)
     hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(sorted(known))}"
     return f"unknown setting {name}: {hint}"
 

@@ -9,6 +9,7 @@ Every connection begins a clean session at the broker, so the session must send 
 import asyncio
 import logging
 import random
+import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
@@ -36,6 +37,10 @@ CANCEL_INTERVAL_S: Final = 1.5
 _silent = logging.getLogger("regroup.mqtt")
 _silent.setLevel(logging.CRITICAL)
 """The logger of aiomqtt. Errors are reported once, by the link."""
+
+
+class ReconnectRequested(Exception):
+    """Raised by a session that needs a new connection, for example because its last will no longer counts."""
 
 
 class MqttMessage(NamedTuple):
@@ -123,9 +128,16 @@ def _describe(error: Exception) -> str:
         return f"the broker refuses the connection ({error}): check REGROUP_MQTT_USERNAME and REGROUP_MQTT_PASSWORD"
     if isinstance(error, aiomqtt.MqttCodeError) or str(error).startswith("Disconnected"):
         return "the connection was lost"
-    if isinstance(error, aiomqtt.MqttError | OSError):
-        return str(error) or type(error).__name__
+    if isinstance(error, OSError):
+        return error.strerror or str(error) or type(error).__name__
+    if isinstance(error, aiomqtt.MqttError | ReconnectRequested):
+        return _without_errno(str(error)) or type(error).__name__
     return f"{type(error).__name__}: {error}"
+
+
+def _without_errno(text: str) -> str:
+    """The text without `[Errno 111]`: the words behind it say what it means."""
+    return re.sub(r"\[Errno -?\d+\] ", "", text)
 
 
 @asynccontextmanager
@@ -202,11 +214,11 @@ class Outbox:
     def __init__(self) -> None:
         self._queue: asyncio.Queue[MqttMessage] = asyncio.Queue()
         self.queued_bytes = 0
-        """Total size of the queued payloads."""
+        """Total size of the queued messages."""
 
     def put(self, topic: str, payload: bytes, *, retain: bool = False) -> None:
         """Add a message."""
-        self.queued_bytes += len(payload)
+        self.queued_bytes += len(topic) + len(payload)
         self._queue.put_nowait(MqttMessage(topic, payload, retain))
 
     def clear(self) -> None:
@@ -222,5 +234,5 @@ class Outbox:
     async def _publish(self, client: aiomqtt.Client) -> None:
         while True:
             topic, payload, retain = await self._queue.get()
-            self.queued_bytes -= len(payload)
+            self.queued_bytes -= len(topic) + len(payload)
             await client.publish(topic, payload, qos=1, retain=retain)

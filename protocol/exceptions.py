@@ -4,6 +4,7 @@
     ├── Malformed               bytes that cannot be decoded
     │   └── MalformedFrame      a frame length that is negative or above the limit
     ├── Unencodable             a message that the chosen version cannot carry
+    ├── TooLong                 a message that would be longer than allowed
     └── Unsupported             a request whose header is readable, and whose body is not
         ├── UnsupportedApi          … because the API key is unknown
         └── UnsupportedVersion      … because the API is known, and the version is not
@@ -38,6 +39,10 @@ class MalformedFrame(Malformed):
 
 class Unencodable(ProtocolError):
     """The message holds a value that this version, or the type of the field, cannot carry."""
+
+
+class TooLong(ProtocolError):
+    """The message would have more bytes than the sender allows."""
 
 
 class Unsupported(ProtocolError):

@@ -4,10 +4,10 @@ A broker uses `decode_request` and `encode_response`, a client `encode_request` 
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from regroup.protocol.apis import APIS, Api
-from regroup.protocol.codec.codec import codec, refuse_trailing_bytes
+from regroup.protocol.codec.codec import codec, encode_in_turns, refuse_trailing_bytes
 from regroup.protocol.codec.decoder import skip_tagged_fields
 from regroup.protocol.exceptions import Malformed, MalformedFrame, Unencodable, UnsupportedApi, UnsupportedVersion
 from regroup.protocol.header import RequestHeader
@@ -112,14 +112,19 @@ def _skip_header_tags(frame: bytes, position: int, kind: str) -> int:
         raise Malformed(f"{kind} header, tagged fields, offset {position}: {error}") from None
 
 
-def decode_request(frame: bytes) -> tuple[RequestHeader, Message]:
+_NO_LIMITS: Mapping[int, int] = {}
+
+
+def decode_request(frame: bytes, max_entries: Mapping[int, int] = _NO_LIMITS) -> tuple[RequestHeader, Message]:
     """Header and body of one frame. Raises UnsupportedApi, UnsupportedVersion or Malformed.
 
+    `max_entries` limits the entries of all arrays together by API key; the default is MAX_ARRAY_ENTRIES.
     Bytes after the body are ignored, as Kafka does: librdkafka sends three too many when it asks for the metadata of
     all topics in a flexible version (https://github.com/confluentinc/librdkafka/issues/5049).
     """
     header, position = decode_request_header(frame)
-    message, _ = codec(APIS[header.api_key].request, header.api_version).decode(frame, position, MAX_ARRAY_ENTRIES)
+    limit = max_entries.get(header.api_key, MAX_ARRAY_ENTRIES)
+    message, _ = codec(APIS[header.api_key].request, header.api_version).decode(frame, position, limit)
     return header, message
 
 
@@ -143,6 +148,12 @@ def encode_request(header: RequestHeader, message: Message) -> bytes:
 
 def encode_response(api_key: int, api_version: int, correlation_id: int, message: Message) -> bytes:
     """One frame with its length, ready to be sent. Raises Unencodable, UnsupportedApi or UnsupportedVersion."""
+    out = _response_header(api_key, api_version, correlation_id, message)
+    codec(type(message), api_version).encode(message, out)
+    return _framed(out)
+
+
+def _response_header(api_key: int, api_version: int, correlation_id: int, message: Message) -> bytearray:
     api = _api_of(RequestHeader(api_key, api_version, correlation_id, None))
     if type(message) is not api.response:
         raise Unencodable(f"API {api.key} has the response {api.response.__name__}, not {type(message).__name__}")
@@ -150,8 +161,27 @@ def encode_response(api_key: int, api_version: int, correlation_id: int, message
     out += _LENGTH.pack(correlation_id)
     if api.response_header_is_flexible(api_version):
         out.append(0)
-    codec(api.response, api_version).encode(message, out)
-    return _framed(out)
+    return out
+
+
+class ResponseEncoder:
+    """Encodes one response in turns, into one buffer.
+
+    for _ in encoder.turns(bytes_per_turn): ...    # pauses after so many bytes
+    encoder.out                                    # then the frame with its length
+    """
+
+    def __init__(self, header: RequestHeader, message: Message, max_bytes: int) -> None:
+        """Raises Unencodable, UnsupportedApi or UnsupportedVersion."""
+        self.out = _response_header(header.api_key, header.api_version, header.correlation_id, message)
+        self._message = message
+        self._version = header.api_version
+        self._max_bytes = max_bytes
+
+    def turns(self, bytes_per_turn: int) -> Iterator[None]:
+        """Encode. Raises Unencodable, or TooLong once the frame exceeds `max_bytes`."""
+        yield from encode_in_turns(self._message, self._version, self.out, bytes_per_turn, self._max_bytes)
+        _LENGTH.pack_into(self.out, 0, len(self.out) - 4)
 
 
 def _framed(out: bytearray) -> bytes:

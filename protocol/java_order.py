@@ -7,20 +7,36 @@ from typing import TypeVar
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-@lru_cache(maxsize=8192)  # every rebalance of a group uses the same names
+_MAX_CACHED_LENGTH = 300
+"""Longer texts are not kept in the caches below, where clients could fill hundreds of megabytes with them."""
+
+
 def utf16_order(text: str) -> bytes:
     """The sort key for Java's order of strings, by UTF-16 code unit; it differs from Python's beyond U+D7FF."""
+    return _cached_utf16_order(text) if len(text) <= _MAX_CACHED_LENGTH else _utf16_order(text)
+
+
+def _utf16_order(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
-@lru_cache(maxsize=8192)
+_cached_utf16_order = lru_cache(maxsize=8192)(_utf16_order)  # every rebalance of a group uses the same names
+
+
 def java_string_hash(text: str) -> int:
     """`String.hashCode()`, as an unsigned 32-bit integer."""
+    return _cached_java_string_hash(text) if len(text) <= _MAX_CACHED_LENGTH else _java_string_hash(text)
+
+
+def _java_string_hash(text: str) -> int:
     units = utf16_order(text)
     result = 0
     for high, low in zip(units[::2], units[1::2], strict=True):
         result = (31 * result + (high << 8 | low)) & 0xFFFFFFFF
     return result
+
+
+_cached_java_string_hash = lru_cache(maxsize=8192)(_java_string_hash)
 
 
 def java_partition_hash(partition: tuple[str, int]) -> int:

@@ -212,6 +212,20 @@ def read_records(batch: bytes) -> list[BatchRecord]:
     return records
 
 
+def read_record_deltas(batch: bytes) -> Iterator[tuple[int, int]]:
+    """The timestamp delta and the offset delta of each record of an uncompressed batch; the rest is skipped.
+
+    Raises Malformed, also if the batch is compressed; what was yielded before is right.
+    """
+    header = read_batch_header(batch)
+    if header.compression:
+        raise Malformed(f"the record batch is compressed (type {header.compression}), which is not supported here")
+    reader = _RecordReader(batch, HEADER_BYTES)
+    for _ in range(header.record_count):
+        yield reader.deltas()
+    reader.must_be_at(len(batch), "the record batch")
+
+
 class _RecordReader:
     """Reads the records of one batch, one after the other."""
 
@@ -232,6 +246,14 @@ class _RecordReader:
         return BatchRecord(
             key=key, value=value, headers=headers, offset_delta=offset_delta, timestamp_delta_ms=timestamp_delta_ms
         )
+
+    def deltas(self) -> tuple[int, int]:
+        """Timestamp and offset delta of the next record, which is skipped."""
+        stop = self._varint() + self._position
+        self._bytes(1)
+        timestamp_delta_ms, offset_delta = self._varint(), self._varint()
+        self._bytes(stop - self._position)
+        return timestamp_delta_ms, offset_delta
 
     def must_be_at(self, stop: int, what: str) -> None:
         if self._position != stop:

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import count
 from typing import Any, Protocol, TypeAlias
 
+import structlog
+
 from regroup.protocol.apis import APIS
 from regroup.protocol.fields import Versions
 from regroup.protocol.header import RequestHeader
@@ -27,14 +29,18 @@ from regroup.server.apis.transaction_lists import TransactionListApis
 from regroup.server.apis.transactions import TransactionApis
 from regroup.server.cluster.state import BrokerNode, ClusterState
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
+from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES
 from regroup.server.net.connection import Connection
 from regroup.server.net.exchange import RequestHandler, RequestHandlers
 from regroup.server.net.request_observer import RequestObservers
+from regroup.server.net.turns import TurnQueue
 from regroup.server.releases import ANY_RELEASE, Release
 from regroup.server.settings import DescribedSetting, describe_settings
 
 LATEST_TRANSACTION_VERSION = 2
 """Each transaction has its own producer epoch, and a write adds its partition to the transaction (KIP-890)."""
+
+log = structlog.get_logger()
 
 
 class Listener(Protocol):
@@ -58,7 +64,7 @@ class Broker:
 
     `release` limits the APIs to those of one release of Apache Kafka. `other_settings` returns the settings that
     DescribeConfigs shows beside the broker's own. `listen` replaces the machine's network, as a simulation does.
-    `observers` see every exchange.
+    `observers` see every exchange. `turns` is shared by the brokers of one process.
     """
 
     def __init__(
@@ -74,11 +80,16 @@ class Broker:
         other_settings: Callable[[], Iterable[DescribedSetting]] = tuple,
         listen: ListenFunction | None = None,
         observers: RequestObservers | None = None,
+        max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES,
+        turns: TurnQueue | None = None,
     ) -> None:
         self._state = state
         self._release = release
         self.node_id = node_id
         self.max_frame_bytes = state.settings.socket_request_max_bytes
+        self.max_response_bytes = max_response_bytes
+        self.needs_whole_responses = False
+        self.turns = turns or TurnQueue()
         self.max_idle_s = state.settings.connections_max_idle_ms / 1000
         self.observers: RequestObservers = [] if observers is None else observers
         self._host, self._port, self._advertise = host, port, advertise
@@ -100,7 +111,7 @@ class Broker:
                 **ProduceApis(state, finder, transactions).handlers(),
                 **TransactionApis(state, node_id, transactions).handlers(),
                 **TransactionListApis(state, node_id).handlers(),
-                **FetchApis(finder, state.settings).handlers(),
+                **FetchApis(finder, state.settings, max_response_bytes).handlers(),
                 **OffsetApis(finder).handlers(),
             }
         )
@@ -174,6 +185,9 @@ class Broker:
         if header.api_version < first:
             return f"{text}; for a client that is older start with --broker-version {ANY_RELEASE}"
         return text
+
+    def log_closed(self, connection: Connection, reason: str) -> None:
+        log.warning("connection closed", connection=connection.name, client=connection.client_host, reason=reason)
 
     def add_connection(self, connection: Connection) -> None:
         self._connections[connection] = None

@@ -31,10 +31,11 @@ from regroup.server.broker import Broker, ListenFunction
 from regroup.server.clock import Clock
 from regroup.server.cluster.events import BROKER_START
 from regroup.server.cluster.group_router import GroupRouter
-from regroup.server.cluster.image import topic_name_error
 from regroup.server.cluster.state import ClusterState, StoredClusterState, load_cluster_state
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
+from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES
 from regroup.server.net.request_observer import RequestObservers
+from regroup.server.net.turns import TurnQueue
 from regroup.server.refusals.notices import RefusalNotices
 from regroup.server.releases import Release, newest_release
 from regroup.server.settings import BrokerSettings, describe_settings
@@ -69,7 +70,8 @@ class ClusterOptions:
 
     Broker n listens on `port` + n, or on a free port if `port` is 0. `advertise` is the address that clients get for
     broker 0, for containers and tunnels. `release` limits the APIs to those of one release of
-    Apache Kafka, the newest one by default; None serves every version that the codec knows.
+    Apache Kafka, the newest one by default; None serves every version that the codec knows. A response beyond
+    `max_response_bytes` closes its connection.
     """
 
     settings: CoordinatorSettings = field(default_factory=CoordinatorSettings)
@@ -79,6 +81,7 @@ class ClusterOptions:
     port: int = 0
     advertise: tuple[str, int] | None = None
     release: Release | None = field(default_factory=newest_release)
+    max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES
     snapshot_interval_records: int = DEFAULT_SNAPSHOT_INTERVAL_RECORDS
 
 
@@ -169,7 +172,8 @@ class BrokerCluster:
                 self.journal, settings=options.settings, now=environment.clock, owns=owns
             ),
         )
-        self.transactions = TransactionCoordinator(self.state, self.router)
+        self.turns = TurnQueue()
+        self.transactions = TransactionCoordinator(self.state, self.router, self.turns)
         self.refusals = RefusalNotices(self.state.now_ms)
         self.observers: RequestObservers = [self.refusals]
         """They see every exchange of every broker."""
@@ -199,6 +203,8 @@ class BrokerCluster:
             other_settings=partial(describe_settings, options.settings),
             listen=listen,
             observers=self.observers,
+            max_response_bytes=options.max_response_bytes,
+            turns=self.turns,
         )
         groups = self.router.groups_of_broker(node_id)
         broker.add_handlers(GroupApis(self.state, groups).handlers())
@@ -284,7 +290,7 @@ class BrokerCluster:
         """Create a topic if it does not exist. Raises InvalidSetting if the name is invalid."""
         if name in self.state.topics:
             return
-        if name_error := topic_name_error(name, self.state.topics):
+        if name_error := self.state.topic_name_error(name):
             raise InvalidSetting(name_error)
         self.state.create_topic(name, partitions, cause=BROKER_START)
         await self.journal.wait_until_durable(self.journal.last_position)

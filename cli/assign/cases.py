@@ -16,6 +16,7 @@ from regroup.assignors.interface import AssignorError
 from regroup.cli.jobs import CannotRun
 from regroup.cli.terminal.arguments import load
 from regroup.cli.terminal.consoles import PlainConsole
+from regroup.cli.terminal.text import printable, printable_json
 from regroup.protocol.consumer.subscription import TopicPartition
 
 CASE_ERRORS: Final = (AssignorError, ValueError, msgspec.MsgspecError, RecursionError)
@@ -40,8 +41,7 @@ def run(args: Namespace) -> int:
             _explain_case(filter(bytes.strip, lines), args)
         else:
             for line in filter(bytes.strip, lines):
-                sys.stdout.buffer.write(msgspec.json.encode(_outcome(line, args.algorithm)) + b"\n")
-                sys.stdout.buffer.flush()
+                print(printable_json(msgspec.json.encode(_outcome(line, args.algorithm)).decode()), flush=True)
     return 0
 
 
@@ -97,13 +97,13 @@ def _explain_case(lines: Iterable[bytes], args: Namespace) -> None:
 def _print_explanation(title: str, explanation: AssignmentExplanation) -> None:
     console = PlainConsole(soft_wrap=False)
     for sentence in explanation.reasons:
-        console.print(Text(sentence))
-    table = Table(title=Text(title))
+        console.print(Text(printable(sentence)))
+    table = Table(title=Text(printable(title)))
     for heading in ("member", "partitions", "kept", "new", "revoked"):
         table.add_column(heading, justify="right" if heading == "partitions" else "left")
     for row in explanation.rows:
         count = str(len(row.kept) + len(row.gained))
-        table.add_row(Text(row.member), count, _names(row.kept), _names(row.gained), _names(row.lost))
+        table.add_row(Text(printable(row.member)), count, _names(row.kept), _names(row.gained), _names(row.lost))
     console.print(table)
     for sentence in explanation.movements:
         console.print(Text(sentence))

@@ -1,6 +1,5 @@
 """`regroup assign --records`: the partition of each record of a producer, by each of Kafka's partitioners."""
 
-import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Final
@@ -9,7 +8,7 @@ import msgspec
 
 from regroup.cli.assign.arguments import PARTITIONERS
 from regroup.cli.jobs import CannotRun
-from regroup.cli.terminal.text import counted, printable
+from regroup.cli.terminal.text import counted, printable, printable_json
 from regroup.members.partitioners import PartitionerSettings, PartitionLoad, ProducedRecord, create_partitioner
 
 DEFAULT_PARTITIONS: Final = 3
@@ -89,7 +88,7 @@ def _print_json(records: Sequence[RecordLine], chosen: Mapping[str, Sequence[int
     for index, each in enumerate(records):
         partitions = {name: column[index] for name, column in chosen.items()}
         row = {"key": each.key, "size": each.size, "partition": each.partition, "partitions": partitions}
-        sys.stdout.buffer.write(msgspec.json.encode(row) + b"\n")
+        print(printable_json(msgspec.json.encode(row).decode()))
 
 
 def _print_tables(records: Sequence[RecordLine], chosen: Mapping[str, Sequence[int]], count: int) -> None:

@@ -31,7 +31,7 @@ def print_timeline(timeline: Timeline, *, verbose: bool) -> None:
 
 def _print_lines(lines: list[TimelineLine]) -> None:
     for line in lines:
-        print(line)
+        print(printable(str(line)))
 
 
 def print_missed_steps(outcome: RunOutcome) -> None:

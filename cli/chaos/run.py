@@ -23,6 +23,7 @@ from regroup.cli.chaos.verdicts import verdict_of_run, write_verdicts
 from regroup.cli.jobs import FILE_ERRORS, cannot_run_after
 from regroup.cli.store.events import format_event_json
 from regroup.cli.terminal.output import program_name
+from regroup.cli.terminal.text import printable_lines
 from regroup.lab.plan.library import find_plan
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.plan.yaml_format import write_plan
@@ -50,7 +51,7 @@ def run(args: Namespace) -> int:
     timeline = Timeline()
     with plant_bug(args.bug):
         pass  # an unknown bug is refused before the plan is shown
-    print(describe_plan(plan))
+    print(printable_lines(describe_plan(plan)))
     if args.check_determinism:
         return compare_two_runs(plan, args.bug)
     with plant_bug(args.bug):
@@ -124,7 +125,7 @@ def print_verdict(outcome: RunOutcome, timeline: Timeline, args: Namespace) -> i
         return Findings().exit_code
     texts = list(violation_texts(outcome, timeline, verbose=args.verbose))
     for text in texts[:MAX_SHOWN_VIOLATIONS]:
-        print(f"\n{text}")
+        print(f"\n{printable_lines(text)}")
     if (more := len(texts) - MAX_SHOWN_VIOLATIONS) > 0:
         print(f"\n… and {more} more.")
     print(f"\nTo run it again: {replay_command(args)}")

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from regroup.assignors.interface import AssignorError
 from regroup.assignors.registry import assignor_named
-from regroup.cli.members.mqtt import MembersOverMqtt
+from regroup.cli.members.mqtt import MembersOverMqtt, member_name
 from regroup.cli.members.table import describe_change, describe_note
 from regroup.cli.terminal.text import printable
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError, JoinedGroup
@@ -79,7 +79,7 @@ def plan_fleet(args: Namespace) -> FleetPlan:
 def _consumer_settings(number: int, args: Namespace) -> ConsumerSettings:
     return ConsumerSettings(
         group_id=args.group,
-        client_id=f"regroup-{number}",
+        client_id=member_name(args, number) if args.mqtt else f"regroup-{number}",
         group_instance_id=f"{args.group}-{number}" if args.static else None,
         partition_assignment_strategy=tuple(args.assignors or ["cooperative-sticky"]),
         session_timeout_ms=args.session_timeout,

@@ -33,8 +33,8 @@ class MembersOverMqtt:
     def __init__(self, args: Namespace) -> None:
         self.address = args.mqtt
         self._access = load_mqtt_access(args.mqtt, args.mqtt_settings)
-        self._prefix = args.mqtt_name or f"{socket.gethostname()}-{os.getpid()}"
-        self._names = [f"{self._prefix}-{number + 1}" for number in range(args.count)]
+        self._prefix = name_prefix(args)
+        self._names = [member_name(args, number + 1) for number in range(args.count)]
         self._remote_control: asyncio.Task[None] | None = None
         self._last_error = ""
 
@@ -65,6 +65,7 @@ class MembersOverMqtt:
                 raise ValueError(f"{name} has stopped; rejoin starts it again")
             else:
                 members[index].inject_fault(MemberFault(FAULT_KINDS[command.kind], command.duration_ms))
+            print(f"remote control: {name}: {command}", file=sys.stderr, flush=True)
             return f"{name}: {command}"
 
         control = RemoteControl(self.address.cluster, self._names, carry_out)
@@ -76,6 +77,16 @@ class MembersOverMqtt:
     async def close(self) -> None:
         if self._remote_control is not None:
             await cancel_and_wait(self._remote_control)
+
+
+def name_prefix(args: Namespace) -> str:
+    """What the names of this process's members begin with."""
+    return args.mqtt_name or f"{socket.gethostname()}-{os.getpid()}"
+
+
+def member_name(args: Namespace, number: int) -> str:
+    """The name of a member on MQTT, which is also its client id."""
+    return f"{name_prefix(args)}-{number}"
 
 
 def _new_id() -> str:

@@ -21,6 +21,10 @@ from regroup.cli.terminal.arguments import (
 )
 
 MAX_BROKERS: Final = 100
+MIN_MAX_RESPONSE_BYTES: Final = 64 * 1024
+MAX_MAX_RESPONSE_BYTES: Final = 2**31 - 1
+DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
+"""The same as in `regroup.server.limits`, which the help need not load."""
 MAX_TOPIC_PARTITIONS: Final = 10_000
 """The most partitions of a topic, the same as for `num.partitions`."""
 
@@ -80,6 +84,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         help="a setting by its Kafka name; may be repeated",
+    )
+    add(
+        "--max-response-bytes",
+        metavar="N",
+        type=whole_number(MIN_MAX_RESPONSE_BYTES, MAX_MAX_RESPONSE_BYTES, what="number of bytes"),
+        default=DEFAULT_MAX_RESPONSE_BYTES,
+        help="close the connection of a client whose response would be larger (default: 67108864, which is 64 MiB)",
     )
     add("--config", metavar="FILE", type=Path, help="settings from a TOML file, by their Kafka names")
 

@@ -14,7 +14,7 @@ import structlog
 
 from regroup.cli.jobs import CannotRun
 from regroup.cli.serve.log import configure_log
-from regroup.cli.serve.mqtt import ServeMqttOptions, mqtt_options, serve_over_mqtt
+from regroup.cli.serve.mqtt import ServeMqttOptions, embedded_mqtt_broker, mqtt_options, serve_over_mqtt
 from regroup.cli.serve.prompt import BrokerPrompt
 from regroup.cli.terminal.arguments import MAX_PORT, load
 from regroup.cli.terminal.signals import stop_on_signals
@@ -48,6 +48,7 @@ def cluster_options(args: Namespace) -> ClusterOptions:
         port=args.port,
         advertise=args.advertise,
         brokers=args.brokers,
+        max_response_bytes=args.max_response_bytes,
         release=emulated_release(args.broker_version),
     )
 
@@ -83,7 +84,13 @@ async def serve(args: Namespace, options: ClusterOptions, mqtt: ServeMqttOptions
 
 
 async def serve_until_cancelled(args: Namespace, options: ClusterOptions, mqtt: ServeMqttOptions | None) -> None:
-    """Start the brokers, and close them when this is cancelled. Raises CannotRun, StoreError."""
+    """Start everything, and stop it when this is cancelled. Raises CannotRun, StoreError."""
+    async with embedded_mqtt_broker(mqtt):  # before the store is made: it may not be installed, or its port be taken
+        await serve_cluster(args, options, mqtt)
+
+
+async def serve_cluster(args: Namespace, options: ClusterOptions, mqtt: ServeMqttOptions | None) -> None:
+    """Start the brokers, and close them when this is cancelled. "listening" is printed when everything listens."""
     is_incomplete = wal_is_missing(args.store)
     open_here = partial(open_store, args.store, durability=args.durability)
     try:
@@ -97,13 +104,15 @@ async def serve_until_cancelled(args: Namespace, options: ClusterOptions, mqtt: 
     try:
         for name, partitions in args.topics:
             await cluster.ensure_topic(name, partitions)
-        print("listening on", ",".join(f"{host}:{port}" for host, port in cluster.addresses), flush=True)
-        if args.brokers > 1:
-            if sys.stdin.isatty():
-                last = args.brokers - 1
-                print(f"type stop N or start N to stop or start a broker, N from 0 to {last}", flush=True)
-            prompt.open()
         async with serve_over_mqtt(mqtt, cluster):
+            print("listening on", ",".join(f"{host}:{port}" for host, port in cluster.addresses), flush=True)
+            if mqtt is not None:
+                print("feed on", mqtt.address, flush=True)
+            if args.brokers > 1:
+                if sys.stdin.isatty():
+                    last = args.brokers - 1
+                    print(f"type stop N or start N to stop or start a broker, N from 0 to {last}", flush=True)
+                prompt.open()
             await asyncio.get_running_loop().create_future()
     finally:
         prompt.close()

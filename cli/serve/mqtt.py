@@ -60,21 +60,27 @@ def mqtt_options(args: Namespace) -> ServeMqttOptions | None:
 
 
 @asynccontextmanager
+async def embedded_mqtt_broker(options: ServeMqttOptions | None) -> AsyncIterator[None]:
+    """Run an MQTT broker in this process until the end of the block, if one is wanted. Raises InvalidSetting."""
+    async with AsyncExitStack() as stack:
+        if options is not None and options.embedded_host is not None:
+            broker = embedded_broker(options.embedded_host, options.address.port, options.access)
+            await stack.enter_async_context(broker)
+        yield
+
+
+@asynccontextmanager
 async def serve_over_mqtt(options: ServeMqttOptions | None, cluster: BrokerCluster) -> AsyncIterator[None]:
     """Run the MQTT service until the end of the block; without options, there is none."""
     async with AsyncExitStack() as stack:
         if options is not None:
-            address, access = options.address, options.access
-            if options.embedded_host is not None:
-                await stack.enter_async_context(embedded_broker(options.embedded_host, address.port, access))
             service = MqttService(
                 cluster,
-                address,
-                access,
+                options.address,
+                options.access,
                 new_incarnation=lambda: uuid4().hex,
                 remove_on_last_will=options.remove_on_last_will,
             )
             await service.start()
             stack.push_async_callback(service.stop)
-            print("feed on", address, flush=True)
         yield

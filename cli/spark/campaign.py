@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from regroup.cli.jobs import cannot_run_after
 from regroup.cli.spark.session import STOPPED_RESUMABLE, run_on_spark
 from regroup.cli.terminal.progress import ProgressReporter
+from regroup.cli.terminal.text import printable
 from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign import runner
 from regroup.pipeline.campaign.grid import Campaign, InvalidCampaign, find_run, read_campaign
@@ -54,7 +55,8 @@ def _simulate(campaign: Campaign, spark: SparkSession, args: Namespace) -> int:
     print(f"{total:,} runs of {len(campaign.cells)} cells; {simulated:,} simulated now{rate}")
     failed = runner.read_runs(spark, args.folder).where("size(violations) > 0").limit(10).collect()
     for row in failed:
-        print(f"{row.violations[0]} Replay: {runner.replay_command(args.plan, row.store)}", file=sys.stderr)
+        again = runner.replay_command(args.plan, row.store)
+        print(printable(f"{row.violations[0]} Replay: {again}"), file=sys.stderr)
     return 1 if failed else 0
 
 

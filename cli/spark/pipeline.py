@@ -12,7 +12,7 @@ from regroup.cli.jobs import CannotRun, cannot_run_after
 from regroup.cli.spark.session import STOPPED_NOT_RESUMABLE, STOPPED_RESUMABLE, run_on_spark
 from regroup.cli.store.group_json import with_decoded_bytes
 from regroup.cli.terminal.progress import ProgressReporter
-from regroup.cli.terminal.text import counted, printable
+from regroup.cli.terminal.text import counted, printable, printable_json
 from regroup.pipeline.bronze import ingest as bronze
 from regroup.pipeline.campaign import runner as campaign
 from regroup.pipeline.campaign.grid import InvalidCampaign
@@ -102,8 +102,7 @@ def _replay(spark: SparkSession, args: Namespace) -> int:
     stores: dict[str, dict[str, Any]] = {}
     for row in build.read_table(spark, args.folder, "groups").orderBy("store", "group").collect():
         stores.setdefault(row.store, {})[row.group] = with_decoded_bytes(json.loads(row.json))
-    json.dump(stores, sys.stdout, indent=2, ensure_ascii=False)
-    print()
+    print(printable_json(json.dumps(stores, indent=2, ensure_ascii=False)))
     return 0
 
 

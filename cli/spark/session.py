@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from regroup.cli.jobs import EXIT_INTERRUPTED, CannotRun
 from regroup.cli.terminal.output import EXIT_CANNOT_RUN, print_error
+from regroup.cli.terminal.text import printable_lines
 from regroup.pipeline.spark.java import JavaNotFound
 from regroup.pipeline.spark.session import InvalidMaster, spark_session
 
@@ -90,7 +91,7 @@ def print_spark_error(command: str, text: str) -> None:
     if message:
         print_error(command, message)
     else:
-        print(f"regroup {command}: {text}", file=sys.stderr)
+        print(f"regroup {command}: {printable_lines(text.expandtabs(4))}", file=sys.stderr)
 
 
 def _worker_message(text: str) -> str:

@@ -13,6 +13,7 @@ from regroup.cli.store.events_text import EventFormatter
 from regroup.cli.store.opening import open_store_to_read, unknown_group
 from regroup.cli.terminal.consoles import PlainConsole
 from regroup.cli.terminal.output import print_error
+from regroup.cli.terminal.text import printable_json
 from regroup.coordinator.serialization import UNREADABLE_ERRORS, damaged
 from regroup.storage.records import Record
 from regroup.storage.store import ANY_GROUP, EventStore, follow
@@ -71,4 +72,4 @@ def format_event_json(record: Record) -> str:
         "payload": msgspec.Raw(record.payload),
         "cause": None if record.cause is None else msgspec.Raw(record.cause),
     }
-    return msgspec.json.encode(row).decode()
+    return printable_json(msgspec.json.encode(row).decode())

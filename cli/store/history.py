@@ -17,7 +17,7 @@ from regroup.cli.store.opening import open_store_to_read, unknown_group
 from regroup.cli.store.replay_text import groups_text
 from regroup.cli.terminal.output import program_name
 from regroup.cli.terminal.progress import ProgressReporter
-from regroup.cli.terminal.text import counted, printable
+from regroup.cli.terminal.text import counted, printable, printable_json
 from regroup.coordinator.group import Group
 from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.serialization import group_as_json
@@ -37,8 +37,8 @@ def run_replay(args: Namespace) -> int:
             print(line)
     else:
         shown = {group.group_id: with_decoded_bytes(group_as_json(group)) for group in groups}
-        json.dump({"position": position, "groups": shown}, sys.stdout, indent=2, ensure_ascii=False)
-        print()
+        document = json.dumps({"position": position, "groups": shown}, indent=2, ensure_ascii=False)
+        print(printable_json(document))
     return 0
 
 

@@ -1,10 +1,13 @@
 """Rich's console as the commands use it; a module of its own, because Rich takes a while to load."""
 
 import asyncio
+from collections.abc import Iterable
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from regroup.cli.terminal.output import silence_stdout
+from regroup.cli.terminal.text import printable_lines
 
 
 class PlainConsole(Console):
@@ -12,6 +15,14 @@ class PlainConsole(Console):
 
     def __init__(self, *, soft_wrap: bool = True) -> None:
         super().__init__(highlight=False, soft_wrap=soft_wrap, markup=False, emoji=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Escape control characters in whatever is shown, wherever it comes from."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(printable_lines(segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

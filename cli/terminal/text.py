@@ -1,5 +1,10 @@
-"""Text for a terminal: names from clients without control characters, lists of names, and ranges of partitions."""
+"""Text for a terminal: names from clients without control characters, lists of names, and ranges of partitions.
 
+Everything that comes from a client, a store or a file goes through `printable`, or `printable_json` if it is JSON, on
+its way to standard output, standard error or the log.
+"""
+
+import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -14,9 +19,19 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
+def printable_json(text: str) -> str:
+    """Escape control, format and bidirectional characters in JSON as JSON does, so that parsing gives the same text.
+
+    `text` is encoded JSON, in which such characters stand inside strings only; line breaks stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text)
+
+
 def printable_lines(text: str) -> str:
     """Escape control characters, and keep the line breaks, as of a traceback."""
-    return "\n".join(printable(line) for line in text.splitlines())
+    return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def join_names(names: Iterable[str]) -> str:

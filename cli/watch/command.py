@@ -13,12 +13,13 @@ from rich.live import Live
 
 from regroup.cli.mqtt_access import load_mqtt_access
 from regroup.cli.terminal.consoles import StopOnBrokenPipeConsole
-from regroup.cli.terminal.output import print_error
+from regroup.cli.terminal.output import EXIT_CANNOT_RUN, print_error
 from regroup.cli.terminal.signals import stop_on_signals
 from regroup.cli.watch.lines import connection_loss_line, event_line, refusal_line
 from regroup.cli.watch.table import WatchedCluster, groups_table
 from regroup.mqtt.address import MqttAccess
 from regroup.mqtt.link import MqttLink, run_until_first_ends
+from regroup.mqtt.payloads import decode_payload
 from regroup.mqtt.topics import MqttTopics
 from regroup.server.mqtt.messages import ConnectionLossMessage, FeedMessage, Presence, RefusalMessage
 from regroup.server.mqtt.reader import FeedReader
@@ -26,17 +27,18 @@ from regroup.server.mqtt.summaries import GroupSummary
 from regroup.server.rate_limited_log import RateLimitedLog
 
 REFRESH_INTERVAL_S: Final = 0.25
+SILENCE_S: Final = 2.0
+"""When nothing was heard for so long after the connection, a line says so."""
 REPLAY_REQUEST_INTERVAL_S: Final = 0.5
 """Events that stay missing for so long are requested, and again after each such interval."""
 
 
 def run(args: Namespace) -> int:
-    asyncio.run(watch(args, load_mqtt_access(args.mqtt, args.mqtt_settings)))
-    return 0
+    return asyncio.run(watch(args, load_mqtt_access(args.mqtt, args.mqtt_settings)))
 
 
-async def watch(args: Namespace, access: MqttAccess) -> None:
-    """Show the feed until Ctrl-C, or until the time is over."""
+async def watch(args: Namespace, access: MqttAccess) -> int:
+    """Show the feed until Ctrl-C, or until the time is over; return the exit code: 2 if it never connected."""
     stop = stop_on_signals()
     if args.for_s is not None:
         asyncio.get_running_loop().call_later(args.for_s, stop.set)
@@ -44,8 +46,13 @@ async def watch(args: Namespace, access: MqttAccess) -> None:
     shows_table = console.is_terminal and not args.events
     watcher = FeedWatcher(args, None if shows_table else console)
     link = MqttLink(args.mqtt, access, report=partial(print_error, "watch"))
-    tasks = [link.run(watcher.session), stop.wait()]
-    await run_until_first_ends(*tasks, *([draw(console, watcher.cluster)] if shows_table else []))
+    tasks = [link.run(watcher.session), stop.wait(), *([draw(console, watcher.cluster)] if shows_table else [])]
+    await run_until_first_ends(*tasks)
+    if not watcher.has_connected:
+        print_error("watch", f"never connected to {args.mqtt}")
+        return EXIT_CANNOT_RUN
+    watcher.report_silence()
+    return 0
 
 
 async def draw(console: Console, cluster: WatchedCluster) -> None:
@@ -67,6 +74,10 @@ class FeedWatcher:
         self._report = RateLimitedLog(partial(print_error, "watch"))
         self._reader = FeedReader(from_start=args.from_start)
         self.cluster = WatchedCluster(args.mqtt)
+        self.has_connected = False
+        self._has_heard = False
+        """Something was published: of the group, if one is to be watched."""
+        self._has_reported_silence = False
 
     async def session(self, client: aiomqtt.Client) -> None:
         """Subscribe and read on one connection, for `MqttLink.run`."""
@@ -79,7 +90,26 @@ class FeedWatcher:
         if self._group is None and self._console is not None:
             wanted.append(topics.group(None, "events"))
         await client.subscribe([(topic, 1) for topic in wanted])
-        await run_until_first_ends(self._read(client), self._request_missing_events(client))
+        self.has_connected = True
+        await run_until_first_ends(
+            self._read(client), self._request_missing_events(client), self._report_silence_later()
+        )
+
+    async def _report_silence_later(self) -> None:
+        await asyncio.sleep(SILENCE_S)
+        self.report_silence()
+        await asyncio.Event().wait()
+
+    def report_silence(self) -> None:
+        """Print one line, once, if nothing was heard: the cluster or the group may be misspelled."""
+        if self._has_heard or self._has_reported_silence:
+            return
+        self._has_reported_silence = True
+        cluster = self._topics.root.removeprefix("regroup/")
+        if self.cluster.coordinator is None:
+            print_error("watch", f"no coordinator has published anything as cluster {cluster} yet; waiting for one")
+        elif self._group is not None:
+            print_error("watch", f"nothing was published about group {self._group!r} yet; waiting for it")
 
     async def _read(self, client: aiomqtt.Client) -> None:
         async for message in client.messages:
@@ -96,27 +126,28 @@ class FeedWatcher:
             self._report(f"{topic[:200]} cannot be decoded: {error}")
 
     def _handle(self, levels: tuple[str, ...], payload: bytes) -> None:
+        self._has_heard |= (levels[-1] != "coordinator" or self._group is None) and bool(payload)
         match levels[-1]:
             case "coordinator":
-                self.cluster.coordinator = msgspec.json.decode(payload, type=Presence)
+                self.cluster.coordinator = decode_payload(payload, Presence)
             case "state" if not payload:
                 self.cluster.groups.pop(levels[1], None)
             case "state":
-                summary = msgspec.json.decode(payload, type=GroupSummary)
+                summary = decode_payload(payload, GroupSummary)
                 self.cluster.groups[levels[1]] = summary
                 self._reader.note_event_number(summary.group, summary.event_number)
             case "connection-losses":
-                loss = msgspec.json.decode(payload, type=ConnectionLossMessage)
+                loss = decode_payload(payload, ConnectionLossMessage)
                 self.cluster.record_connection_loss(loss)
                 if self._console is not None:
                     self._console.print(connection_loss_line(loss))
             case "refusals":
-                refusal = msgspec.json.decode(payload, type=RefusalMessage)
+                refusal = decode_payload(payload, RefusalMessage)
                 self.cluster.refusals[refusal.group] = refusal
                 if self._console is not None:
                     self._console.print(refusal_line(refusal))
             case "events":
-                message = msgspec.json.decode(payload, type=FeedMessage)
+                message = decode_payload(payload, FeedMessage)
                 for event in self._reader.accept(message):
                     self.cluster.record_event(message.group, event)
                     if self._console is not None:

@@ -24,6 +24,8 @@ def event_line(group: str | None, event: FeedEvent) -> Text:
     )
     try:
         line = format_event(record)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     except (LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"the payload or the cause of a {event.type} is not that of an event") from error
     if event.omitted_payload_bytes:

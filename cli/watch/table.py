@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
@@ -14,6 +13,7 @@ from rich.text import Text
 from regroup.cli.terminal.text import counted, printable, shorten_uuids
 from regroup.cli.watch.lines import describe_refusal
 from regroup.mqtt.address import MqttAddress
+from regroup.mqtt.payloads import decode_payload
 from regroup.server.mqtt.messages import ConnectionLossMessage, FeedEvent, Presence, RefusalMessage
 from regroup.server.mqtt.summaries import GroupSummary, MemberSummary
 
@@ -142,4 +142,5 @@ def _seconds(milliseconds: int) -> int:
 
 def _payload(event: FeedEvent) -> dict[str, Any]:
     """The event's payload; empty if it was too large for a message. Raises ValueError for what is not an object."""
-    return msgspec.json.decode(event.payload, type=dict[str, Any] | None) or {}
+    payload = bytes(event.payload)
+    return {} if payload == b"null" else decode_payload(payload, dict[str, Any])

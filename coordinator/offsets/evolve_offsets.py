@@ -28,7 +28,7 @@ def offsets_committed(group: Group, event: e.OffsetsCommitted) -> Group:
     return replace(
         group,
         committed_offsets=offsets,
-        pending_transactional_offsets=with_superseded(group, event.offsets, before=group.event_number + 1),
+        pending_transactional_offsets=with_superseded(group, written_at(event.offsets, group.event_number + 1)),
     )
 
 
@@ -52,16 +52,24 @@ def transaction_ended(group: Group, event: e.TransactionEnded) -> Group:
     group = replace(group, pending_transactional_offsets=remaining)
     if not event.committed:
         return group
-    for topic, partitions in ended.items():
-        for index, pending in partitions.items():
-            if not pending.is_superseded:
-                committed = {topic: {index: pending.offset}}
-                group = replace(
-                    group,
-                    committed_offsets=merge_offsets(group.committed_offsets, committed),
-                    pending_transactional_offsets=with_superseded(group, committed, before=pending.event_number),
-                )
-    return group
+    winning = {
+        topic: {index: pending for index, pending in partitions.items() if not pending.is_superseded}
+        for topic, partitions in ended.items()
+    }
+    committed = {
+        topic: {index: pending.offset for index, pending in partitions.items()}
+        for topic, partitions in winning.items()
+        if partitions
+    }
+    written_by = {
+        topic: {index: pending.event_number for index, pending in partitions.items()}
+        for topic, partitions in winning.items()
+    }
+    return replace(
+        group,
+        committed_offsets=merge_offsets(group.committed_offsets, committed),
+        pending_transactional_offsets=with_superseded(group, written_by),
+    )
 
 
 def offsets_deleted(group: Group, event: e.OffsetsDeleted) -> Group:
@@ -100,7 +108,7 @@ def append_committed(group: Group, event: e.AppendCommitted) -> Group:
         pending_appends=without(group.pending_appends, event.append_number),
         group_metadata=newer_metadata(group.group_metadata, append.group_metadata),
         committed_offsets=merge_offsets(group.committed_offsets, append.offsets),
-        pending_transactional_offsets=with_superseded(group, append.offsets, before=event.append_number),
+        pending_transactional_offsets=with_superseded(group, written_at(append.offsets, event.append_number)),
     )
 
 
@@ -157,14 +165,21 @@ def newer_metadata(present: GroupMetadata | None, committed: GroupMetadata | Non
     return committed if committed.generation_id >= present.generation_id else present
 
 
-def with_superseded(group: Group, committed: OffsetsByPartition, before: int) -> dict[int, PendingTransactionalOffsets]:
-    """The pending transactional offsets after a commit: those written before event `before` to the same partitions
-    are superseded."""
+def written_at(offsets: OffsetsByPartition, event_number: int) -> dict[str, dict[int, int]]:
+    """The number of the event that wrote the offset of each partition, if one wrote them all."""
+    return {topic: dict.fromkeys(partitions, event_number) for topic, partitions in offsets.items()}
+
+
+def with_superseded(
+    group: Group, committed_by: Mapping[str, Mapping[int, int]]
+) -> dict[int, PendingTransactionalOffsets]:
+    """The pending transactional offsets after a commit: those written to the same partitions before the event that
+    wrote the committed offset are superseded. `committed_by` has the number of that event."""
     return {
         producer_id: {
             topic: {
                 index: replace(each, is_superseded=True)
-                if index in committed.get(topic, ()) and each.event_number < before
+                if each.event_number < committed_by.get(topic, {}).get(index, 0)
                 else each
                 for index, each in partitions.items()
             }
@@ -188,8 +203,9 @@ def without_partitions(
     present: Mapping[str, dict[int, Value]], deleted: Mapping[str, Collection[int]]
 ) -> dict[str, dict[int, Value]]:
     """The mapping without these partitions, and without topics that have none left."""
+    indexes = {topic: frozenset(partitions) for topic, partitions in deleted.items()}
     remaining = {
-        topic: {index: value for index, value in partitions.items() if index not in deleted.get(topic, ())}
+        topic: {index: value for index, value in partitions.items() if index not in indexes.get(topic, ())}
         for topic, partitions in present.items()
     }
     return {topic: partitions for topic, partitions in remaining.items() if partitions}

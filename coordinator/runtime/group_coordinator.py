@@ -310,6 +310,11 @@ class GroupCoordinator(AsyncRequests):
         """Every group that exists, in the order in which they were created."""
         return (group for group in self._groups.values() if group.exists)
 
+    @property
+    def group_count(self) -> int:
+        """The number of groups, those included that were deleted since the last load."""
+        return len(self._groups)
+
     def group(self, group_id: str) -> Group:
         """One group as it is now."""
         return self._groups.get(group_id) or Group(group_id=group_id)

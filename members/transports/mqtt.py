@@ -3,7 +3,8 @@
 Requests go as Kafka's own frames to one topic, and responses come from another; both topics contain the client's name
 and the incarnation of its present connection to the MQTT broker. The connections that `TcpTransport` opens share the
 two topics: each request gets a correlation id that is unique among all of them, and its response the original one. An
-empty message closes the connections, from either side. When the connection to the MQTT broker breaks, that broker
+empty message closes the connections, from either side; after one from the coordinator this client connects again, with
+a new incarnation. When the connection to the MQTT broker breaks, that broker
 publishes the last will, from which the coordinator learns of it.
 """
 
@@ -13,14 +14,15 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import count
-from typing import Final
+from typing import Any, Final
 
 import aiomqtt
 
 from regroup.members.consumer.effects import NodeAddress
 from regroup.members.transports.tcp import TcpTransport
 from regroup.mqtt.address import MqttAccess, MqttAddress
-from regroup.mqtt.link import MqttLink, Outbox, cancel_and_wait, run_until_first_ends
+from regroup.mqtt.link import MqttLink, Outbox, ReconnectRequested, cancel_and_wait, run_until_first_ends
+from regroup.mqtt.payloads import decode_payload
 from regroup.mqtt.topics import MqttTopics
 from regroup.mqtt.transport import DISCONNECT, MqttByteTransport
 from regroup.protocol.exceptions import Malformed
@@ -63,7 +65,9 @@ class MqttTransport(TcpTransport):
         """The connection of each request and its original correlation id, by the unique one."""
         self._client: aiomqtt.Client | None = None
         self._coordinator_is_present = asyncio.Event()
-        self._link = MqttLink(address, access, report=report, last_will=self._last_will)
+        self._report = report
+        self._has_crashed = False
+        self._link = MqttLink(address, access, report=self._report_unless_crashed, last_will=self._last_will)
         self._running = asyncio.get_running_loop().create_task(self._link.run(self._session), name=f"mqtt {name}")
 
     async def close(self) -> None:
@@ -80,10 +84,16 @@ class MqttTransport(TcpTransport):
 
         The link then opens a new connection with a new incarnation.
         """
+        self._has_crashed = True
         connection = self._client._client.socket() if self._client else None  # aiomqtt itself can only disconnect
         if isinstance(connection, socket.socket):
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
+
+    def _report_unless_crashed(self, text: str) -> None:
+        """A crash on purpose is no error of the connection, and the connection after it no recovery."""
+        if not self._has_crashed:
+            self._report(text)
 
     # -- the connection to the MQTT broker
 
@@ -98,6 +108,7 @@ class MqttTransport(TcpTransport):
         return self._topics.connection(self.name, self._incarnation, kind)
 
     async def _session(self, client: aiomqtt.Client) -> None:
+        self._has_crashed = False
         responses = self._connection_topic("responses")
         await client.publish(self._presence_topic, self._presence("online"), qos=1)
         await client.subscribe([(responses, 1), (self._topics.coordinator, 1)])
@@ -116,15 +127,16 @@ class MqttTransport(TcpTransport):
             elif message.topic.value != responses or message.retain:
                 continue  # amqtt sends retained messages to all its clients
             elif payload == DISCONNECT:
-                self._lose_connections("the coordinator has closed the connection")
+                # Perhaps somebody else used this incarnation; a new connection has one of its own.
+                raise ReconnectRequested("the coordinator has closed the connection")
             else:
                 self._on_responses(payload)
 
     def _on_coordinator_presence(self, payload: bytes) -> None:
         """Fail all requests in flight: a coordinator that has stopped or was restarted does not answer them."""
         try:
-            state = json.loads(payload).get("state")
-        except (ValueError, AttributeError):
+            state = decode_payload(payload, dict[str, Any]).get("state")
+        except ValueError:
             return
         self._reset("the coordinator has restarted" if state == "online" else "the coordinator is offline")
         if state == "online":

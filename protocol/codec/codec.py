@@ -4,15 +4,17 @@ encode, decode = codec(HeartbeatRequest, 4)
 message, position = decode(buffer, 0)      # Malformed if the bytes are not this message
 message, position = decode(buffer, 0, 10)  # … or if its arrays have more than ten entries together
 encode(message, bytearray())               # Unencodable if the version cannot carry a value
+
+for _ in encode_in_turns(message, 4, out, 65536, max_bytes): ...  # pauses after every 64 KiB; TooLong beyond max_bytes
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from typing import Generic, NamedTuple, TypeVar, cast
 
 from regroup.protocol.codec.decoder import compile_decoder
 from regroup.protocol.codec.encoder import compile_encoder
-from regroup.protocol.exceptions import Malformed
+from regroup.protocol.exceptions import Malformed, TooLong
 from regroup.protocol.message import Message
 
 __all__ = ["encode", "decode"]
@@ -47,6 +49,33 @@ def encode(message: Message, version: int) -> bytes:
     out = bytearray()
     codec(type(message), version).encode(message, out)
     return bytes(out)
+
+
+def encode_in_turns(
+    message: Message, version: int, out: bytearray, bytes_per_turn: int, max_bytes: int
+) -> Iterator[None]:
+    """Append a message to `out`, and pause whenever another `bytes_per_turn` have been written.
+
+    Raises Unencodable, or TooLong once `out` has more than `max_bytes`: an array element later at most.
+    """
+    turns = _encoder_in_turns(type(message), version)(message, out, min(bytes_per_turn, max_bytes))
+    try:
+        next(turns)
+        while True:
+            if len(out) > max_bytes:
+                raise TooLong(f"{type(message).__name__} v{version} would have more than {max_bytes} bytes")
+            yield
+            turns.send(min(len(out) + bytes_per_turn, max_bytes))
+    except StopIteration:
+        if len(out) > max_bytes:
+            raise TooLong(
+                f"{type(message).__name__} v{version} has {len(out)} bytes; {max_bytes} are allowed"
+            ) from None
+
+
+@cache
+def _encoder_in_turns(message: type[Message], version: int) -> Callable[..., Generator[None, int, None]]:
+    return compile_encoder(message, version, in_turns=True)
 
 
 def decode(message: type[MessageT], version: int, buffer: bytes) -> MessageT:

@@ -35,6 +35,9 @@ MAX_TAGGED_FIELDS = 32
 """Limit for one structure. Kafka's messages have a handful; a hundred megabytes of unknown ones would take a minute."""
 
 
+MAX_TEXT_BYTES = 32_767
+
+
 def long_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
     """Read an unsigned varint of at most five bytes; returns the value and the position of its last byte."""
     value = shift = 0
@@ -45,6 +48,14 @@ def long_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
             return value, at
         shift += 7
     raise ValueError("a variable-length number has more than five bytes")
+
+
+def long_text_length(buffer: bytes, position: int) -> tuple[int, int]:
+    """Read the compact length of a text, and refuse what older versions could not carry, as Kafka does."""
+    value, position = long_uvarint(buffer, position)
+    if value > MAX_TEXT_BYTES + 1:
+        raise ValueError(f"length {value - 1} is impossible; a text has at most {MAX_TEXT_BYTES} bytes")
+    return value, position
 
 
 def skip_tagged_fields(buffer: bytes, position: int) -> int:
@@ -88,6 +99,7 @@ def compile_decoder(message: type[Message], version: int) -> Callable[..., tuple
         "FAULTS": FAULTS,
         "malformed": malformed,
         "long_uvarint": long_uvarint,
+        "long_text_length": long_text_length,
         "skip_tagged_fields": skip_tagged_fields,
         "refuse_many_tagged_fields": refuse_many_tagged_fields,
         "UNLIMITED": UNLIMITED,
@@ -153,8 +165,9 @@ class _DecoderGenerator:
             self._unpack_fixed()
             return count
         self._unpack_fixed()
+        read = "long_text_length" if length_code == "h" else "long_uvarint"
         self.source.line(f"{count} = b[p]", path)
-        self.source.line(f"if {count} > 127: {count}, p = long_uvarint(b, p)")
+        self.source.line(f"if {count} > 127: {count}, p = {read}(b, p)")
         return count
 
     def _length_prefixed(self, wire_type: LengthPrefixed, target: str, may_be_null: bool, path: str) -> None:

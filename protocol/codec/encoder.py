@@ -15,6 +15,9 @@ What a generated function looks like (HeartbeatRequest v4, shortened):
             raise unencodable(error) from None
 
 A value that the version cannot carry is refused unless its field is ignorable, and so is a null that it cannot carry.
+
+A long message is encoded in turns, by a generator with the same body: `made(m, out, stop)` yields after an element of
+an array when `out` is longer than `stop`, and is sent the next `stop`.
 """
 
 import struct
@@ -37,12 +40,12 @@ def put_uvarint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
-def compile_encoder(message: type[Message], version: int) -> Callable[[Any, bytearray], None]:
-    """The function `encode(message, out)`. It raises Unencodable."""
-    generator = _EncoderGenerator(version, version in message.flexible)
+def compile_encoder(message: type[Message], version: int, *, in_turns: bool = False) -> Callable[..., Any]:
+    """The function `encode(message, out)`, or the generator `encode(message, out, stop)`. Both raise Unencodable."""
+    generator = _EncoderGenerator(version, version in message.flexible, in_turns)
     source = generator.source
     with source.block("try:"):
-        source.line("pass")
+        source.line("if False: yield" if in_turns else "pass")
         generator.structure(message, "m", "")
         generator.pack_fixed()
     with source.block("except FAULTS as error:"):
@@ -64,10 +67,11 @@ class _EncoderGenerator:
     `path` is the name of a field for error messages.
     """
 
-    def __init__(self, version: int, flexible: bool) -> None:
-        self.source = Source("def made(m, out):")
+    def __init__(self, version: int, flexible: bool, in_turns: bool) -> None:
+        self.source = Source("def made(m, out, stop):" if in_turns else "def made(m, out):")
         self._version = version
         self._flexible = flexible
+        self._in_turns = in_turns
         self._fixed: list[tuple[str, str, str]] = []
         """Format character, expression and path of each value that is not packed yet."""
         self._out = "out"
@@ -175,6 +179,10 @@ class _EncoderGenerator:
             else:
                 self._value(element, item, False, path + "[]")
             self.pack_fixed()
+            if (
+                self._in_turns and self._out == "out"
+            ):  # tagged fields are short, and are written to a buffer of their own
+                self.source.line("if len(out) > stop: stop = yield")
 
     def _tagged_section(self, fields: list[MessageField], owner: str, path: str) -> None:
         if not fields:

@@ -27,15 +27,21 @@ from regroup.protocol.messages.cluster import (
     MetadataResponseTopic,
     SupportedFeatureKey,
 )
-from regroup.server.cluster.image import Topic, topic_name_error
+from regroup.server.cluster.events import TopicCreated
+from regroup.server.cluster.image import Topic, metric_name_of
 from regroup.server.cluster.state import ClusterState
+from regroup.server.limits import MAX_CREATED_PARTITIONS
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.turns import Turns
 
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _TRANSACTION_FEATURE = "transaction.version"
 _BROKERS, _CONTROLLERS = 1, 2
 _NO_NODE = -1
+_TOPICS_PER_PORTION = 250
+_MAX_PARTITION_COUNTS = 100
+"""Different numbers of partitions whose lists are kept."""
 
 
 def _bits(*operations: int) -> int:
@@ -61,8 +67,11 @@ class ClusterApis:
         self._node_id = node_id
         self._served = served
         self._transaction_version = transaction_version
-        self._described: dict[str, tuple[Topic, object, MetadataResponseTopic]] = {}
-        """The last description of each topic, with the topic and the leadership that it shows."""
+        self._leadership: object = None
+        self._partitions: list[MetadataResponsePartition] = []
+        """The partitions of the largest topic that was described: those of the others are the first of them."""
+        self._first_partitions: dict[int, list[MetadataResponsePartition]] = {}
+        """The first so many partitions, by their number."""
 
     def handlers(self) -> dict[int, RequestHandler]:
         return {
@@ -112,14 +121,25 @@ class ClusterApis:
         )
         return None if is_meant else ErrorCode.REBOOTSTRAP_REQUIRED
 
-    def metadata(self, request: MetadataRequest, exchange: Exchange) -> None:
-        """Unknown topics are created if settings and request allow it; the response waits until they are durable."""
-        may_create = request.allow_auto_topic_creation and self._state.settings.auto_create_topics_enable
+    def metadata(self, request: MetadataRequest, exchange: Exchange) -> Turns:
+        """Unknown topics are created if settings and request allow it; the response waits until they are durable.
+
+        A topic that is named twice is returned once, as in Kafka.
+        """
+        topics: list[MetadataResponseTopic] = []
         if request.topics is None or (exchange.version == 0 and not request.topics):
-            topics = [self._describe(topic) for topic in self._state.topics.values()]
+            for topic in list(self._state.topics.values()):
+                topics.append(self._describe(topic))
+                yield 1
         else:
-            distinct = dict.fromkeys(request.topics)
-            topics = [self._find_or_create(wanted, exchange, may_create=may_create) for wanted in distinct]
+            wanted = list(dict.fromkeys(request.topics))
+            may_create = self._may_create(wanted, request)
+            for start in range(0, len(wanted), _TOPICS_PER_PORTION):
+                portion = wanted[start : start + _TOPICS_PER_PORTION]
+                if may_create:
+                    self._create_missing(portion, exchange)
+                topics += [self._find(each, exchange) for each in portion]
+                yield len(portion) + self._state.steps_of_event
             topics.sort(key=_place_in_metadata)
         if request.include_topic_authorized_operations:
             topics = [
@@ -139,9 +159,28 @@ class ClusterApis:
         )
         exchange.respond_when_durable(response, self._state.when_durable)
 
-    def _find_or_create(
-        self, wanted: MetadataRequestTopic, exchange: Exchange, *, may_create: bool
-    ) -> MetadataResponseTopic:
+    def _may_create(self, wanted: list[MetadataRequestTopic], request: MetadataRequest) -> bool:
+        """Whether missing topics are created: none of them if they are too many for one request."""
+        settings = self._state.settings
+        if not (request.allow_auto_topic_creation and settings.auto_create_topics_enable):
+            return False
+        missing = sum(each.topic_id == NO_UUID and each.name not in self._state.topics for each in wanted)
+        return missing <= 1 or missing * settings.num_partitions <= MAX_CREATED_PARTITIONS
+
+    def _create_missing(self, wanted: list[MetadataRequestTopic], exchange: Exchange) -> None:
+        """Create those of the topics that do not exist and may."""
+        events: dict[str, TopicCreated] = {}
+        for name in [each.name for each in wanted if each.name is not None and each.topic_id == NO_UUID]:
+            is_new = name not in self._state.topics and metric_name_of(name) not in events
+            if is_new and not self._state.topic_name_error(name):
+                is_offsets_topic = name == OFFSETS_TOPIC
+                partitions = (
+                    self._state.offsets_topic_partitions if is_offsets_topic else self._state.settings.num_partitions
+                )
+                events[metric_name_of(name)] = self._state.topic_to_create(name, partitions)
+        self._state.record_events(list(events.values()), exchange.cause)
+
+    def _find(self, wanted: MetadataRequestTopic, exchange: Exchange) -> MetadataResponseTopic:
         name, topic_id = wanted.name, wanted.topic_id
         topic = self._state.find_topic(name or "", topic_id)
         if topic is not None:
@@ -149,32 +188,29 @@ class ClusterApis:
         if topic_id != NO_UUID:
             name = None if exchange.version >= 12 else ""
             return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=name, topic_id=topic_id)
-        if name is None or topic_name_error(name, self._state.topics):
+        if name is None or self._state.topic_name_error(name):
             return MetadataResponseTopic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=name or "")
-        if not may_create:
-            return MetadataResponseTopic(
-                error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name, is_internal=name in INTERNAL_TOPICS
-            )
-        partitions = self._state.settings.num_partitions
-        if name == OFFSETS_TOPIC:
-            partitions = self._state.offsets_topic_partitions
-        return self._describe(self._state.create_topic(name, partitions, cause=exchange.cause))
+        return MetadataResponseTopic(
+            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name, is_internal=name in INTERNAL_TOPICS
+        )
 
     def _describe(self, topic: Topic) -> MetadataResponseTopic:
-        """The topic in a Metadata response, kept until topic or leaders change: clients with many topics poll it."""
-        leadership = self._state.leadership
-        known, known_leadership, described = self._described.get(topic.name, (None, None, None))
-        is_same = known is not None and (known.topic_id, known.partitions) == (topic.topic_id, topic.partitions)
-        if described is not None and is_same and known_leadership == leadership:
-            return described
-        described = MetadataResponseTopic(
+        return MetadataResponseTopic(
             name=topic.name,
             topic_id=topic.id_bytes,
             is_internal=topic.is_internal,
-            partitions=[self._describe_partition(index) for index in range(topic.partitions)],
+            partitions=self._describe_partitions(topic.partitions),
         )
-        self._described[topic.name] = (topic, leadership, described)
-        return described
+
+    def _describe_partitions(self, count: int) -> list[MetadataResponsePartition]:
+        """Partitions 0 to `count` - 1 of any topic, kept until leaders change: clients with many topics poll them."""
+        leadership = self._state.leadership
+        if leadership != self._leadership or len(self._first_partitions) > _MAX_PARTITION_COUNTS:
+            self._leadership, self._partitions, self._first_partitions = leadership, [], {}
+        if count not in self._first_partitions:
+            self._partitions += map(self._describe_partition, range(len(self._partitions), count))
+            self._first_partitions[count] = self._partitions[:count]
+        return self._first_partitions[count]
 
     def _describe_partition(self, index: int) -> MetadataResponsePartition:
         replicas = self._state.replicas_of(index)
@@ -187,9 +223,12 @@ class ClusterApis:
             offline_replicas=[node_id for node_id in replicas if node_id not in self._state.nodes],
         )
 
-    def find_coordinator(self, request: FindCoordinatorRequest, exchange: Exchange) -> None:
+    def find_coordinator(self, request: FindCoordinatorRequest, exchange: Exchange) -> Turns:
         keys = request.coordinator_keys if exchange.version >= 4 else [request.key]
-        coordinators = [self._find_coordinator(key, request.key_type, exchange) for key in keys]
+        coordinators = []
+        for key in keys:
+            coordinators.append(self._find_coordinator(key, request.key_type, exchange))
+            yield 1 + len(key) // 100
         if exchange.version >= 4:
             response = FindCoordinatorResponse(coordinators=coordinators)
         else:

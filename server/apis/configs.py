@@ -1,7 +1,8 @@
 """DescribeConfigs, AlterConfigs, IncrementalAlterConfigs."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -36,11 +37,16 @@ from regroup.server.cluster.topic_configs import (
 )
 from regroup.server.errors import RequestError
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.turns import Turns
 from regroup.server.settings import DescribedSetting
 
 _TOPIC, _BROKER, _GROUP = 2, 4, 32
 _SOURCE_TOPIC, _SOURCE_STATIC_BROKER, _SOURCE_DEFAULT = 1, 4, 5
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
+_STEPS_OF_REFUSAL = 20
+"""A refusal looks for a similar name."""
+_Rows: TypeAlias = dict[tuple[int, frozenset[tuple[str, str]]], list[DescribeConfigsResourceResult]]
+"""The settings of a resource by its type and its own settings."""
 
 
 class ConfigApis:
@@ -63,15 +69,17 @@ class ConfigApis:
             IncrementalAlterConfigsRequest.api_key: self.incremental_alter_configs,
         }
 
-    def describe_configs(self, request: DescribeConfigsRequest, exchange: Exchange) -> None:
-        results = [
-            self._describe(resource, exchange.version, with_synonyms=request.include_synonyms)
-            for resource in request.resources
-        ]
+    def describe_configs(self, request: DescribeConfigsRequest, exchange: Exchange) -> Turns:
+        """Resources with the same settings share their rows: a request may name one many times, or many like it."""
+        rows: _Rows = {}
+        results = []
+        for resource in request.resources:
+            results.append(self._describe(resource, exchange.version, rows, with_synonyms=request.include_synonyms))
+            yield 1 + len(results[-1].configs) // 2
         exchange.respond(DescribeConfigsResponse(results=results))
 
     def _describe(
-        self, resource: DescribeConfigsResource, version: int, *, with_synonyms: bool
+        self, resource: DescribeConfigsResource, version: int, known: "_Rows", *, with_synonyms: bool
     ) -> DescribeConfigsResult:
         resource_type, name = resource.resource_type, resource.resource_name
         try:
@@ -80,27 +88,27 @@ class ConfigApis:
             return DescribeConfigsResult(
                 error_code=error.code, error_message=error.text, resource_type=resource_type, resource_name=name
             )
+        own = self._state.topics[name].configs if resource_type == _TOPIC else {}
+        key = resource_type, frozenset(own.items())
+        if key not in known:
+            rows = self._rows_of(resource_type, own)
+            known[key] = [_row_for_version(row, version, with_synonym=with_synonyms) for row in rows]
+        configs = known[key]
+        if resource.configuration_keys:
+            keys = set(resource.configuration_keys)
+            configs = [row for row in configs if row.name in keys]
+        return DescribeConfigsResult(error_message="", resource_type=resource_type, resource_name=name, configs=configs)
+
+    def _rows_of(self, resource_type: int, own: dict[str, str]) -> list[DescribeConfigsResourceResult]:
+        """All settings of a topic that has set these itself, of a group, or of this broker."""
         if resource_type == _TOPIC:
-            own = self._state.topics[name].configs
-            rows = [
+            return [
                 _row(setting, _SOURCE_TOPIC if setting.name in own else None, read_only=False)
                 for setting in describe_topic_configs(own, self._state.settings)
             ]
-        elif resource_type == _GROUP:
-            rows = [_group_row(name, config) for name, config in GROUP_CONFIGS.items()]
-        else:
-            rows = [_row(setting, None, read_only=True) for setting in self._broker_settings()]
-        keys = resource.configuration_keys
-        return DescribeConfigsResult(
-            error_message="",
-            resource_type=resource_type,
-            resource_name=name,
-            configs=[
-                _row_for_version(row, version, with_synonym=with_synonyms)
-                for row in rows
-                if not keys or row.name in keys
-            ],
-        )
+        if resource_type == _GROUP:
+            return [_group_row(name, config) for name, config in GROUP_CONFIGS.items()]
+        return [_row(setting, None, read_only=True) for setting in self._broker_settings()]
 
     def _check_resource(self, resource_type: int, name: str) -> None:
         if resource_type == _TOPIC:
@@ -119,12 +127,12 @@ class ConfigApis:
             text = f"Unexpected broker id, expected {self._node_id} or the empty string, but received {name}"
             raise RequestError(ErrorCode.INVALID_REQUEST, text)
 
-    def alter_configs(self, request: AlterConfigsRequest, exchange: Exchange) -> None:
-        results = self._configure_all(request.resources, exchange, request.validate_only)
+    def alter_configs(self, request: AlterConfigsRequest, exchange: Exchange) -> Turns:
+        results = yield from self._configure_all(request.resources, exchange, request.validate_only)
         exchange.respond_when_durable(AlterConfigsResponse(responses=results), self._state.when_durable)
 
-    def incremental_alter_configs(self, request: IncrementalAlterConfigsRequest, exchange: Exchange) -> None:
-        results = self._configure_all(request.resources, exchange, request.validate_only)
+    def incremental_alter_configs(self, request: IncrementalAlterConfigsRequest, exchange: Exchange) -> Turns:
+        results = yield from self._configure_all(request.resources, exchange, request.validate_only)
         exchange.respond_when_durable(IncrementalAlterConfigsResponse(responses=results), self._state.when_durable)
 
     def _configure_all(
@@ -132,18 +140,15 @@ class ConfigApis:
         resources: Sequence[AlterConfigsResource | IncrementalAlterConfigsResource],
         exchange: Exchange,
         validate_only: bool,
-    ) -> list[AlterConfigsResourceResponse]:
-        """A resource that is named twice is changed by neither entry."""
+    ) -> Generator[int, None, list[AlterConfigsResourceResponse]]:
+        """Change resource by resource. One that is named twice is changed by neither entry, as in Kafka."""
         counts = Counter((each.resource_type, each.resource_name) for each in resources)
-        return [
-            self._configure(
-                each,
-                exchange,
-                validate_only=validate_only,
-                is_repeated=counts[each.resource_type, each.resource_name] > 1,
-            )
-            for each in resources
-        ]
+        results = []
+        for each in resources:
+            is_repeated = counts[each.resource_type, each.resource_name] > 1
+            results.append(self._configure(each, exchange, validate_only=validate_only, is_repeated=is_repeated))
+            yield (_STEPS_OF_REFUSAL if results[-1].error_code else self._state.steps_of_event) + len(each.configs)
+        return results
 
     def _configure(
         self,
@@ -170,10 +175,12 @@ class ConfigApis:
             error_code=code, error_message=text, resource_type=resource_type, resource_name=name
         )
 
-    def _changed(self, name: str, entries: Iterable[IncrementalAlterConfigsEntry]) -> dict[str, str]:
+    def _changed(self, name: str, entries: Sequence[IncrementalAlterConfigsEntry]) -> dict[str, str]:
         """The topic's own settings after these changes; none for an unknown topic."""
         if name not in self._state.topics:
             return {}
+        if len({entry.name for entry in entries}) < len(entries):
+            raise RequestError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
         configs = dict(self._state.topics[name].configs)
         for entry in entries:
             value = entry.value or ""
@@ -186,7 +193,8 @@ class ConfigApis:
             elif entry.config_operation in (_APPEND, _SUBTRACT):
                 present = effective_topic_config(configs, entry.name, self._state.settings).split(",")
                 changed = value.split(",")
-                remaining = [each for each in present if each and each not in changed]
+                excluded = set(changed)
+                remaining = [each for each in present if each and each not in excluded]
                 configs[entry.name] = ",".join(remaining + changed if entry.config_operation == _APPEND else remaining)
             else:
                 raise RequestError(ErrorCode.INVALID_REQUEST, f"Unknown operation: {entry.config_operation}.")

@@ -24,14 +24,16 @@ from regroup.server.settings import BrokerSettings
 
 _RECORD_BATCHES_SINCE = 4
 """Older fetches cannot return record batches of format 2."""
+_MANY_PARTITIONS = 100
 
 
 class FetchApis:
     """Handles Fetch. There are no fetch sessions (KIP-227): session id 0 makes clients always name all partitions."""
 
-    def __init__(self, finder: PartitionFinder, settings: BrokerSettings) -> None:
+    def __init__(self, finder: PartitionFinder, settings: BrokerSettings, max_response_bytes: int) -> None:
         self._finder = finder
-        self._settings = settings
+        self._max_bytes = min(settings.fetch_max_bytes, max_response_bytes // 8 * 7)
+        """Of records; the rest of the response is for all else."""
 
     def handlers(self) -> dict[int, RequestHandler]:
         return {FetchRequest.api_key: self.fetch}
@@ -40,7 +42,7 @@ class FetchApis:
         if request.session_id != 0:
             exchange.respond(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[]))
         else:
-            PendingFetch(request, exchange, self._finder, self._settings.fetch_max_bytes).start()
+            PendingFetch(_without_repetitions(request), exchange, self._finder, self._max_bytes).start()
 
 
 @dataclass(slots=True)
@@ -61,6 +63,7 @@ class PendingFetch:
         self._max_bytes = min(request.max_bytes, max_bytes)
         self._logs: list[PartitionLog] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._next_read: asyncio.Handle | None = None
 
     def start(self) -> None:
         results = self._read()
@@ -72,7 +75,7 @@ class PendingFetch:
         self._exchange.on_connection_lost = self._stop
         self._logs = list(self._find_logs())
         for log in self._logs:
-            log.add_listener(self._read_again)
+            log.add_listener(self._on_append)
 
     def _find_logs(self) -> Iterator[PartitionLog]:
         for topic in self._request.topics:
@@ -85,7 +88,15 @@ class PendingFetch:
     def _find_log(self, topic: FetchTopic, index: int, known_epoch: int = -1) -> PartitionLog:
         return self._finder.find_log(self._finder.find_topic(topic.topic, topic.topic_id), index, known_epoch)
 
+    def _on_append(self) -> None:
+        """Read again; if there are many partitions, once for all that grow in the same turn of the event loop."""
+        if len(self._logs) <= _MANY_PARTITIONS:
+            self._read_again()
+        elif self._next_read is None:
+            self._next_read = asyncio.get_running_loop().call_soon(self._read_again)
+
     def _read_again(self) -> None:
+        self._next_read = None
         results = self._read()
         if self._is_enough(results):
             self._respond(results)
@@ -94,7 +105,9 @@ class PendingFetch:
         if self._timer is not None:
             self._timer.cancel()
         for log in self._logs:
-            log.remove_listener(self._read_again)
+            log.remove_listener(self._on_append)
+        if self._next_read is not None:
+            self._next_read.cancel()
 
     def _is_enough(self, results: list[list[_PartitionResult]]) -> bool:
         """Kafka also responds at once to an error, and to a request without partitions."""
@@ -156,9 +169,24 @@ class PendingFetch:
         if self._exchange.version < _RECORD_BATCHES_SINCE and any(map(is_record_batch, batches)):
             return _PartitionResult(replace(response, error_code=ErrorCode.UNSUPPORTED_VERSION))
         if read_committed:
+            end = log.end_of_read(wanted.fetch_offset, len(batches))
             aborted = [
                 AbortedTransaction(producer_id=span.producer_id, first_offset=span.first_offset)
-                for span in log.producers.aborted_transactions(wanted.fetch_offset, before)
+                for span in log.producers.aborted_transactions(wanted.fetch_offset, end)
             ]
             response = replace(response, aborted_transactions=aborted)
         return _PartitionResult(response, batches)
+
+
+def _without_repetitions(request: FetchRequest) -> FetchRequest:
+    """The request with each partition once, as Kafka reads it: the last entry counts, at the place of the first."""
+    if len(request.topics) <= 1 and sum(len(topic.partitions) for topic in request.topics) <= 1:
+        return request
+    topics: dict[tuple[str, bytes], tuple[FetchTopic, dict[int, FetchPartition]]] = {}
+    for topic in request.topics:
+        _, partitions = topics.setdefault((topic.topic, topic.topic_id), (topic, {}))
+        partitions.update({each.partition: each for each in topic.partitions})
+    return replace(
+        request,
+        topics=[replace(topic, partitions=list(partitions.values())) for topic, partitions in topics.values()],
+    )

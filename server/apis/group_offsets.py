@@ -33,7 +33,9 @@ from regroup.server.apis.requested_partitions import RequestedPartitions
 from regroup.server.cluster.group_router import BrokerGroups
 from regroup.server.cluster.image import Topic
 from regroup.server.cluster.state import ClusterState
+from regroup.server.limits import MAX_COMMITTED_PARTITIONS
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.turns import Turns
 
 _TOPIC_IDS_SINCE = 10
 """Version in which OffsetCommit and OffsetFetch name topics by id."""
@@ -58,6 +60,9 @@ class GroupOffsetApis:
 
         Since v10 topics are named by id.
         """
+        if sum(len(topic.partitions) for topic in request.topics) > MAX_COMMITTED_PARTITIONS:
+            exchange.respond(_too_large(request))
+            return
         is_by_id = exchange.version >= _TOPIC_IDS_SINCE
         unknown = ErrorCode.UNKNOWN_TOPIC_ID if is_by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         requested, offsets = RequestedPartitions(), list[c.RequestedOffset]()
@@ -94,31 +99,40 @@ class GroupOffsetApis:
         else:
             on_response(OffsetCommitResponse(topics=[]))
 
-    def fetch_offsets(self, request: OffsetFetchRequest, exchange: Exchange) -> None:
-        """Since v8 a request may name several groups, and since v10 topics by id."""
+    def fetch_offsets(self, request: OffsetFetchRequest, exchange: Exchange) -> Turns:
+        """Since v8 a request may name several groups, and since v10 topics by id.
+
+        A group whose offsets are all wanted is asked once, however often it is named.
+        """
         groups = request.groups if exchange.version >= 8 else [_single_group(request)]
         is_by_id = exchange.version >= _TOPIC_IDS_SINCE
-        names = [[self._name_of(topic, is_by_id=is_by_id) for topic in each.topics or ()] for each in groups]
+        whole: dict[str, int] = {}
+        keys = [
+            whole.setdefault(each.group_id, index) if each.topics is None else index
+            for index, each in enumerate(groups)
+        ]
+        names: dict[int, list[str | None]] = {}
 
-        def on_responses(fetched: list[OffsetFetchResponseGroup]) -> None:
-            if is_by_id:
-                fetched = [self._with_ids(each) for each in fetched]
-            fetched = [_as_requested(*each) for each in zip(groups, names, fetched, strict=True)]
+        def complete(key: int, fetched: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
+            return _as_requested(groups[key], names[key], self._with_ids(fetched) if is_by_id else fetched)
+
+        def on_responses(responses: dict[int, OffsetFetchResponseGroup]) -> None:
+            fetched = {key: complete(key, each) for key, each in responses.items()}
             if exchange.version < 8:
                 exchange.respond(_single_group_response(fetched[0]))
             else:
-                exchange.respond(OffsetFetchResponse(groups=fetched))
+                exchange.respond(OffsetFetchResponse(groups=[fetched[key] for key in keys]))
 
-        commands = (
-            c.OffsetFetch(
-                group_id=each.group_id,
+        def command(key: int) -> c.OffsetFetch:
+            names[key] = [self._name_of(topic, is_by_id=is_by_id) for topic in groups[key].topics or ()]
+            return c.OffsetFetch(
+                group_id=groups[key].group_id,
                 at_ms=self._state.now_ms(),
-                partitions=_partitions_of(each, topic_names),
+                partitions=_partitions_of(groups[key], names[key]),
                 require_stable=request.require_stable,
             )
-            for each, topic_names in zip(groups, names, strict=True)
-        )
-        submit_all(self._groups, commands, len(groups), on_responses, exchange.cause)
+
+        return submit_all(self._groups, keys, command, on_responses, exchange.cause)
 
     def _name_of(self, topic: OffsetFetchRequestTopics, *, is_by_id: bool) -> str | None:
         """The topic's name, which need not exist; None for an unknown topic id."""
@@ -166,6 +180,23 @@ def requested_offsets(
                 each.committed_leader_epoch,
                 each.committed_metadata or "",
             )
+
+
+def _too_large(request: OffsetCommitRequest) -> OffsetCommitResponse:
+    code = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
 
 
 def codes_in_order(

@@ -6,7 +6,7 @@ Kafka collects the groups of each partition in a hash map, and the partitions ha
 from collections.abc import Callable, Iterable
 
 from regroup.protocol.internal_topics import OFFSETS_TOPIC
-from regroup.protocol.java_order import in_hash_map_order, java_hash_map_order, java_partition_hash
+from regroup.protocol.java_order import in_hash_map_order, java_partition_hash
 
 
 def in_order_of_partitions(group_ids: Iterable[str], partition_of: Callable[[str], int]) -> list[str]:
@@ -14,10 +14,12 @@ def in_order_of_partitions(group_ids: Iterable[str], partition_of: Callable[[str
     return [group_id for groups in _by_partition(group_ids, partition_of) for group_id in groups]
 
 
-def distinct_in_order_of_partitions(group_ids: Iterable[str], partition_of: Callable[[str], int]) -> list[str]:
+def distinct_in_order_of_partitions(
+    group_ids: Iterable[str], partition_of: Callable[[str], int], hash_code: Callable[[str], int]
+) -> list[str]:
     """The groups of one partition are a hash set: so DeleteGroups has them."""
     by_partition = _by_partition(group_ids, partition_of)
-    return [group_id for groups in by_partition for group_id in java_hash_map_order(groups)]
+    return [group_id for groups in by_partition for group_id in in_hash_map_order(dict.fromkeys(groups), hash_code)]
 
 
 def _by_partition(group_ids: Iterable[str], partition_of: Callable[[str], int]) -> list[list[str]]:

@@ -3,10 +3,8 @@
 API versions end here: a command says what its client supports, and a response is adapted to the version of the request.
 """
 
-import asyncio
-from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import Any, Final
+from collections.abc import Callable, Generator, Hashable, Sequence
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -15,6 +13,7 @@ from regroup.coordinator.group import MemberProfile, SupportedProtocol
 from regroup.coordinator.responses import sync_error
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.errors import ErrorCode
+from regroup.protocol.java_order import java_string_hash
 from regroup.protocol.messages.describe import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -35,15 +34,17 @@ from regroup.protocol.messages.group import (
     LeaveGroupResponse,
     SyncGroupRequest,
 )
+from regroup.protocol.messages.offsets import OffsetFetchResponseGroup
 from regroup.server.apis.group_order import distinct_in_order_of_partitions, in_order_of_partitions
 from regroup.server.cluster.group_router import BrokerGroups
 from regroup.server.cluster.state import ClusterState
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.turns import Turns
 
 _CLASSIC: Final = "classic"
 """The type of every group here, as ListGroups v5 names it."""
-MAX_COMMANDS_PER_TURN: Final = 1_000
-"""Groups of one request that are handled before the event loop gets a turn."""
+_STEPS_OF_HELD_RESPONSE: Final = 20
+_Key = TypeVar("_Key", bound=Hashable)
 _GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """Kafka's numbers of what a client may do with a group: read, delete, describe, describe and alter configs."""
 
@@ -148,86 +149,108 @@ class GroupApis:
 
         self._groups.submit(command, on_response, exchange.cause)
 
-    def describe_groups(self, request: DescribeGroupsRequest, exchange: Exchange) -> None:
-        def on_responses(groups: list[DescribedGroup]) -> None:
+    def describe_groups(self, request: DescribeGroupsRequest, exchange: Exchange) -> Turns:
+        def command(group_id: str) -> c.DescribeGroup:
+            return c.DescribeGroup(group_id=group_id, at_ms=self._state.now_ms())
+
+        def complete(group: DescribedGroup) -> DescribedGroup:
             if exchange.version >= 6:
-                groups = [_missing_as_error(group) for group in groups]
-            if request.include_authorized_operations:
-                groups = [
-                    group if group.error_code else replace(group, authorized_operations=_GROUP_OPERATIONS)
-                    for group in groups
-                ]
-            exchange.respond(DescribeGroupsResponse(groups=groups))
+                group = _missing_as_error(group)
+            if request.include_authorized_operations and not group.error_code:
+                group = replace(group, authorized_operations=_GROUP_OPERATIONS)
+            return group
 
-        group_ids = in_order_of_partitions(request.groups, self._state.partition_of_group)
-        commands = (c.DescribeGroup(group_id=group_id, at_ms=self._state.now_ms()) for group_id in group_ids)
-        submit_all(self._groups, commands, len(group_ids), on_responses, exchange.cause)
+        def on_responses(groups: dict[str, DescribedGroup]) -> None:
+            completed = {group_id: complete(group) for group_id, group in groups.items()}
+            exchange.respond(DescribeGroupsResponse(groups=[completed[group_id] for group_id in group_ids]))
 
-    def list_groups(self, request: ListGroupsRequest, exchange: Exchange) -> None:
+        partitions = yield from _of_each(self._state.partition_of_group, request.groups)
+        group_ids = in_order_of_partitions(request.groups, partitions.__getitem__)
+        yield from submit_all(self._groups, group_ids, command, on_responses, exchange.cause)
+
+    def list_groups(self, request: ListGroupsRequest, exchange: Exchange) -> Turns:
         """Filters ignore case; an unknown state or type selects no group (behaviour `list.state-filter`)."""
         if code := self._groups.refusal:
             exchange.respond(ListGroupsResponse(error_code=code))
             return
         states = {each.strip().lower() for each in request.states_filter}
         types = {each.strip().lower() for each in request.types_filter}
-        groups = [
-            ListedGroup(
-                group_id=group.group_id,
-                protocol_type=group.protocol_type,
-                group_state=group.state.value,
-                group_type=_CLASSIC,
-            )
-            for group in self._groups.groups()
-            if (not states or group.state.value.lower() in states) and (not types or _CLASSIC in types)
-        ]
+        groups = []
+        for group in list(self._groups.groups()):
+            if (not states or group.state.value.lower() in states) and (not types or _CLASSIC in types):
+                groups.append(
+                    ListedGroup(
+                        group_id=group.group_id,
+                        protocol_type=group.protocol_type,
+                        group_state=group.state.value,
+                        group_type=_CLASSIC,
+                    )
+                )
+            yield 1
         exchange.respond(ListGroupsResponse(groups=groups))
 
-    def delete_groups(self, request: DeleteGroupsRequest, exchange: Exchange) -> None:
+    def delete_groups(self, request: DeleteGroupsRequest, exchange: Exchange) -> Turns:
         """Delete each group once, however often it is named."""
 
-        def on_responses(results: list[DeletableGroupResult]) -> None:
-            exchange.respond(DeleteGroupsResponse(results=results))
+        def command(group_id: str) -> c.DeleteGroup:
+            return c.DeleteGroup(group_id=group_id, at_ms=self._state.now_ms())
 
-        group_ids = distinct_in_order_of_partitions(request.groups_names, self._state.partition_of_group)
-        commands = (c.DeleteGroup(group_id=group_id, at_ms=self._state.now_ms()) for group_id in group_ids)
-        submit_all(self._groups, commands, len(group_ids), on_responses, exchange.cause)
+        def on_responses(results: dict[str, DeletableGroupResult]) -> None:
+            exchange.respond(DeleteGroupsResponse(results=[results[group_id] for group_id in group_ids]))
+
+        names = request.groups_names
+        partitions = yield from _of_each(self._state.partition_of_group, names)
+        hashes = yield from _of_each(java_string_hash, names)
+        group_ids = distinct_in_order_of_partitions(names, partitions.__getitem__, hashes.__getitem__)
+        yield from submit_all(self._groups, group_ids, command, on_responses, exchange.cause)
+
+
+def _of_each(function: Callable[[str], int], group_ids: Sequence[str]) -> Generator[int, None, dict[str, int]]:
+    """The value of each group, in turns: the hash of a long id takes long."""
+    values = {}
+    for group_id in group_ids:
+        if group_id not in values:
+            values[group_id] = function(group_id)
+            yield 1 + len(group_id) // 100
+    return values
 
 
 def submit_all(
     groups: BrokerGroups,
-    commands: Iterator[c.Command],
-    count: int,
-    on_responses: Callable[[list[Any]], None],
+    keys: Sequence[_Key],
+    command: Callable[[_Key], c.Command],
+    on_responses: Callable[[dict[_Key, Any]], None],
     cause: Cause,
-) -> None:
-    """Submit one command for each of the `count` groups of a request; `on_responses` gets all responses in that order.
+) -> Turns:
+    """Submit one command for each key, once for equal keys; `on_responses` gets the response for each key.
 
-    A request may name a million groups: the commands are made and submitted in portions, and the event loop gets a turn
-    after each.
+    A request may name very many groups, or one very often: the commands are made and submitted in turns.
     """
-    responses: list[Any] = [None] * count
-    missing = count
-    numbered = enumerate(commands)
+    responses: dict[_Key, Any] = {}
+    distinct = dict.fromkeys(keys)
 
-    def on_response_to(index: int) -> Callable[[Any], None]:
+    def on_response_to(key: _Key) -> Callable[[Any], None]:
         def on_response(response: Any) -> None:
-            nonlocal missing
-            responses[index] = response
-            missing -= 1
-            if missing == 0:
+            responses[key] = response
+            if len(responses) == len(distinct):
                 on_responses(responses)
 
         return on_response
 
-    def submit_portion(submitted: int) -> None:
-        for index, command in islice(numbered, MAX_COMMANDS_PER_TURN):
-            groups.submit(command, on_response_to(index), cause)
-        if submitted + MAX_COMMANDS_PER_TURN < count:
-            asyncio.get_running_loop().call_soon(submit_portion, submitted + MAX_COMMANDS_PER_TURN)
+    if not distinct:
+        on_responses({})
+    for key in distinct:
+        groups.submit(command(key), on_response_to(key), cause)
+        yield 1 + _entries(responses[key]) if key in responses else _STEPS_OF_HELD_RESPONSE
 
-    if not count:
-        on_responses([])
-    submit_portion(0)
+
+def _entries(response: Any) -> int:
+    """The members of a described group, or the partitions of fetched offsets."""
+    if isinstance(response, DescribedGroup):
+        return len(response.members)
+    if isinstance(response, OffsetFetchResponseGroup):
+        return sum(len(topic.partitions) for topic in response.topics)
+    return 0
 
 
 def _missing_as_error(group: DescribedGroup) -> DescribedGroup:

@@ -1,5 +1,7 @@
 """The offsets of partitions: ListOffsets, OffsetForLeaderEpoch, DeleteRecords."""
 
+from collections import Counter
+from itertools import islice
 from typing import NamedTuple
 
 from regroup.protocol.errors import ErrorCode
@@ -23,11 +25,13 @@ from regroup.protocol.messages.topics import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
-from regroup.protocol.record_batch import read_batch_header, read_records
+from regroup.protocol.record_batch import read_batch_header, read_record_deltas
 from regroup.server.apis.partitions import READ_COMMITTED, PartitionFinder
 from regroup.server.errors import RequestError
+from regroup.server.limits import MAX_SCANNED_RECORDS
 from regroup.server.log.partition_log import PartitionLog, StoredBatch, is_record_batch
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.turns import Turns
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 _SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
@@ -42,7 +46,7 @@ class ListedOffset(NamedTuple):
 
 
 class OffsetApis:
-    """Handles requests about offsets; each gets its response at once."""
+    """Handles requests about offsets."""
 
     def __init__(self, finder: PartitionFinder) -> None:
         self._finder = finder
@@ -57,18 +61,34 @@ class OffsetApis:
     def _find_log(self, topic: str, index: int, known_epoch: int = -1) -> PartitionLog:
         return self._finder.find_log(self._finder.find_topic(topic), index, known_epoch)
 
-    def list_offsets(self, request: ListOffsetsRequest, exchange: Exchange) -> None:
+    def list_offsets(self, request: ListOffsetsRequest, exchange: Exchange) -> Turns:
+        """A partition that the request names twice is refused, as in Kafka; each search may take long."""
         read_committed = request.isolation_level == READ_COMMITTED
-        topics = [
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    self._list(topic.name, each, exchange.version, read_committed) for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
+        counts = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
+        topics = []
+        for topic in request.topics:
+            partitions = []
+            for each in topic.partitions:
+                if counts[topic.name, each.partition_index] > 1:
+                    code = ErrorCode.INVALID_REQUEST
+                    partitions.append(
+                        ListOffsetsPartitionResponse(partition_index=each.partition_index, error_code=code)
+                    )
+                    yield 1
+                else:
+                    partitions.append(self._list(topic.name, each, exchange.version, read_committed))
+                    yield self._steps_of_search(topic.name, each)
+            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
         exchange.respond(ListOffsetsResponse(topics=topics))
+
+    def _steps_of_search(self, topic: str, wanted: ListOffsetsPartition) -> int:
+        """One, and more for a search by time: through all batches, and through the records of one of them."""
+        if wanted.timestamp in (LATEST, EARLIEST):
+            return 1
+        try:
+            return 1 + (self._find_log(topic, wanted.partition_index).batch_count + MAX_SCANNED_RECORDS) // 20
+        except RequestError:
+            return 1
 
     def _list(
         self, topic: str, wanted: ListOffsetsPartition, version: int, read_committed: bool
@@ -91,13 +111,14 @@ class OffsetApis:
             leader_epoch=listed.leader_epoch if version >= 4 else -1,
         )
 
-    def offset_for_leader_epoch(self, request: OffsetForLeaderEpochRequest, exchange: Exchange) -> None:
-        topics = [
-            OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[self._end_of_epoch(topic.topic, each) for each in topic.partitions]
-            )
-            for topic in request.topics
-        ]
+    def offset_for_leader_epoch(self, request: OffsetForLeaderEpochRequest, exchange: Exchange) -> Turns:
+        topics = []
+        for topic in request.topics:
+            partitions = []
+            for each in topic.partitions:
+                partitions.append(self._end_of_epoch(topic.topic, each))
+                yield 1
+            topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
         exchange.respond(OffsetForLeaderEpochResponse(topics=topics))
 
     def _end_of_epoch(self, topic: str, wanted: OffsetForLeaderPartition) -> OffsetForLeaderPartitionResult:
@@ -108,13 +129,14 @@ class OffsetApis:
         epoch, end = log.leader_epoch_end(wanted.leader_epoch)
         return OffsetForLeaderPartitionResult(partition=wanted.partition, leader_epoch=epoch, end_offset=end)
 
-    def delete_records(self, request: DeleteRecordsRequest, exchange: Exchange) -> None:
-        topics = [
-            DeleteRecordsTopicResult(
-                name=topic.name, partitions=[self._delete(topic.name, each) for each in topic.partitions]
-            )
-            for topic in request.topics
-        ]
+    def delete_records(self, request: DeleteRecordsRequest, exchange: Exchange) -> Turns:
+        topics = []
+        for topic in request.topics:
+            partitions = []
+            for each in topic.partitions:
+                partitions.append(self._delete(topic.name, each))
+                yield 1
+            topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
         exchange.respond(DeleteRecordsResponse(topics=topics))
 
     def _delete(self, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
@@ -146,22 +168,22 @@ def find_offset(log: PartitionLog, timestamp: int, before: int) -> ListedOffset:
 
 
 def _find_in_batch(batch: StoredBatch, timestamp_ms: int) -> ListedOffset:
-    """The first record of a batch at this time or later; the first record at all, if the batch is compressed.
+    """The first record of a batch at this time or later; the first record at all, if the batch is compressed, or if it
+    is not among the first MAX_SCANNED_RECORDS.
 
     A consumer that starts there reads some older records first, and misses none.
     """
     first = ListedOffset(batch.max_timestamp_ms, batch.base_offset, batch.leader_epoch)
     if not is_record_batch(batch.data):
         return first
-    try:
-        records = read_records(batch.data)
-    except Malformed:  # compressed, or written like this by the producer, since the checksum is valid
-        return first
     base_timestamp_ms = read_batch_header(batch.data).base_timestamp_ms
-    for record in records:
-        at_ms = base_timestamp_ms + record.timestamp_delta_ms
-        if at_ms >= timestamp_ms:
-            return ListedOffset(at_ms, batch.base_offset + record.offset_delta, batch.leader_epoch)
+    try:
+        for timestamp_delta_ms, offset_delta in islice(read_record_deltas(batch.data), MAX_SCANNED_RECORDS):
+            at_ms = base_timestamp_ms + timestamp_delta_ms
+            if at_ms >= timestamp_ms:
+                return ListedOffset(at_ms, batch.base_offset + offset_delta, batch.leader_epoch)
+    except Malformed:  # compressed, or written like this by the producer, since the checksum is valid
+        pass
     return first
 
 

@@ -1,5 +1,7 @@
 """Produce: clients append records to partitions."""
 
+from collections.abc import Generator
+
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.records import (
     PartitionProduceData,
@@ -17,8 +19,9 @@ from regroup.server.cluster.transaction_coordinator import ProducerIdentity, Tra
 from regroup.server.cluster.transactions import check_unverified_write
 from regroup.server.errors import RequestError
 from regroup.server.log.partition_log import PartitionLog
-from regroup.server.log.record_validation import validate_records
+from regroup.server.log.record_validation import LegacyAllowance, validate_records
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.turns import Turns
 
 _ABORTABLE_SINCE = 11
 _ADDS_PARTITIONS_SINCE = 12
@@ -36,15 +39,17 @@ class ProduceApis:
     def handlers(self) -> dict[int, RequestHandler]:
         return {ProduceRequest.api_key: self.produce}
 
-    def produce(self, request: ProduceRequest, exchange: Exchange) -> None:
-        responses = [
-            TopicProduceResponse(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_responses=[self._write(request, topic, each, exchange) for each in topic.partition_data],
+    def produce(self, request: ProduceRequest, exchange: Exchange) -> Turns:
+        responses, allowance = [], LegacyAllowance()
+        for topic in request.topic_data:
+            of_topic = []
+            for each in topic.partition_data:
+                of_topic.append((yield from self._write(request, topic, each, allowance, exchange)))
+                copied = self._transactions.partition_count(request.transactional_id) if request.transactional_id else 0
+                yield self._state.steps_of_event + copied // 20
+            responses.append(
+                TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=of_topic)
             )
-            for topic in request.topic_data
-        ]
         if request.acks != 0:
             exchange.respond_when_durable(ProduceResponse(responses=responses), self._state.when_durable)
             return
@@ -57,26 +62,41 @@ class ProduceApis:
             exchange.finish_without_response()
 
     def _write(
-        self, request: ProduceRequest, topic: TopicProduceData, data: PartitionProduceData, exchange: Exchange
-    ) -> PartitionProduceResponse:
+        self,
+        request: ProduceRequest,
+        topic: TopicProduceData,
+        data: PartitionProduceData,
+        allowance: LegacyAllowance,
+        exchange: Exchange,
+    ) -> Generator[int, None, PartitionProduceResponse]:
         try:
-            return self._append(request, topic, data, exchange)
+            return (yield from self._append(request, topic, data, allowance, exchange))
         except RequestError as error:
             return PartitionProduceResponse(
                 index=data.index, error_code=error.code, base_offset=-1, error_message=error.text
             )
 
     def _append(
-        self, request: ProduceRequest, topic_data: TopicProduceData, data: PartitionProduceData, exchange: Exchange
-    ) -> PartitionProduceResponse:
+        self,
+        request: ProduceRequest,
+        topic_data: TopicProduceData,
+        data: PartitionProduceData,
+        allowance: LegacyAllowance,
+        exchange: Exchange,
+    ) -> Generator[int, None, PartitionProduceResponse]:
         if request.acks not in (-1, 0, 1):
             raise RequestError(ErrorCode.INVALID_REQUIRED_ACKS)
         topic = self._finder.find_topic(topic_data.name, topic_data.topic_id)
         if topic.is_internal:
             raise RequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, "Clients may not write to an internal topic")
-        log = self._finder.find_log(topic, data.index)
+        self._finder.find_log(topic, data.index)
         max_bytes = int(effective_topic_config(topic.configs, "max.message.bytes", self._state.settings))
-        batches = validate_records(data.records, produce_version=exchange.version, max_bytes=max_bytes)
+        batches = yield from validate_records(
+            data.records, allowance, produce_version=exchange.version, max_bytes=max_bytes
+        )
+        # The validation may have paused, and the topic may have changed meanwhile.
+        topic = self._finder.find_topic(topic_data.name, topic_data.topic_id)
+        log = self._finder.find_log(topic, data.index)
         header = batches[0].header
         if header is not None and header.is_transactional:
             self._check_transaction(request.transactional_id, header, topic.name, data.index, log, exchange)

@@ -1,7 +1,10 @@
 """CreateTopics, DeleteTopics, CreatePartitions."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from regroup.coordinator.settings import InvalidSetting, UnknownSetting
 from regroup.protocol.errors import ErrorCode
@@ -21,17 +24,21 @@ from regroup.protocol.messages.topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from regroup.server.cluster.events import LARGEST_PARTITION_COUNT, PartitionsAdded, TopicDeleted
-from regroup.server.cluster.image import Topic, topic_name_error
+from regroup.server.cluster.events import LARGEST_PARTITION_COUNT, PartitionsAdded, TopicCreated, TopicDeleted
+from regroup.server.cluster.image import Topic, metric_name_of, topic_name_error, uuid_bytes
 from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.topic_configs import check_topic_config, describe_topic_configs
 from regroup.server.errors import RequestError
+from regroup.server.limits import MAX_CREATED_PARTITIONS
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.turns import Turns
 
-MAX_PARTITIONS_PER_REQUEST = 10_000
-"""Partitions that one request may create, all topics together; Kafka's controller has the same limit."""
+_TOPICS_PER_PORTION = 100
 _SOURCE_TOPIC, _SOURCE_DEFAULT = 1, 5
 _UNKNOWN_TOPIC = "This server does not host this topic-partition."
+
+_DescribedConfigs: TypeAlias = dict[frozenset[tuple[str, str]], list[CreatableTopicConfigs]]
+"""All settings of a topic by its own settings, which most topics of a request share."""
 
 
 class TopicApis:
@@ -47,25 +54,43 @@ class TopicApis:
             CreatePartitionsRequest.api_key: self.create_partitions,
         }
 
-    def create_topics(self, request: CreateTopicsRequest, exchange: Exchange) -> None:
+    def create_topics(self, request: CreateTopicsRequest, exchange: Exchange) -> Turns:
         counts = Counter(topic.name for topic in request.topics)
-        partitions = sum(max(0, topic.num_partitions, len(topic.assignments)) for topic in request.topics)
-        results = []
-        for topic in {topic.name: topic for topic in request.topics}.values():
-            try:
-                _check_unique(topic.name, counts)
-                _check_partition_limit(partitions)
-                self._check_topic(topic)
-                results.append(self._create(topic, exchange, validate_only=request.validate_only))
-            except RequestError as error:
-                results.append(CreatableTopicResult(name=topic.name, error_code=error.code, error_message=error.text))
+        default_partitions = self._state.settings.num_partitions
+        partitions = sum(
+            len(topic.assignments)
+            or (default_partitions if topic.num_partitions == -1 else max(0, topic.num_partitions))
+            for topic in request.topics
+        )
+        described: _DescribedConfigs = {}
+        results: list[CreatableTopicResult] = []
+        topics = list({topic.name: topic for topic in request.topics}.values())
+        for start in range(0, len(topics), _TOPICS_PER_PORTION):
+            events: dict[str, TopicCreated] = {}
+            for topic in topics[start : start + _TOPICS_PER_PORTION]:
+                try:
+                    _check_unique(topic.name, counts)
+                    _check_partition_limit(partitions)
+                    self._check_topic(topic, events)
+                    results.append(self._create(topic, events, described))
+                except RequestError as error:
+                    code, text = error.code, error.text
+                    results.append(CreatableTopicResult(name=topic.name, error_code=code, error_message=text))
+                yield 3 + len(topic.assignments) + len(topic.configs)
+            if not request.validate_only:
+                self._state.record_events(list(events.values()), exchange.cause)
+            yield self._state.steps_of_event
+        if request.validate_only:
+            results = [replace(each, topic_id=NO_UUID) for each in results]
         exchange.respond_when_durable(CreateTopicsResponse(topics=results), self._state.when_durable)
 
-    def _check_topic(self, topic: CreatableTopic) -> None:
+    def _check_topic(self, topic: CreatableTopic, events: dict[str, TopicCreated]) -> None:
         """Kafka's checks, in its order."""
         if topic.name in self._state.topics:
             raise RequestError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
-        if name_error := topic_name_error(topic.name, self._state.topics):
+        twin = events.get(metric_name_of(topic.name))
+        name_error = self._state.topic_name_error(topic.name)
+        if name_error := name_error or (topic_name_error(topic.name, (twin.name,)) if twin else None):
             raise RequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, name_error)
         try:
             for config in topic.configs:
@@ -107,21 +132,18 @@ class TopicApis:
                 text = f"Invalid replicas: {list(broker_ids)}; brokers: {sorted(self._state.nodes)}."
                 raise RequestError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
 
-    def _create(self, topic: CreatableTopic, exchange: Exchange, *, validate_only: bool) -> CreatableTopicResult:
+    def _create(
+        self, topic: CreatableTopic, events: dict[str, TopicCreated], described: "_DescribedConfigs"
+    ) -> CreatableTopicResult:
+        """The result of the creation, whose event is added to the others."""
         settings = self._state.settings
         partitions = len(topic.assignments) or topic.num_partitions
         partitions = settings.num_partitions if partitions == -1 else partitions
         configs = {config.name: config.value for config in topic.configs if config.value is not None}
-        topic_id = NO_UUID
-        if not validate_only:
-            topic_id = self._state.create_topic(topic.name, partitions, configs, cause=exchange.cause).id_bytes
-        return CreatableTopicResult(
-            name=topic.name,
-            topic_id=topic_id,
-            error_message=None,
-            num_partitions=partitions,
-            replication_factor=1,
-            configs=[
+        event = events[metric_name_of(topic.name)] = self._state.topic_to_create(topic.name, partitions, configs)
+        key = frozenset(configs.items())
+        if key not in described:
+            described[key] = [
                 CreatableTopicConfigs(
                     name=setting.name,
                     value=setting.text,
@@ -130,37 +152,52 @@ class TopicApis:
                     is_sensitive=False,
                 )
                 for setting in describe_topic_configs(configs, settings)
-            ],
+            ]
+        return CreatableTopicResult(
+            name=topic.name,
+            topic_id=uuid_bytes(event.topic_id),
+            error_message=None,
+            num_partitions=partitions,
+            replication_factor=1,
+            configs=described[key],
         )
 
-    def delete_topics(self, request: DeleteTopicsRequest, exchange: Exchange) -> None:
+    def delete_topics(self, request: DeleteTopicsRequest, exchange: Exchange) -> Turns:
         names = [DeleteTopicState(name=name) for name in request.topic_names]
-        wanted = request.topics if exchange.version >= 6 else names
+        wanted = yield from self._by_topic(request.topics if exchange.version >= 6 else names)
         results = []
-        for states in self._by_topic(wanted):
-            if len(states) == 1:
-                results.append(self._delete(states[0], exchange))
-            else:
-                named = next((state for state in states if state.name is not None), states[0])
-                text = f"The request names the topic {len(states)} times."
-                results.append(_refused(named, exchange.version, RequestError(ErrorCode.INVALID_REQUEST, text)))
+        for start in range(0, len(wanted), _TOPICS_PER_PORTION):
+            events: list[TopicDeleted] = []
+            for states in wanted[start : start + _TOPICS_PER_PORTION]:
+                results.append(self._delete(states, exchange, events))
+                yield 1
+            self._state.record_events(events, exchange.cause)
+            yield self._state.steps_of_event + self._state.group_count() // 5 if events else 1
         exchange.respond_when_durable(DeleteTopicsResponse(responses=results), self._state.when_durable)
 
-    def _by_topic(self, states: Sequence[DeleteTopicState]) -> list[list[DeleteTopicState]]:
+    def _by_topic(self, states: Sequence[DeleteTopicState]) -> Generator[int, None, list[list[DeleteTopicState]]]:
         """The entries of a request, those together that mean the same topic, by its name or by its id."""
         by_topic: dict[object, list[DeleteTopicState]] = {}
         for state in states:
             known = self._state.find_topic(state.name or "", state.topic_id)
             key: object = known.topic_id if known else (state.name, state.topic_id)
             by_topic.setdefault(key, []).append(state)
+            yield 1
         return list(by_topic.values())
 
-    def _delete(self, state: DeleteTopicState, exchange: Exchange) -> DeletableTopicResult:
+    def _delete(
+        self, states: Sequence[DeleteTopicState], exchange: Exchange, events: list[TopicDeleted]
+    ) -> DeletableTopicResult:
+        """The result of the deletion, whose event is added to the others. A topic that is named twice stays."""
+        state = next((each for each in states if each.name is not None), states[0])
         try:
+            if len(states) > 1:
+                text = f"The request names the topic {len(states)} times."
+                raise RequestError(ErrorCode.INVALID_REQUEST, text)
             topic = self._find_deletable(state, exchange.version)
         except RequestError as error:
             return _refused(state, exchange.version, error)
-        self._state.record_event(TopicDeleted(name=topic.name, topic_id=topic.topic_id), exchange.cause)
+        events.append(TopicDeleted(name=topic.name, topic_id=topic.topic_id))
         return DeletableTopicResult(name=topic.name, topic_id=topic.id_bytes)
 
     def _find_deletable(self, state: DeleteTopicState, version: int) -> Topic:
@@ -177,20 +214,27 @@ class TopicApis:
             raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _UNKNOWN_TOPIC)
         return topic
 
-    def create_partitions(self, request: CreatePartitionsRequest, exchange: Exchange) -> None:
+    def create_partitions(self, request: CreatePartitionsRequest, exchange: Exchange) -> Turns:
         counts = Counter(topic.name for topic in request.topics)
+        added = sum(
+            max(0, topic.count - known.partitions)
+            for topic in request.topics
+            if (known := self._state.topics.get(topic.name))
+        )
         results = []
         for topic in {topic.name: topic for topic in request.topics}.values():
             code, text = ErrorCode.NONE, None
             try:
                 _check_unique(topic.name, counts)
                 self._check_growth(topic)
+                _check_partition_limit(added)
                 if not request.validate_only:
                     event = PartitionsAdded(name=topic.name, partitions=topic.count)
                     self._state.record_event(event, exchange.cause)
             except RequestError as error:
                 code, text = error.code, error.text
             results.append(CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=text))
+            yield self._state.steps_of_event + len(topic.assignments or ())
         exchange.respond_when_durable(CreatePartitionsResponse(results=results), self._state.when_durable)
 
     def _check_growth(self, wanted: CreatePartitionsTopic) -> None:
@@ -205,7 +249,6 @@ class TopicApis:
             text = f"A topic may have at most {LARGEST_PARTITION_COUNT} partitions, not {wanted.count}."
             raise RequestError(ErrorCode.POLICY_VIOLATION, text)
         if wanted.assignments is None:
-            _check_partition_limit(added)
             return
         if len(wanted.assignments) != added:
             text = f"{added} partitions are added and {len(wanted.assignments)} assigned."
@@ -224,6 +267,6 @@ def _check_unique(name: str, counts: Counter[str]) -> None:
 
 
 def _check_partition_limit(partitions: int) -> None:
-    if partitions > MAX_PARTITIONS_PER_REQUEST:
-        text = f"A request may create at most {MAX_PARTITIONS_PER_REQUEST} partitions, not {partitions}."
+    if partitions > MAX_CREATED_PARTITIONS:
+        text = f"A request may create at most {MAX_CREATED_PARTITIONS} partitions, not {partitions}."
         raise RequestError(ErrorCode.POLICY_VIOLATION, text)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from typing import Final, NamedTuple
 
 import structlog
 
@@ -18,10 +19,15 @@ from regroup.protocol.messages.transactions import (
 )
 from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.transactions import Transaction, TransactionState
+from regroup.server.limits import MAX_PATTERN_INSTRUCTIONS
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.turns import Turns
 
 _TRANSIENT_STATES = frozenset({"Dead", "PrepareEpochFence"})
 """States that Kafka knows by name, and in which no transaction is ever listed."""
+
+_PROGRAM_SIZE_PER_STEP: Final = 500
+"""Instructions of a compiled pattern, times the characters of a text, that take about as long as a step."""
 
 RE2_MISSING = "a pattern needs RE2: pip install google-re2"
 
@@ -48,8 +54,15 @@ class TransactionListApis:
     def _is_here(self, transactional_id: str) -> bool:
         return self._state.transaction_coordinator_id(transactional_id) == self._node_id
 
-    def describe(self, request: DescribeTransactionsRequest, exchange: Exchange) -> None:
-        states = [self._describe(transactional_id) for transactional_id in request.transactional_ids]
+    def describe(self, request: DescribeTransactionsRequest, exchange: Exchange) -> Turns:
+        """A transaction that is named many times is described once, and stands in the response each time."""
+        described: dict[str, DescribedTransaction] = {}
+        for transactional_id in request.transactional_ids:
+            if transactional_id not in described:
+                described[transactional_id] = self._describe(transactional_id)
+                partitions = sum(len(topic.partitions) for topic in described[transactional_id].topics)
+                yield 1 + len(transactional_id) // 100 + partitions
+        states = [described[transactional_id] for transactional_id in request.transactional_ids]
         exchange.respond_when_durable(DescribeTransactionsResponse(transaction_states=states), self._state.when_durable)
 
     def _describe(self, transactional_id: str) -> DescribedTransaction:
@@ -73,48 +86,61 @@ class TransactionListApis:
             topics=list(_topics_of(transaction)),
         )
 
-    def list(self, request: ListTransactionsRequest, exchange: Exchange) -> None:
+    def list(self, request: ListTransactionsRequest, exchange: Exchange) -> Turns:
         """An unknown state selects nothing and is returned; the names of states are case-sensitive."""
         known = {state.value for state in TransactionState} | _TRANSIENT_STATES
         unknown = [name for name in dict.fromkeys(request.state_filters) if name not in known]
         try:
-            matches = compile_pattern(request.transactional_id_pattern) if request.transactional_id_pattern else None
+            pattern = compile_pattern(request.transactional_id_pattern) if request.transactional_id_pattern else None
         except InvalidPattern as error:
             log.warning("transactions are not listed", reason=str(error))
             exchange.respond(ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION))
             return
-        listed = [
-            ListedTransaction(
-                transactional_id=each.transactional_id,
-                producer_id=each.producer_id,
-                transaction_state=each.state.value,
+        states, producer_ids = frozenset(request.state_filters), frozenset(request.producer_id_filters)
+        listed = []
+        for each in [*self._state.image.transactions.values()]:
+            is_selected = (
+                self._is_here(each.transactional_id)
+                and (not producer_ids or each.producer_id in producer_ids)
+                and (not states or each.state.value in states)
+                and self._has_lasted(each, request.duration_filter)
             )
-            for each in self._state.image.transactions.values()
-            if self._is_here(each.transactional_id) and self._is_selected(each, request, matches)
-        ]
+            if is_selected and (pattern is None or pattern.matches(each.transactional_id)):
+                listed.append(
+                    ListedTransaction(
+                        transactional_id=each.transactional_id,
+                        producer_id=each.producer_id,
+                        transaction_state=each.state.value,
+                    )
+                )
+            steps_of_match = pattern.steps_of_match(each.transactional_id) if is_selected and pattern else 0
+            yield 1 + len(each.transactional_id) // 100 + steps_of_match
         response = ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)
         exchange.respond_when_durable(response, self._state.when_durable)
 
-    def _is_selected(
-        self, transaction: Transaction, request: ListTransactionsRequest, matches: Callable[[str], bool] | None
-    ) -> bool:
-        """Whether every filter selects the transaction.
+    def _has_lasted(self, transaction: Transaction, duration_filter: int) -> bool:
+        """Whether the transaction has been open for longer than the filter; a negative one selects every transaction.
 
         As in Kafka a producer that has begun no transaction since it was initialized is older than any duration; so is
         here one whose transaction has ended.
         """
-        if request.producer_id_filters and transaction.producer_id not in request.producer_id_filters:
-            return False
-        if request.state_filters and transaction.state.value not in request.state_filters:
-            return False
         duration_ms = self._state.now_ms() - transaction.started_at_ms
-        if request.duration_filter >= 0 and duration_ms <= request.duration_filter:
-            return False
-        return matches is None or matches(transaction.transactional_id)
+        return duration_filter < 0 or duration_ms > duration_filter
 
 
-def compile_pattern(pattern: str) -> Callable[[str], bool]:
-    """A function that says whether the pattern matches a whole text. Raises InvalidPattern.
+class CompiledPattern(NamedTuple):
+    """A regular expression, and how long it takes: the time of a match grows with the text and with the program."""
+
+    matches: Callable[[str], bool]
+    """Whether it matches a whole text."""
+    program_size: int
+
+    def steps_of_match(self, text: str) -> int:
+        return self.program_size * len(text) // _PROGRAM_SIZE_PER_STEP
+
+
+def compile_pattern(pattern: str) -> CompiledPattern:
+    """Compile a pattern. Raises InvalidPattern.
 
     It has the syntax of RE2, as in Kafka, and takes a time that is linear in the text. Python's own regular expressions
     would let one of twenty characters occupy the broker for years. RE2 is not among the dependencies, because it has no
@@ -131,7 +157,11 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
     except re2.error as error:
         reason = error.args[0]
         raise InvalidPattern(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)) from None
-    return lambda text: compiled.fullmatch(text) is not None
+    if compiled.programsize > MAX_PATTERN_INSTRUCTIONS:
+        raise InvalidPattern(
+            f"the pattern has {compiled.programsize} instructions, at most {MAX_PATTERN_INSTRUCTIONS} are allowed"
+        )
+    return CompiledPattern(lambda text: compiled.fullmatch(text) is not None, compiled.programsize)
 
 
 def _topics_of(transaction: Transaction) -> Iterator[TransactionTopic]:

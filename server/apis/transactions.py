@@ -21,6 +21,7 @@ from regroup.protocol.messages.transactions import (
 from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.transaction_coordinator import ProducerIdentity, TransactionCoordinator
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.turns import Turns
 
 _BROKERS_ADD_SINCE = 4
 """AddPartitionsToTxn up to v3 comes from producers; since v4 a request may name several transactions."""
@@ -72,7 +73,7 @@ class TransactionApis:
         claim = ProducerIdentity(request.transactional_id, request.producer_id, request.producer_epoch)
         return self._transactions.init_producer(claim, request.transaction_timeout_ms, exchange.cause)
 
-    def add_partitions(self, request: AddPartitionsToTxnRequest, exchange: Exchange) -> None:
+    def add_partitions(self, request: AddPartitionsToTxnRequest, exchange: Exchange) -> Turns:
         if exchange.version < _BROKERS_ADD_SINCE:
             producer = ProducerIdentity(
                 request.v3_and_below_transactional_id,
@@ -80,6 +81,7 @@ class TransactionApis:
                 request.v3_and_below_producer_epoch,
             )
             results = self._add(producer, request.v3_and_below_topics, exchange)
+            yield _partition_count(request.v3_and_below_topics)
             response = AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
         else:
             by_transaction = []
@@ -89,6 +91,7 @@ class TransactionApis:
                 by_transaction.append(
                     AddPartitionsToTxnResult(transactional_id=each.transactional_id, topic_results=results)
                 )
+                yield self._state.steps_of_event + _partition_count(each.topics)
             response = AddPartitionsToTxnResponse(results_by_transaction=by_transaction)
         exchange.respond_when_durable(response, self._state.when_durable)
 
@@ -112,10 +115,11 @@ class TransactionApis:
         self, producer: ProducerIdentity, topics: list[AddPartitionsToTxnTopic], exchange: Exchange
     ) -> list[AddPartitionsToTxnTopicResult]:
         """Check that the partitions are part of the transaction, without adding them."""
+        id_error = self._check_id(producer.transactional_id)
+        check_write = self._transactions.write_checker(producer)
 
         def code(topic: str, index: int) -> ErrorCode:
-            error = self._check_id(producer.transactional_id)
-            error = error or self._transactions.check_write(producer, topic, index) or ErrorCode.NONE
+            error = id_error or check_write(topic, index) or ErrorCode.NONE
             if error is ErrorCode.INVALID_TXN_STATE and exchange.version >= _ABORTABLE_SINCE:
                 return ErrorCode.TRANSACTION_ABORTABLE
             return error
@@ -149,6 +153,10 @@ class TransactionApis:
         else:
             response = EndTxnResponse()
         exchange.respond_when_durable(response, self._state.when_durable)
+
+
+def _partition_count(topics: list[AddPartitionsToTxnTopic]) -> int:
+    return sum(1 + len(topic.partitions) for topic in topics)
 
 
 def _code_for_version(code: ErrorCode, version: int, *, fenced_since: int) -> ErrorCode:

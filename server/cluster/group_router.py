@@ -54,7 +54,8 @@ class GroupRouter:
         self._state = state
         self.coordinators = [new_coordinator(partial(self._is_in_shard, shard)) for shard in range(len(state.node_ids))]
         self._leaders = list(state.node_ids)
-        state.event_listeners.append(self._on_event)
+        state.event_listeners.append(self._on_events)
+        state.group_count = lambda: sum(coordinator.group_count for coordinator in self.coordinators)
 
     def _is_in_shard(self, shard: int, group_id: str) -> bool:
         return self.shard_of(group_id) == shard
@@ -104,15 +105,18 @@ class GroupRouter:
         for coordinator in self.coordinators:
             coordinator.mark_saved(snapshots)
 
-    def _on_event(self, event: ClusterEvent) -> None:
-        """Delete the offsets that groups have committed in a deleted topic, whichever broker coordinates them."""
-        if not isinstance(event, TopicDeleted):
+    def _on_events(self, events: Sequence[ClusterEvent]) -> None:
+        """Delete the offsets that groups have committed in deleted topics, whichever broker coordinates them."""
+        topics = [event.name for event in events if isinstance(event, TopicDeleted)]
+        if not topics:
             return
         at_ms = self._state.now_ms()
         for coordinator in self.coordinators:
-            for group in [each for each in coordinator.groups() if each.partitions_with_offsets(event.name)]:
-                command = c.DeleteTopicOffsets(group_id=group.group_id, at_ms=at_ms, topic=event.name)
-                coordinator.submit(command, cause=_TOPIC_DELETION)
+            for group in [each for each in coordinator.groups() if each.may_have_offsets(topics)]:
+                for topic in topics:
+                    if group.partitions_with_offsets(topic):
+                        command = c.DeleteTopicOffsets(group_id=group.group_id, at_ms=at_ms, topic=topic)
+                        coordinator.submit(command, cause=_TOPIC_DELETION)
 
     def are_loaded(self, partitions: Iterable[int]) -> bool:
         """Whether the groups of these partitions of `__consumer_offsets` are loaded."""

@@ -64,35 +64,42 @@ class ClusterImage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     transactions: dict[str, Transaction] = {}
 
 
-def evolve_cluster(image: ClusterImage, event: ClusterEvent) -> ClusterImage:
-    """The cluster after this event. It cannot refuse: the event has happened."""
+def evolve_cluster(image: ClusterImage, *events: ClusterEvent) -> ClusterImage:
+    """The cluster after these events. It cannot refuse: they have happened.
+
+    The topics are copied once, so many events at a time cost less than one at a time.
+    """
+    topics = dict(image.topics)
+    producer_ids_before, transactions = image.producer_ids_before, image.transactions
+    for event in events:
+        if isinstance(event, TopicDeleted):
+            topics.pop(event.name, None)
+        elif isinstance(event, ProducerIdsReserved):
+            producer_ids_before = event.before
+        elif isinstance(event, TopicCreated | PartitionsAdded | TopicConfigured | OffsetsReserved):
+            topics[event.name] = _evolve_topic(topics.get(event.name), event)
+        else:
+            transactions = evolve_transactions(transactions, event)
+    return ClusterImage(topics=topics, producer_ids_before=producer_ids_before, transactions=transactions)
+
+
+def _evolve_topic(
+    topic: Topic | None, event: TopicCreated | PartitionsAdded | TopicConfigured | OffsetsReserved
+) -> Topic:
+    if isinstance(event, TopicCreated):
+        unreserved = (0,) * event.partitions
+        return Topic(name=event.name, topic_id=event.topic_id, reserved_before=unreserved, configs=event.configs)
+    if topic is None:
+        raise KeyError(event.name)
     match event:
-        case TopicCreated(name=name):
-            unreserved = (0,) * event.partitions
-            return _with(
-                image, Topic(name=name, topic_id=event.topic_id, reserved_before=unreserved, configs=event.configs)
-            )
-        case PartitionsAdded(name=name):
-            topic = image.topics[name]
+        case PartitionsAdded():
             unreserved = (0,) * (event.partitions - topic.partitions)
-            return _with(image, replace(topic, reserved_before=topic.reserved_before + unreserved))
-        case TopicConfigured(name=name):
-            return _with(image, replace(image.topics[name], configs=event.configs))
-        case TopicDeleted(name=name):
-            return replace(image, topics={key: topic for key, topic in image.topics.items() if key != name})
-        case OffsetsReserved(name=name, partition=partition):
-            topic = image.topics[name]
+            return replace(topic, reserved_before=topic.reserved_before + unreserved)
+        case TopicConfigured():
+            return replace(topic, configs=event.configs)
+        case OffsetsReserved(partition=partition):
             before = topic.reserved_before
-            return _with(
-                image, replace(topic, reserved_before=(*before[:partition], event.before, *before[partition + 1 :]))
-            )
-        case ProducerIdsReserved():
-            return replace(image, producer_ids_before=event.before)
-    return replace(image, transactions=evolve_transactions(image.transactions, event))
-
-
-def _with(image: ClusterImage, topic: Topic) -> ClusterImage:
-    return replace(image, topics=image.topics | {topic.name: topic})
+            return replace(topic, reserved_before=(*before[:partition], event.before, *before[partition + 1 :]))
 
 
 def encode_cluster_snapshot(
@@ -124,12 +131,16 @@ def topic_name_error(name: str, existing: Collection[str]) -> str | None:
             f"Topic name is invalid: '{name}' contains one or more characters other than "
             "ASCII alphanumerics, '.', '_' and '-'"
         )
-    # Kafka names its metrics after topics, and replaces '.' by '_' in their names.
-    metric_name = name.replace(".", "_")
-    twin = next((other for other in existing if other != name and other.replace(".", "_") == metric_name), None)
+    metric_name = metric_name_of(name)
+    twin = next((other for other in existing if other != name and metric_name_of(other) == metric_name), None)
     if twin is not None and name not in existing:
         return f"Topic '{name}' collides with existing topic: {twin}"
     return None
+
+
+def metric_name_of(topic: str) -> str:
+    """The topic in the names of Kafka's metrics, where '.' becomes '_': no two topics may share it."""
+    return topic.replace(".", "_")
 
 
 def uuid_text(uuid: UUID) -> str:

@@ -29,7 +29,9 @@ from regroup.server.cluster.image import (
     decode_cluster_snapshot,
     encode_cluster_snapshot,
     evolve_cluster,
+    metric_name_of,
     partition_of_key,
+    topic_name_error,
     uuid_text,
 )
 from regroup.server.cluster.topic_configs import effective_topic_config
@@ -44,6 +46,8 @@ from regroup.storage.store import EventStore
 OFFSET_BLOCK_SIZE = 1_000
 """Offsets that a partition reserves at once. It reserves the next block when half of one is left."""
 PRODUCER_ID_BLOCK_SIZE = 1_000
+_EVENTS_PER_FOLD = 1_000
+"""Events that a load folds at once, so that it does not copy all topics for each of them."""
 TRANSACTION_STATE_PARTITIONS = 50
 """Kafka's default. The topic does not exist here; its partitions only assign transactional ids to brokers."""
 _CLUSTER_ID = "cluster-id"
@@ -85,9 +89,13 @@ async def load_cluster_state(store: EventStore, new_uuid: Callable[[], UUID]) ->
     image = decode_cluster_snapshot(snapshot) if snapshot else ClusterImage()
     event_number = snapshot.event_number if snapshot else 0
     try:
+        events = []
         async for record in store.read(group=None, after=cut if snapshot else store.trimmed_through):
-            image = evolve_cluster(image, decode_cluster_event(record))
+            events.append(decode_cluster_event(record))
             event_number += 1
+            if len(events) == _EVENTS_PER_FOLD:
+                image, events = evolve_cluster(image, *events), []
+        image = evolve_cluster(image, *events)
     except UNREADABLE_ERRORS as error:
         raise damaged("The history of the topics", error) from error
     heads = await store.heads()
@@ -117,7 +125,7 @@ class ClusterState:
 
     `node_ids` are all brokers, `nodes` those that listen at present. Every broker has a replica of every partition, so
     any can lead any. Partitions with the same index modulo the number of brokers always have the same leader; they
-    form a shard. `event_listeners` are called with each event after it was folded and queued.
+    form a shard. `event_listeners` are called with events after they were folded and queued.
     """
 
     def __init__(
@@ -140,15 +148,19 @@ class ClusterState:
         offsets_topic = stored.image.topics.get(OFFSETS_TOPIC)
         self.offsets_topic_partitions = offsets_topic.partitions if offsets_topic else offsets_topic_partitions
         self.node_ids = tuple(node_ids)
-        self.event_listeners: list[Callable[[ClusterEvent], None]] = []
+        self.event_listeners: list[Callable[[Sequence[ClusterEvent]], None]] = []
+        self.group_count: Callable[[], int] = lambda: 0
+        """The number of groups, of which each may have offsets in a topic that is deleted."""
         self._journal = journal
-        self._partitions: dict[tuple[str, int], PartitionLog] = {}
+        self._logs: dict[str, dict[int, PartitionLog]] = {}
+        """Logs by topic id and partition; made when they are first used."""
         self._begin(stored, coordinator_epoch)
 
     def _begin(self, stored: StoredClusterState, coordinator_epoch: int) -> None:
         self.image, self._coordinator_epoch = stored.image, coordinator_epoch
         self._event_number, self.last_position = stored.head.event_number, stored.head.position
         self._names_by_id = {topic.id_bytes: topic.name for topic in self.topics.values()}
+        self._names_by_metric = {metric_name_of(name): name for name in self.topics}
         self._next_producer_id = self.image.producer_ids_before
         self._leader_epochs = [coordinator_epoch - 1] * len(self.node_ids)
 
@@ -156,21 +168,22 @@ class ClusterState:
         """Begin again from a reopened store. Topics and records whose events did not become durable are dropped; no
         response has mentioned them."""
         self._begin(stored, coordinator_epoch)
-        remaining: dict[tuple[str, int], PartitionLog] = {}
+        remaining: dict[str, dict[int, PartitionLog]] = {}
         reserved_before = {topic.topic_id: topic.reserved_before for topic in self.topics.values()}
-        for (topic_id, index), log in self._partitions.items():
-            if index < len(reserved_before.get(topic_id, ())):
-                log.start_leader_epoch(self.leader_epoch(index), reserved_before[topic_id][index])
-                remaining[topic_id, index] = log
-            else:
-                log.notify_listeners()
-        self._partitions = remaining
+        for topic_id, logs in self._logs.items():
+            for index, log in logs.items():
+                if index < len(reserved_before.get(topic_id, ())):
+                    log.start_leader_epoch(self.leader_epoch(index), reserved_before[topic_id][index])
+                    remaining.setdefault(topic_id, {})[index] = log
+                else:
+                    log.notify_listeners()
+        self._logs = remaining
 
     def close(self) -> None:
         """Give back reserved offsets that were not used. The caller makes the events durable."""
         for topic in list(self.topics.values()):
             for index, before in enumerate(topic.reserved_before):
-                log = self._partitions.get((topic.topic_id, index))
+                log = self._logs.get(topic.topic_id, {}).get(index)
                 if log is not None and log.log_end_offset < before:
                     event = OffsetsReserved(name=topic.name, partition=index, before=log.log_end_offset)
                     self.record_event(event, BROKER_STOP)
@@ -179,33 +192,49 @@ class ClusterState:
 
     def record_event(self, event: ClusterEvent, cause: Cause) -> None:
         """Fold the event and queue it for the store. Raises StoreError if the journal has failed."""
-        record = encode_cluster_event(
-            event,
-            event_number=self._event_number + 1,
-            coordinator_epoch=self._coordinator_epoch,
-            at_ms=self.now_ms(),
-            cause=cause,
-        )
-        self.last_position = self._journal.append([record])
-        self._event_number += 1
-        self.image = evolve_cluster(self.image, event)
-        self._apply(event)
-        for listener in self.event_listeners:
-            listener(event)
+        self.record_events((event,), cause)
 
-    def _apply(self, event: ClusterEvent) -> None:
+    def record_events(self, events: Sequence[ClusterEvent], cause: Cause) -> None:
+        """Fold the events, of different topics, and queue them for the store. Raises StoreError as `record_event`."""
+        if not events:
+            return
+        records = [
+            encode_cluster_event(
+                event,
+                event_number=event_number,
+                coordinator_epoch=self._coordinator_epoch,
+                at_ms=self.now_ms(),
+                cause=cause,
+            )
+            for event_number, event in enumerate(events, self._event_number + 1)
+        ]
+        self.last_position = self._journal.append(records)
+        self._event_number += len(events)
+        before, self.image = self.image, evolve_cluster(self.image, *events)
+        for event in events:
+            self._apply(event, before)
+        for listener in self.event_listeners:
+            listener(events)
+
+    @property
+    def steps_of_event(self) -> int:
+        """What the fold of an event costs, in steps (`regroup.server.limits`): it copies the table of topics."""
+        return 1 + len(self.topics) // 100
+
+    def _apply(self, event: ClusterEvent, before: ClusterImage) -> None:
         """Update what is derived from the topics."""
         if isinstance(event, TopicCreated):
             self._names_by_id[self.topics[event.name].id_bytes] = event.name
+            self._names_by_metric[metric_name_of(event.name)] = event.name
         elif isinstance(event, TopicDeleted):
-            self._names_by_id = {each.id_bytes: each.name for each in self.topics.values()}
-            for key in [key for key in self._partitions if key[0] == event.topic_id]:
-                self._partitions.pop(key).notify_listeners()
+            self._names_by_id.pop(before.topics[event.name].id_bytes, None)
+            self._names_by_metric.pop(metric_name_of(event.name), None)
+            for log in self._logs.pop(event.topic_id, {}).values():
+                log.notify_listeners()
         elif isinstance(event, TopicConfigured):
             topic = self.topics[event.name]
-            for (topic_id, _), log in self._partitions.items():
-                if topic_id == topic.topic_id:
-                    log.retention_bytes = self._retention_bytes(topic)
+            for log in self._logs.get(topic.topic_id, {}).values():
+                log.retention_bytes = self._retention_bytes(topic)
 
     def when_durable(self, on_durable: Callable[[], None], on_lost: Callable[[], None]) -> None:
         """Call `on_durable` once all events of the cluster so far are durable, or `on_lost` if the store fails."""
@@ -231,10 +260,18 @@ class ClusterState:
 
     def create_topic(self, name: str, partitions: int, configs: dict[str, str] | None = None, *, cause: Cause) -> Topic:
         """Create a topic. The caller has checked the name and the number of partitions."""
-        topic_id = uuid_text(self.new_uuid())
-        event = TopicCreated(name=name, topic_id=topic_id, partitions=partitions, configs=configs or {})
-        self.record_event(event, cause)
+        self.record_event(self.topic_to_create(name, partitions, configs), cause)
         return self.topics[name]
+
+    def topic_to_create(self, name: str, partitions: int, configs: dict[str, str] | None = None) -> TopicCreated:
+        """The event that creates a topic, with a new id; to be recorded, perhaps with others."""
+        topic_id = uuid_text(self.new_uuid())
+        return TopicCreated(name=name, topic_id=topic_id, partitions=partitions, configs=configs or {})
+
+    def topic_name_error(self, name: str) -> str | None:
+        """Why no topic may be created with this name, as the function of this name says."""
+        twin = self._names_by_metric.get(metric_name_of(name))
+        return topic_name_error(name, () if twin is None else (twin,))
 
     def find_topic(self, name: str, topic_id: bytes) -> Topic | None:
         """The topic with this id or, if the id is all zeros, with this name."""
@@ -244,9 +281,10 @@ class ClusterState:
 
     def partition_log(self, topic: Topic, index: int) -> PartitionLog:
         """The log of an existing partition. After a restart it continues at the offsets that were reserved."""
-        log = self._partitions.get((topic.topic_id, index))
+        logs = self._logs.setdefault(topic.topic_id, {})
+        log = logs.get(index)
         if log is None:
-            log = self._partitions[topic.topic_id, index] = PartitionLog(
+            log = logs[index] = PartitionLog(
                 leader_epoch=self.leader_epoch(index),
                 retention_bytes=self._retention_bytes(topic),
                 log_end_offset=topic.reserved_before[index],
@@ -318,9 +356,10 @@ class ClusterState:
     def bump_leader_epoch(self, shard: int, leader_epoch: int) -> None:
         """Set the epoch of a shard's new leader."""
         self._leader_epochs[shard] = leader_epoch
-        for (_, index), log in self._partitions.items():
-            if self.shard_of_partition(index) == shard:
-                log.bump_leader_epoch(leader_epoch)
+        for logs in self._logs.values():
+            for index, log in logs.items():
+                if self.shard_of_partition(index) == shard:
+                    log.bump_leader_epoch(leader_epoch)
 
     def partition_of_group(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` with the group; its leader coordinates the group."""

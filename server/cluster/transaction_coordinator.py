@@ -5,9 +5,11 @@ So after a restart, or after the store has failed, the missing markers are writt
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
+
+import structlog
 
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.errors import ErrorCode
@@ -31,10 +33,14 @@ from regroup.server.cluster.transactions import (
     is_repeated_end,
     is_repeated_init,
 )
+from regroup.server.net.turns import LongWork, TurnQueue, Turns
 from regroup.storage.errors import StoreError
 
+_STEPS_PER_MARKER = 5
 GROUP_LOAD_RETRY_DELAY_S = 0.05
 """Delay before the markers are written again, because a group of the transaction is being loaded."""
+
+log = structlog.get_logger("transactions")
 
 
 class ProducerIdentity(NamedTuple):
@@ -62,11 +68,14 @@ class TransactionCoordinator:
     Requests raise StoreError if the journal has failed.
     """
 
-    def __init__(self, state: ClusterState, offsets: TransactionalOffsets) -> None:
+    def __init__(self, state: ClusterState, offsets: TransactionalOffsets, turns: TurnQueue | None = None) -> None:
         self._state = state
         self._offsets = offsets
+        self._turns = turns or TurnQueue()
+        self._completing: dict[str, LongWork] = {}
+        """Transactions whose markers are being written, by transactional id."""
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        state.event_listeners.append(self._on_event)
+        state.event_listeners.append(self._on_events)
 
     def start(self) -> None:
         """Continue after a restart, or after the store has failed."""
@@ -78,10 +87,13 @@ class TransactionCoordinator:
                 self._complete(transaction.transactional_id)
 
     def stop(self) -> None:
-        """Cancel all timeouts."""
+        """Cancel all timeouts, and write no more markers."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        for work in self._completing.values():
+            work.cancel()
+        self._completing.clear()
 
     def _find(self, transactional_id: str) -> Transaction | None:
         return self._state.image.transactions.get(transactional_id)
@@ -121,10 +133,11 @@ class TransactionCoordinator:
         error = check_producer(transaction, producer.producer_id, producer.epoch)
         if error is not None or transaction is None:
             return error or ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        present = transaction.open_partitions
         added = {
             topic: new
             for topic, indexes in partitions.items()
-            if (new := tuple(index for index in indexes if not transaction.contains(topic, index)))
+            if (new := tuple(index for index in dict.fromkeys(indexes) if index not in present.get(topic, ())))
         }
         if added:
             event = PartitionsAddedToTransaction(
@@ -133,13 +146,25 @@ class TransactionCoordinator:
             self._state.record_event(event, cause)
         return ErrorCode.NONE
 
+    def partition_count(self, transactional_id: str) -> int:
+        """The partitions of its transaction: a change of it copies them."""
+        transaction = self._find(transactional_id)
+        return sum(map(len, transaction.partitions.values())) if transaction else 0
+
     def check_write(self, producer: ProducerIdentity, topic: str, partition: int) -> ErrorCode | None:
         """The error of a write to a partition that is not part of the producer's transaction (KIP-890)."""
+        return self.write_checker(producer)(topic, partition)
+
+    def write_checker(self, producer: ProducerIdentity) -> Callable[[str, int], ErrorCode | None]:
+        """`check_write` for many partitions at once, as long as the transaction does not change."""
         transaction = self._find(producer.transactional_id)
         error = check_producer(transaction, producer.producer_id, producer.epoch)
-        if error is not None or transaction is None:
-            return error
-        return None if transaction.contains(topic, partition) else ErrorCode.INVALID_TXN_STATE
+        present = transaction.open_partitions if transaction is not None and error is None else {}
+
+        def check(topic: str, partition: int) -> ErrorCode | None:
+            return error or (None if partition in present.get(topic, ()) else ErrorCode.INVALID_TXN_STATE)
+
+        return check
 
     def epoch_of_open_transaction(self, producer_id: int, topic: str, partition: int) -> int | None:
         """The epoch of the producer's open transaction, if it contains the partition; None if not."""
@@ -148,7 +173,7 @@ class TransactionCoordinator:
             (
                 each.epoch
                 for each in transactions
-                if each.producer_id == producer_id and each.contains(topic, partition)
+                if each.producer_id == producer_id and each.is_ongoing and partition in each.partitions.get(topic, ())
             ),
             None,
         )
@@ -201,20 +226,37 @@ class TransactionCoordinator:
             loop = asyncio.get_running_loop()
             self._timers[transactional_id] = loop.call_later(GROUP_LOAD_RETRY_DELAY_S, self._complete, transactional_id)
             return
-        with suppress(StoreError):  # `start` writes them once the store is reopened
-            self._write_markers(transaction)
-            self._offsets.end_transaction(offsets, transaction.producer_id, committed=transaction.is_committed)
-            self._state.record_event(TransactionCompleted(transactional_id=transactional_id), TRANSACTION_END)
+        if transactional_id not in self._completing:
+            self._completing[transactional_id] = self._turns.run(self._complete_in_turns(transaction), self._on_error)
+            self._completing = {each: work for each, work in self._completing.items() if not work.is_done}
 
-    def _write_markers(self, transaction: Transaction) -> None:
+    def _complete_in_turns(self, transaction: Transaction) -> Turns:
+        """A transaction may have thousands of partitions. It stays prepared until the last marker is written."""
+        with suppress(StoreError):  # `start` writes them once the store is reopened
+            yield from self._write_markers(transaction)
+            offsets = transaction.partitions.get(OFFSETS_TOPIC, ())
+            self._offsets.end_transaction(offsets, transaction.producer_id, committed=transaction.is_committed)
+            completed = TransactionCompleted(transactional_id=transaction.transactional_id)
+            self._state.record_event(completed, TRANSACTION_END)
+
+    def _on_error(self, error: Exception) -> None:
+        log.error("transaction could not be completed", exc_info=error)
+
+    def _write_markers(self, transaction: Transaction) -> Turns:
         producer_id, epoch, committed = transaction.producer_id, transaction.epoch, transaction.is_committed
         for name, partitions in transaction.partitions.items():
             topic = self._state.topics.get(name)
             if topic is not None and name != OFFSETS_TOPIC:
                 for index in partitions:
-                    self._state.append_marker(topic, index, producer_id, epoch, committed=committed)
+                    if name in self._state.topics:  # it may be deleted during a pause
+                        self._state.append_marker(topic, index, producer_id, epoch, committed=committed)
+                    yield _STEPS_PER_MARKER + self._state.steps_of_event
 
     # Timeouts
+
+    def _on_events(self, events: Sequence[ClusterEvent]) -> None:
+        for event in events:
+            self._on_event(event)
 
     def _on_event(self, event: ClusterEvent) -> None:
         if isinstance(event, PartitionsAddedToTransaction) and event.transactional_id not in self._timers:

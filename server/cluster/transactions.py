@@ -79,8 +79,10 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def is_epoch_exhausted(self) -> bool:
         return self.epoch + 1 >= MAX_PRODUCER_EPOCH
 
-    def contains(self, topic: str, partition: int) -> bool:
-        return self.is_ongoing and partition in self.partitions.get(topic, ())
+    @property
+    def open_partitions(self) -> dict[str, frozenset[int]]:
+        """The partitions of the open transaction by topic; none if it is not open."""
+        return {topic: frozenset(indexes) for topic, indexes in self.partitions.items()} if self.is_ongoing else {}
 
 
 TransactionsById: TypeAlias = Mapping[str, Transaction]

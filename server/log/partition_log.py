@@ -9,9 +9,9 @@ used again after a restart.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 from struct import Struct
 
+import msgspec
 from crc32c import crc32c
 
 from regroup.protocol.record_batch import (
@@ -34,10 +34,11 @@ _MARKER_KEY = Struct(">hh")
 _MARKER_VALUE = Struct(">hi")
 _COMMIT_KEY = _MARKER_KEY.pack(0, 1)
 _MAGIC_OFFSET = 16
+_BATCH_OVERHEAD_BYTES = 200
+"""Memory of a batch besides its bytes: legacy messages are stored one by one, and have as few as 26 bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredBatch:
+class StoredBatch(msgspec.Struct, frozen=True, gc=False):
     """A record batch, or a legacy message, with its offsets."""
 
     base_offset: int
@@ -65,12 +66,16 @@ class PartitionLog:
         self._listeners: dict[Callable[[], None], None] = {}
         self._epoch_starts = [(leader_epoch, log_end_offset)]
         self._batches = _empty_batches(log_end_offset, leader_epoch - 1)
-        self._size_bytes = sum(len(batch.data) for batch in self._batches)
+        self._size_bytes = sum(map(_memory_of, self._batches))
 
     @property
     def high_watermark(self) -> int:
         """The end offset for readers of all records."""
         return min(self.log_end_offset, self.reserved_before)
+
+    @property
+    def batch_count(self) -> int:
+        return len(self._batches)
 
     @property
     def last_stable_offset(self) -> int:
@@ -128,10 +133,9 @@ class PartitionLog:
     def _store(self, data: bytes, record_count: int, max_timestamp_ms: int) -> None:
         base_offset = self.log_end_offset
         self.log_end_offset += record_count
-        self._batches.append(
-            StoredBatch(base_offset, self.log_end_offset - 1, max_timestamp_ms, self.leader_epoch, data)
-        )
-        self._size_bytes += len(data)
+        batch = StoredBatch(base_offset, self.log_end_offset - 1, max_timestamp_ms, self.leader_epoch, data)
+        self._batches.append(batch)
+        self._size_bytes += _memory_of(batch)
 
     def _apply_retention(self) -> None:
         """Delete the oldest batches beyond `retention_bytes`, but never the newest batch."""
@@ -139,7 +143,7 @@ class PartitionLog:
             return
         size, count = self._size_bytes, 0
         while size > self.retention_bytes and count < len(self._batches) - 1:
-            size -= len(self._batches[count].data)
+            size -= _memory_of(self._batches[count])
             count += 1
         if count:
             self.delete_before(self._batches[count].base_offset)
@@ -148,14 +152,14 @@ class PartitionLog:
         """Delete the records below this offset. A batch that contains it stays as it is."""
         self.log_start_offset = max(self.log_start_offset, offset)
         count = bisect_left(self._batches, self.log_start_offset, key=_last_offset)
-        self._size_bytes -= sum(len(batch.data) for batch in self._batches[:count])
+        self._size_bytes -= sum(map(_memory_of, self._batches[:count]))
         del self._batches[:count]
         self.producers.delete_before(self.log_start_offset)
 
     def start_leader_epoch(self, leader_epoch: int, reserved_before: int) -> None:
         """Begin a leader epoch after the store was reopened: records at offsets that are not reserved are dropped."""
         count = bisect_left(self._batches, reserved_before, key=_last_offset)
-        self._size_bytes -= sum(len(batch.data) for batch in self._batches[count:])
+        self._size_bytes -= sum(map(_memory_of, self._batches[count:]))
         del self._batches[count:]
         end = self._batches[-1].last_offset + 1 if self._batches else min(self.log_end_offset, reserved_before)
         self.log_end_offset, self.reserved_before, self.leader_epoch = end, reserved_before, leader_epoch
@@ -199,6 +203,12 @@ class PartitionLog:
             found.append(batch.data)
         return found
 
+    def end_of_read(self, offset: int, batch_count: int) -> int:
+        """The offset behind what `read` has returned: so many batches from this offset on."""
+        if not batch_count:
+            return offset
+        return self._batches[bisect_left(self._batches, offset, key=_last_offset) + batch_count - 1].last_offset + 1
+
     def first_batch_at_or_after(self, timestamp_ms: int, before: int) -> StoredBatch | None:
         """The first batch with a record of this time or later."""
         return next(
@@ -229,6 +239,10 @@ class PartitionLog:
     def notify_listeners(self) -> None:
         for callback in list(self._listeners):
             callback()
+
+
+def _memory_of(batch: StoredBatch) -> int:
+    return len(batch.data) + _BATCH_OVERHEAD_BYTES
 
 
 def _last_offset(batch: StoredBatch) -> int:

@@ -1,6 +1,8 @@
 """The producers of one partition: their last sequence numbers (KIP-98), and their transactions."""
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from regroup.protocol.errors import ErrorCode
@@ -103,11 +105,16 @@ class ProducerStates:
 
     def aborted_transactions(self, start: int, stop: int) -> list[AbortedSpan]:
         """Aborted transactions with records at start <= offset < stop."""
-        return [span for span in self._aborted if span.first_offset < stop and span.last_offset >= start]
+        first = bisect_left(self._aborted, start, key=_last_offset)  # in the order of their markers
+        return [span for span in islice(self._aborted, first, None) if span.first_offset < stop]
 
     def delete_before(self, offset: int) -> None:
         """The log now starts at this offset."""
         self._aborted = [span for span in self._aborted if span.last_offset >= offset]
+
+
+def _last_offset(span: AbortedSpan) -> int:
+    return span.last_offset
 
 
 def _add(sequence: int, count: int) -> int:

@@ -1,10 +1,13 @@
 """Validation of the records that a producer sends for one partition."""
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from struct import Struct
+from typing import TypeAlias
+
+import msgspec
 
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.exceptions import Malformed
@@ -17,6 +20,7 @@ from regroup.protocol.record_batch import (
     split_batches,
 )
 from regroup.server.errors import RequestError
+from regroup.server.limits import MAX_DECOMPRESSED_BYTES, MAX_LEGACY_MESSAGES
 
 _OFFSET_AND_SIZE = Struct(">qi")
 _CRC = Struct(">I")
@@ -26,13 +30,12 @@ _LEGACY_HEADER_BYTES = {0: 18, 1: 26}
 """Bytes before the key length, by format: offset, size, CRC, magic, attributes, and in format 1 a timestamp."""
 _GZIP = 1
 _ZSTD = 4
-_MAX_DECOMPRESSED_BYTES = 64 * 1024 * 1024
-MAX_LEGACY_MESSAGES = 100_000
-"""Messages in one legacy set. A few kilobytes of gzip can hold millions, and each is validated on the event loop."""
+_MESSAGES_PER_STEP = 10
+_DECOMPRESSED_BYTES_PER_PORTION = 1024 * 1024
+_STEPS_PER_PORTION = 100
 
 
-@dataclass(frozen=True, slots=True)
-class ValidatedBatch:
+class ValidatedBatch(msgspec.Struct, frozen=True, gc=False):
     """A record batch, or a legacy message, that may be appended. `header` is None for a legacy message."""
 
     data: bytes
@@ -48,22 +51,48 @@ class ValidatedBatch:
         return _OFFSET_AND_SIZE.pack(base_offset, size) + self.data[_OFFSET_AND_SIZE.size :]
 
 
-def validate_records(records: bytes | None, *, produce_version: int, max_bytes: int) -> list[ValidatedBatch]:
-    """The batches in order. Raises RequestError if any is invalid. Compressed batches are not decompressed."""
+@dataclass(slots=True)
+class LegacyAllowance:
+    """What the legacy sets of one request may still contain, all partitions together."""
+
+    messages: int = MAX_LEGACY_MESSAGES
+    decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
+
+    def take_message(self) -> None:
+        """Raises RequestError for one message too many."""
+        self.messages -= 1
+        if self.messages < 0:
+            text = f"The legacy message sets of a request have at most {MAX_LEGACY_MESSAGES} messages"
+            raise RequestError(ErrorCode.MESSAGE_TOO_LARGE, text)
+
+    def take_bytes(self, count: int) -> None:
+        """Raises RequestError for more decompressed bytes than allowed."""
+        self.decompressed_bytes -= count
+        if self.decompressed_bytes < 0:
+            text = f"The legacy message sets of a request have at most {MAX_DECOMPRESSED_BYTES} bytes when decompressed"
+            raise RequestError(ErrorCode.MESSAGE_TOO_LARGE, text)
+
+
+Validation: TypeAlias = Generator[int, None, list[ValidatedBatch]]
+"""Yields the number of steps since the last pause, and returns the batches in order."""
+
+
+def validate_records(
+    records: bytes | None, allowance: LegacyAllowance, *, produce_version: int, max_bytes: int
+) -> Validation:
+    """Validate the records for one partition, in turns. Raises RequestError if any is invalid.
+
+    Compressed batches are not decompressed; gzipped legacy sets are.
+    """
     if not records:
         raise RequestError(ErrorCode.INVALID_RECORD, "The partition has no records")
     try:
         if produce_version >= 3:
             batches = list(islice(split_batches(records), 2))  # two are as invalid as a million
             return [_validate_batch(batches, produce_version, max_bytes)]
-        messages = list(islice(_validate_legacy(split_batches(records), max_bytes), MAX_LEGACY_MESSAGES + 1))
+        return (yield from _validate_legacy(records, allowance, max_bytes))
     except Malformed as error:
         raise RequestError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
-    if len(messages) > MAX_LEGACY_MESSAGES:
-        raise RequestError(
-            ErrorCode.MESSAGE_TOO_LARGE, f"A legacy message set has at most {MAX_LEGACY_MESSAGES} messages"
-        )
-    return messages
 
 
 def _validate_batch(batches: list[RawBatch], produce_version: int, max_bytes: int) -> ValidatedBatch:
@@ -94,9 +123,10 @@ def _validate_batch(batches: list[RawBatch], produce_version: int, max_bytes: in
     return ValidatedBatch(data, header.record_count, header.max_timestamp_ms, header)
 
 
-def _validate_legacy(messages: Iterable[RawBatch], max_bytes: int) -> Iterator[ValidatedBatch]:
+def _validate_legacy(records: bytes, allowance: LegacyAllowance, max_bytes: int) -> Validation:
     """Formats 0 and 1 (Produce up to v2). A gzipped set is decompressed, since its messages need their own offsets."""
-    for message in messages:
+    messages: list[ValidatedBatch] = []
+    for message in split_batches(records):
         if message.magic == 2:
             raise RequestError(ErrorCode.INVALID_RECORD, "Records of format 2 need Produce v3 or later")
         if len(message.data) > max_bytes:
@@ -104,17 +134,30 @@ def _validate_legacy(messages: Iterable[RawBatch], max_bytes: int) -> Iterator[V
             raise RequestError(ErrorCode.MESSAGE_TOO_LARGE, text)
         timestamp_ms, compression, value = _read_legacy(message)
         if compression == 0:
-            yield ValidatedBatch(message.data, 1, timestamp_ms)
+            yield from _take(messages, ValidatedBatch(message.data, 1, timestamp_ms), allowance)
         elif compression == _GZIP:
-            for inner in split_batches(_gunzip(value)):
-                if inner.magic != message.magic or _read_legacy(inner)[1]:
+            count_before = len(messages)
+            decompressed = yield from _gunzip(value, allowance)
+            for inner in split_batches(decompressed):
+                timestamp_ms, inner_compression, _ = _read_legacy(inner)
+                if inner.magic != message.magic or inner_compression:
                     raise Malformed("a legacy message set inside another must be uncompressed and of the same format")
-                yield ValidatedBatch(inner.data, 1, _read_legacy(inner)[0])
+                yield from _take(messages, ValidatedBatch(inner.data, 1, timestamp_ms), allowance)
+            if len(messages) == count_before:
+                raise RequestError(ErrorCode.INVALID_RECORD, "A compressed message set has no messages")
         else:
             raise RequestError(
                 ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
                 "A legacy message set must be uncompressed or gzipped; other codecs need record batches (Produce v3)",
             )
+    return messages
+
+
+def _take(messages: list[ValidatedBatch], message: ValidatedBatch, allowance: LegacyAllowance) -> Iterator[int]:
+    allowance.take_message()
+    messages.append(message)
+    if len(messages) % _MESSAGES_PER_STEP == 0:
+        yield 1
 
 
 def _read_legacy(message: RawBatch) -> tuple[int, int, bytes]:
@@ -134,12 +177,18 @@ def _read_legacy(message: RawBatch) -> tuple[int, int, bytes]:
     return timestamp_ms, data[17] & 0x07, data[position + 4 :]
 
 
-def _gunzip(value: bytes) -> bytes:
-    stream = zlib.decompressobj(wbits=31)
-    try:
-        decompressed = stream.decompress(value, _MAX_DECOMPRESSED_BYTES)
-    except zlib.error as error:
-        raise Malformed(f"a gzipped message set: {error}") from None
-    if stream.unconsumed_tail:
-        raise Malformed(f"a gzipped message set has more than {_MAX_DECOMPRESSED_BYTES} bytes when decompressed")
-    return decompressed
+def _gunzip(value: bytes, allowance: LegacyAllowance) -> Generator[int, None, bytes]:
+    """Decompress in turns. Raises Malformed, or RequestError beyond the allowance."""
+    stream, decompressed = zlib.decompressobj(wbits=31), bytearray()
+    while not stream.eof:
+        try:
+            portion = stream.decompress(value, _DECOMPRESSED_BYTES_PER_PORTION)
+        except zlib.error as error:
+            raise Malformed(f"a gzipped message set: {error}") from None
+        value = stream.unconsumed_tail
+        allowance.take_bytes(len(portion))
+        decompressed += portion
+        if not portion and not value and not stream.eof:
+            raise Malformed("a gzipped message set ends too early")
+        yield _STEPS_PER_PORTION
+    return bytes(decompressed)

@@ -1,9 +1,12 @@
 """Remote clients: their requests come in MQTT messages and go through the same connections as those over TCP.
 
 A client has a name, and each of its connections to the MQTT broker an incarnation, which is part of its topics and of
-its last will. The newest incarnation counts; requests and last wills of an older one are late, and are ignored. Only a
-client's presence says for sure which incarnation is newer, and presences are missed while the connection to the MQTT
-broker is lost. So a request of an incarnation without a presence is served, but does not end another incarnation.
+its last will. The newest incarnation counts; last wills of an older one are late, and are ignored. Only a client's
+presence says for sure which incarnation is newer, and presences are missed while the connection to the MQTT broker is
+lost. So a request of an incarnation without a presence is served, but does not end another incarnation.
+
+Anybody who may publish can send a request or a presence in a client's name. A request that is out of order, or of an
+incarnation that has ended, is answered by a disconnection: a connected client comes back with a new incarnation.
 """
 
 from collections import deque
@@ -16,6 +19,7 @@ import msgspec
 from regroup.coordinator import commands as c
 from regroup.coordinator.serialization import Cause
 from regroup.mqtt.link import Outbox
+from regroup.mqtt.payloads import decode_payload
 from regroup.mqtt.topics import MqttTopics
 from regroup.mqtt.transport import DISCONNECT
 from regroup.protocol.exceptions import Malformed
@@ -71,15 +75,18 @@ class Gateway:
 
     def receive_requests(self, name: str, incarnation: str, payload: bytes) -> None:
         """Handle one or more frames, or an empty payload, which disconnects."""
+        if payload == DISCONNECT:
+            current = self._clients.get(name)
+            if current is not None and current.incarnation == incarnation:
+                current.disconnect()
+            return
         client = self._find_or_add(name, incarnation)
         if client is None:
             return
-        if payload == DISCONNECT:
-            client.disconnect()
-            return
         try:
             for frame in self._frames(payload):
-                self._handle_request(client, frame)
+                if self._clients.get(name) is client:
+                    self._handle_request(client, frame)
         except Malformed as error:
             self._log_refusal(f"invalid request of client {name[:80]!r}: {error}")
             self._disconnect(client)
@@ -89,7 +96,7 @@ class Gateway:
         try:
             if len(payload) > MAX_CONTROL_MESSAGE_BYTES:
                 raise ValueError(f"{len(payload)} bytes, at most {MAX_CONTROL_MESSAGE_BYTES} are allowed")
-            presence = msgspec.json.decode(payload, type=Presence)
+            presence = decode_payload(payload, Presence)
         except ValueError as error:
             self._log_refusal(f"invalid presence of client {name[:80]!r}: {error}")
             return
@@ -119,7 +126,8 @@ class Gateway:
         if current is not None and current.incarnation == incarnation:
             return current
         if incarnation in self._ended.get(name, ()):
-            self._log_refusal(f"client {name[:80]!r} uses an incarnation that has ended")
+            self._log_refusal(f"client {name[:80]!r} uses an incarnation that has ended; it is disconnected")
+            self._send_disconnect(name, incarnation)
             return None
         if not 0 < len(name) <= MAX_NAME_LENGTH or not 0 < len(incarnation) <= MAX_NAME_LENGTH:
             self._log_refusal(f"a client's name and incarnation must have 1 to {MAX_NAME_LENGTH} characters")
@@ -161,11 +169,21 @@ class Gateway:
 
     def _handle_request(self, client: RemoteClient, frame: bytes) -> None:
         correlation_id = int.from_bytes(frame[4:8], "big", signed=True)
-        if correlation_id <= client.last_correlation_id:
+        if client.repeats(correlation_id, frame):
             # MQTT may deliver a message twice; a second JoinGroup would create a second member.
             self._log_refusal(f"client {client.name[:80]!r} repeats correlation id {correlation_id}; it is dropped")
             return
-        client.last_correlation_id = correlation_id
+        if correlation_id <= client.last_correlation_id:
+            # Somebody else has sent a request in its name. The client comes back with an incarnation of its own.
+            self._log_refusal(
+                f"client {client.name[:80]!r} sends correlation id {correlation_id} after "
+                f"{client.last_correlation_id}; it is disconnected"
+            )
+            self._disconnect(client)
+            del self._clients[client.name]
+            self._remember_end(client)
+            return
+        client.note_request(correlation_id, frame)
         node_id, queue = broker_id_for(self._cluster.state, frame), queue_of(frame)
         if node_id < 0:
             self._disconnect(client)
@@ -180,7 +198,7 @@ class Gateway:
             lambda data: self._send(client, topic, data),
             lambda each, was_idle: client.remove_transport(each) if was_idle else self._disconnect(client),
         )
-        broker = ObservedBroker(client, self._cluster.brokers[node_id], self._losses)
+        broker = ObservedBroker(client, self._cluster.brokers[node_id], self._losses, self._log_refusal)
         transport.attach(Connection(broker, f"mqtt-{client.name}-{next(self._connection_numbers)}"))
         return transport
 
@@ -194,8 +212,11 @@ class Gateway:
     def _disconnect(self, client: RemoteClient) -> None:
         """Close the client's connections, and let it know that its open requests get no response."""
         client.disconnect()
-        topic = self._topics.connection(client.name, client.incarnation, "responses")
-        self._outbox.put(topic, DISCONNECT)
+        self._send_disconnect(client.name, client.incarnation)
+
+    def _send_disconnect(self, name: str, incarnation: str) -> None:
+        if self._outbox.queued_bytes <= MAX_QUEUED_RESPONSE_BYTES:
+            self._outbox.put(self._topics.connection(name, incarnation, "responses"), DISCONNECT)
 
     # -- last wills
 

@@ -10,8 +10,14 @@ from regroup.protocol.header import RequestHeader
 from regroup.server.broker import Broker
 from regroup.server.mqtt.connection_losses import ConnectionLosses
 from regroup.server.mqtt.routing import GROUP_APIS
+from regroup.server.net.connection import Connection
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.turns import Turns
 
+MAX_RESPONSE_MESSAGE_BYTES: Final = 4 * 1024 * 1024
+"""Size limit of a response. An MQTT broker disconnects the coordinator for a message beyond its own limit."""
+_MAX_RECENT_REQUESTS: Final = 256
+"""Requests that are recognized when MQTT delivers them twice; a client has fewer in flight."""
 MAX_HELD_BYTES: Final = 1024 * 1024
 """Requests that may wait while the connection reads nothing; an MQTT client cannot be made to send less."""
 
@@ -86,10 +92,20 @@ class RemoteClient:
         self.name = name
         self.incarnation = incarnation
         self.last_correlation_id = -(2**31) - 1
+        self._recent: deque[tuple[int, int]] = deque(maxlen=_MAX_RECENT_REQUESTS)
+        """Correlation ids and hashes of the last requests."""
         self.member: tuple[str, str] | None = None
         """Group id and member id of its last request."""
         self.transports: dict[tuple[int, int], MessageTransport] = {}
         """Transports by node id and queue."""
+
+    def note_request(self, correlation_id: int, frame: bytes) -> None:
+        self.last_correlation_id = correlation_id
+        self._recent.append((correlation_id, hash(frame)))
+
+    def repeats(self, correlation_id: int, frame: bytes) -> bool:
+        """Whether this is one of the last requests once more, byte for byte."""
+        return correlation_id <= self.last_correlation_id and (correlation_id, hash(frame)) in self._recent
 
     def disconnect(self) -> None:
         """Close all connections; open requests get no response."""
@@ -105,11 +121,21 @@ class RemoteClient:
 class ObservedBroker:
     """A broker as a remote client's connections see it: it notes which member sends a request."""
 
-    def __init__(self, client: RemoteClient, broker: Broker, losses: ConnectionLosses) -> None:
+    def __init__(
+        self,
+        client: RemoteClient,
+        broker: Broker,
+        losses: ConnectionLosses,
+        log_refusal: Callable[[str], object],
+    ) -> None:
+        self._log_refusal = log_refusal
         self._client = client
         self._broker = broker
         self._losses = losses
         self.max_frame_bytes, self.max_idle_s = broker.max_frame_bytes, broker.max_idle_s
+        self.max_response_bytes = min(broker.max_response_bytes, MAX_RESPONSE_MESSAGE_BYTES)
+        self.needs_whole_responses = True
+        self.turns = broker.turns
         self.served_versions, self.refusal_of = broker.served_versions, broker.refusal_of
         self.add_connection, self.remove_connection = broker.add_connection, broker.remove_connection
         self.observers = broker.observers
@@ -119,11 +145,14 @@ class ObservedBroker:
         if handler is None or header.api_key not in GROUP_APIS:
             return handler
 
-        def note_and_handle(request: Any, exchange: Exchange) -> None:
+        def note_and_handle(request: Any, exchange: Exchange) -> Turns | None:
             group_id, member_id = getattr(request, "group_id", ""), getattr(request, "member_id", "")
             if group_id and member_id:
                 self._client.member = group_id, member_id
                 self._losses.clear(group_id, member_id)
-            handler(request, exchange)
+            return handler(request, exchange)
 
         return note_and_handle
+
+    def log_closed(self, connection: Connection, reason: str) -> None:
+        self._log_refusal(f"a connection of client {self._client.name[:80]!r} is closed: {reason}")

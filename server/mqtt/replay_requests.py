@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from regroup.mqtt.link import MqttMessage
+from regroup.mqtt.payloads import decode_payload
 from regroup.mqtt.topics import MqttTopics
 from regroup.server.mqtt.messages import MAX_CONTROL_MESSAGE_BYTES, FeedMessage, ReplayRequest, feed_payloads
 from regroup.storage.records import Record
@@ -62,7 +63,7 @@ class ReplayRequests:
         try:
             if len(payload) > MAX_CONTROL_MESSAGE_BYTES:
                 raise ValueError(f"{len(payload)} bytes, at most {MAX_CONTROL_MESSAGE_BYTES} are allowed")
-            number = msgspec.json.decode(payload, type=ReplayRequest).from_event_number if payload else 1
+            number = decode_payload(payload, ReplayRequest).from_event_number if payload else 1
         except ValueError as error:
             self._log_refusal(f'invalid replay request, expected {{"from": NUMBER}}: {error}')
             return

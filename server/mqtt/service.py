@@ -18,6 +18,7 @@ import structlog
 from regroup.coordinator.group import Group
 from regroup.mqtt.address import MqttAccess, MqttAddress
 from regroup.mqtt.link import MqttLink, Outbox, cancel_and_wait, run_until_first_ends
+from regroup.mqtt.payloads import decode_payload
 from regroup.mqtt.topics import MqttTopics, decode_level
 from regroup.server.broker_cluster import BrokerCluster
 from regroup.server.mqtt.connection_losses import ConnectionLosses
@@ -66,6 +67,7 @@ class MqttService:
         self._incarnations: list[str] = []
         self.topics = MqttTopics(address.cluster)
         self._log_refusal = RateLimitedLog(lambda reason: log.warning("mqtt-message-refused", reason=reason))
+        self._log_failure = RateLimitedLog(lambda topic: log.exception("mqtt-message-failed", topic=topic))
         self._losses = ConnectionLosses(self._on_connection_loss)
         self._summaries = Summaries(cluster.journal, self._find_group, self._losses)
         self.feed = Feed(cluster.journal, self.topics, self._summaries, log_refusal=self._log_refusal)
@@ -151,9 +153,9 @@ class MqttService:
             payload = message.payload if isinstance(message.payload, bytes) else b""
             try:
                 self._handle(self.topics.levels(message.topic.value), payload, retained=message.retain)
-            except Exception:
+            except Exception:  # noqa: BLE001  # logged with its traceback
                 # An error in the handling of one message must not affect the others.
-                log.exception("mqtt-message-failed", topic=message.topic.value[:200])
+                self._log_failure(message.topic.value[:200])
 
     def _handle(self, levels: tuple[str, ...], payload: bytes, *, retained: bool) -> None:
         try:
@@ -178,7 +180,7 @@ class MqttService:
     def _on_coordinator_presence(self, payload: bytes, *, retained: bool) -> None:
         """Handle a presence on our topic: our own, the last will of an earlier connection, or another coordinator's."""
         try:
-            presence = msgspec.json.decode(payload, type=Presence)
+            presence = decode_payload(payload, Presence)
         except ValueError:
             presence = Presence(LOST, "")
         if presence.incarnation == self._incarnations[-1]:
@@ -205,7 +207,7 @@ class MqttService:
             return
         topic = f"{self.topics.root}/groups/{level}/state"
         try:
-            group_id = msgspec.json.decode(payload, type=_StateOwner).group
+            group_id = decode_payload(payload, _StateOwner).group
         except ValueError:
             group_id = ""
         if self.topics.group(group_id, "state") != topic or not self._find_group(group_id).exists:

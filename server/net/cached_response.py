@@ -1,7 +1,10 @@
 """The response to a repeated request: heartbeats are equal byte for byte, and need not be decoded again."""
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
+
+MAX_CACHED_BYTES: Final = 64 * 1024
+"""Longer requests and responses are not kept: the bytes after a request's body are ignored, and may be many."""
 
 StillValid: TypeAlias = Callable[[], bool]
 """Whether the same request, sent again, gets the same response. If so, the call itself counts as the request."""
@@ -15,9 +18,9 @@ class CachedResponse(NamedTuple):
     still_valid: StillValid
 
     @classmethod
-    def from_frames(cls, request: bytes, response: bytes, still_valid: StillValid) -> "CachedResponse":
+    def from_frames(cls, request: bytes, response: bytes | bytearray, still_valid: StillValid) -> "CachedResponse":
         """Split the frames. `request` is given without its length prefix, `response` with it."""
-        return cls((request[:4], request[8:]), (response[:4], response[8:]), still_valid)
+        return cls((request[:4], request[8:]), (bytes(response[:4]), bytes(response[8:])), still_valid)
 
     def responses_to(self, frames: Iterable[bytes]) -> tuple[int, bytes]:
         """How many of the first frames are the cached request, and their responses in one piece.

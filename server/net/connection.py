@@ -7,22 +7,22 @@ from typing import Protocol, cast
 import structlog
 
 from regroup.protocol.errors import ErrorCode
-from regroup.protocol.exceptions import Malformed, ProtocolError, Unsupported
+from regroup.protocol.exceptions import Malformed, ProtocolError, TooLong, Unencodable, Unsupported
 from regroup.protocol.fields import Versions
-from regroup.protocol.frames import FrameReader, decode_request, encode_response
+from regroup.protocol.frames import FrameReader, ResponseEncoder, decode_request, encode_response
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from regroup.server.net.cached_response import CachedResponse
+from regroup.server.limits import ENCODED_BYTES_PER_TURN, MAX_ENTRIES_BY_API, STEPS_PER_TURN
+from regroup.server.net.cached_response import MAX_CACHED_BYTES, CachedResponse
 from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.request_observer import RequestObservers
+from regroup.server.net.response_buffer import ResponseBuffer
+from regroup.server.net.turns import LongWork, TurnQueue, Turns
 from regroup.storage.errors import StoreError
 
 MAX_READ_AHEAD_BYTES = 64 * 1024
 """Bytes that may wait behind a request without a response; further ones stay in the client's own socket."""
-MAX_BATCHED_RESPONSE_BYTES = 64 * 1024
-"""Responses are written together up to this size."""
-
 log = structlog.get_logger()
 
 
@@ -30,9 +30,14 @@ class BrokerHandle(Protocol):
     """The broker as its connections use it."""
 
     max_frame_bytes: int
+    max_response_bytes: int
     max_idle_s: float
     observers: RequestObservers
     """They see each exchange that is finished."""
+    needs_whole_responses: bool
+    """A response must be written in one piece, as one message."""
+    turns: TurnQueue
+    """The long requests of all connections."""
 
     def handler_for(self, header: RequestHeader) -> RequestHandler | None:
         """The handler of this API in this version; None if the broker does not serve it."""
@@ -42,6 +47,9 @@ class BrokerHandle(Protocol):
 
     def served_versions(self, api_key: int) -> Versions:
         """The versions of an API that is served."""
+
+    def log_closed(self, connection: "Connection", reason: str) -> None:
+        """Log why a connection is closed."""
 
     def add_connection(self, connection: "Connection") -> None: ...
 
@@ -61,9 +69,9 @@ class Connection(asyncio.Protocol):
         self._queued_bytes = 0
         self._current: Exchange | None = None
         self._current_frame = b""
+        self._work: LongWork | None = None
         self._cached: CachedResponse | None = None
-        self._responses: list[bytes] = []
-        self._batched_bytes = 0
+        self._responses = ResponseBuffer()
         self._is_processing = False
         self._can_write = True
         self._is_reading = True
@@ -82,12 +90,17 @@ class Connection(asyncio.Protocol):
         self._is_closing = True
         self._idle_timer.cancel()
         self._frames.clear()
+        self._responses.clear()
+        if self._work is not None:
+            self._work.cancel()
         current, self._current = self._current, None
         if current is not None and current.on_connection_lost is not None:
             current.on_connection_lost()
         self._broker.remove_connection(self)
 
     def data_received(self, data: bytes) -> None:
+        if self._is_closing:
+            return
         self._last_activity_s = self._loop.time()
         try:
             for frame in self._frame_reader.feed(data):
@@ -105,6 +118,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._can_write = True
         self._last_activity_s = self._loop.time()
+        self._flush()
         if not self._is_processing:
             self._process()
 
@@ -113,7 +127,6 @@ class Connection(asyncio.Protocol):
         if not self._is_closing:
             self._is_closing = True
             self._flush()
-            self._transport.close()
 
     def abort(self) -> None:
         """Close at once."""
@@ -123,12 +136,12 @@ class Connection(asyncio.Protocol):
         """Handle requests until one is held, none is left, or the client has to read its responses first."""
         self._is_processing = True
         # The transport is the first to know that the client has disconnected; further responses would be in vain.
-        while self._frames and self._current is None and self._can_write and not self._transport.is_closing():
+        while self._frames and self._current is None and self._can_write and not self._is_ending:
             if self._cached is None or not self._respond_from_cache(self._cached):
                 frame = self._frames.popleft()
                 self._queued_bytes -= len(frame)
                 self._handle(frame)
-            if self._batched_bytes >= MAX_BATCHED_RESPONSE_BYTES:
+            if self._responses.is_full:
                 self._flush()
         self._is_processing = False
         self._flush()
@@ -136,18 +149,22 @@ class Connection(asyncio.Protocol):
             self._close(self._parse_error)
         self._pause_or_resume_reading()
 
+    @property
+    def _is_ending(self) -> bool:
+        return self._is_closing or self._transport.is_closing()
+
     def _respond_from_cache(self, cached: CachedResponse) -> bool:
         """Respond to the cached request as often as the queue begins with it; False if it does not."""
         count, responses = cached.responses_to(self._frames)
         for _ in range(count):
             self._queued_bytes -= len(self._frames.popleft())
         if count:
-            self._add_response(responses)
+            self._responses.add(responses)
         return count > 0
 
     def _handle(self, frame: bytes) -> None:
         try:
-            header, request = decode_request(frame)
+            header, request = decode_request(frame, MAX_ENTRIES_BY_API)
         except Unsupported as error:
             self._refuse(error.header)
             return
@@ -179,26 +196,59 @@ class Connection(asyncio.Protocol):
             on_close=self._close_unanswered,
         )
         try:
-            handler(request, exchange)
-        except StoreError as error:
+            turns = handler(request, exchange)
+        except Exception as error:  # noqa: BLE001  # logged there
+            self._fail(exchange, error)
+            return
+        if turns is not None:
+            self._run(exchange, turns)
+
+    def _run(self, exchange: Exchange, turns: Turns) -> None:
+        """Do work for the current request, which ends with the connection."""
+        work = self._broker.turns.run(turns, lambda error: self._fail(exchange, error))
+        if not work.is_done:
+            self._work = work
+
+    def _fail(self, exchange: Exchange, error: Exception) -> None:
+        if isinstance(error, TooLong):
+            text = f"the response to API {exchange.header.api_key} is too large: {error}"
+            self._close_unanswered(exchange, f"{text}; ask for less, or raise --max-response-bytes")
+        elif isinstance(error, Unencodable):
+            self._close_unanswered(exchange, f"the response cannot be sent: {error}")
+        elif isinstance(error, StoreError):
             self._close_unanswered(exchange, f"the store has failed: {error}")
-        except Exception:
-            log.exception("request failed", connection=self.name, client=self.client_host, api=header.api_key)
+        else:
+            api_key = exchange.header.api_key
+            log.error("request failed", connection=self.name, client=self.client_host, api=api_key, exc_info=error)
             self._close_unanswered(exchange, "the request could not be handled")
 
     def _finish(self, exchange: Exchange, response: Message | None) -> None:
         """Take the response to the current request, None if it expects none; later responses are dropped."""
-        if exchange is not self._current:
+        if exchange is not self._current or exchange.is_answered:
             return
-        self._current = None
+        exchange.is_answered = True
         for observe in self._broker.observers:
             observe(exchange, response)
-        if response is not None:
-            self._encode(exchange.header, response)
-        if exchange.still_valid is not None and self._responses:
-            self._cached = CachedResponse.from_frames(self._current_frame, self._responses[-1], exchange.still_valid)
-        if not self._is_processing:
-            self._process()
+        if response is None:
+            self._end(exchange)
+        else:
+            self._run(exchange, self._encode(exchange, response))
+
+    def _encode(self, exchange: Exchange, response: Message) -> Turns:
+        encoder = ResponseEncoder(exchange.header, response, self._broker.max_response_bytes)
+        for _ in encoder.turns(ENCODED_BYTES_PER_TURN):
+            yield STEPS_PER_TURN
+        self._responses.add(encoder.out)
+        if exchange.still_valid is not None and len(self._current_frame) + len(encoder.out) <= MAX_CACHED_BYTES:
+            self._cached = CachedResponse.from_frames(self._current_frame, encoder.out, exchange.still_valid)
+        self._end(exchange)
+
+    def _end(self, exchange: Exchange) -> None:
+        """Continue with the next request."""
+        if exchange is self._current:
+            self._current, self._current_frame = None, b""
+            if not self._is_processing:
+                self._process()
 
     def _close_unanswered(self, exchange: Exchange, reason: str) -> None:
         if exchange is self._current:
@@ -210,24 +260,14 @@ class Connection(asyncio.Protocol):
         versions = self._broker.served_versions(ApiVersionsRequest.api_key)
         entry = ApiVersion(api_key=ApiVersionsRequest.api_key, min_version=versions.first, max_version=versions.last)
         body = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[entry])
-        self._encode(header._replace(api_version=0), body)
-
-    def _encode(self, header: RequestHeader, response: Message) -> None:
-        try:
-            data = encode_response(header.api_key, header.api_version, header.correlation_id, response)
-        except ProtocolError as error:
-            self._close(f"the response cannot be sent: {error}")
-        else:
-            self._add_response(data)
-
-    def _add_response(self, data: bytes) -> None:
-        self._responses.append(data)
-        self._batched_bytes += len(data)
+        self._responses.add(encode_response(header.api_key, 0, header.correlation_id, body))
 
     def _flush(self) -> None:
-        responses, self._responses, self._batched_bytes = self._responses, [], 0
-        if responses and not self._transport.is_closing():
-            self._transport.write(b"".join(responses) if len(responses) > 1 else responses[0])
+        """Write what the transport takes, and close it behind the last response if the connection is to be closed."""
+        while self._responses and self._can_write and not self._transport.is_closing():
+            self._transport.write(self._responses.next_piece(whole=self._broker.needs_whole_responses))
+        if self._is_closing and not self._responses:
+            self._transport.close()
 
     def _pause_or_resume_reading(self) -> None:
         """Read no more bytes while enough requests are queued and none of them can be handled."""
@@ -243,10 +283,9 @@ class Connection(asyncio.Protocol):
         if self._is_closing:
             return
         self._is_closing = True
-        log.warning("connection closed", connection=self.name, client=self.client_host, reason=reason)
+        self._broker.log_closed(self, reason)
         self._frames.clear()
         self._flush()
-        self._transport.close()
 
     def _check_idle(self) -> None:
         """Apply `connections.max.idle.ms`. A client with a held request is not idle; one that never reads is."""

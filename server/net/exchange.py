@@ -8,6 +8,7 @@ from regroup.protocol.apis import APIS
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.server.net.cached_response import StillValid
+from regroup.server.net.turns import Turns
 
 
 class Exchange:
@@ -24,6 +25,7 @@ class Exchange:
         "client_host",
         "connection_name",
         "header",
+        "is_answered",
         "on_connection_lost",
         "request",
         "still_valid",
@@ -44,6 +46,8 @@ class Exchange:
         self.connection_name = connection_name
         self.client_host = client_host
         """The client's address as Kafka shows it in DescribeGroups: `/127.0.0.1`."""
+        self.is_answered = False
+        """A response was given, and is being encoded or sent."""
         self.still_valid: StillValid | None = None
         """Set before `respond`: while it returns True, the connection answers the same bytes with the same response."""
         self.on_connection_lost: Callable[[], None] | None = None
@@ -84,8 +88,12 @@ class Exchange:
         self._on_close(self, reason)
 
 
-RequestHandler: TypeAlias = Callable[[Any, Exchange], None]
-"""Handles the requests of one API, given as message and exchange. It returns at once and may respond later."""
+RequestHandler: TypeAlias = Callable[[Any, Exchange], Turns | None]
+"""Handles the requests of one API, given as message and exchange. It returns at once and may respond later.
+
+One whose work may be long returns it as `Turns`. The work ends with the connection: what is done by then stays done, as
+after any request whose response is lost.
+"""
 
 RequestHandlers: TypeAlias = Mapping[int, RequestHandler]
 """Handlers by API key."""

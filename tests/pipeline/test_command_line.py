@@ -161,7 +161,7 @@ def test_the_message_of_our_own_error_is_printed_without_the_traces_around_it(ca
         "regroup pipeline: /runs/a.db is damaged (*** in database main *** Tree 13 page 13). Restore it from a copy.\n"
     )
     print_spark_error("pipeline", "KeyError: 'unexpected'\n\tat org.apache.spark.Task")
-    assert capsys.readouterr().err == "regroup pipeline: KeyError: 'unexpected'\n\tat org.apache.spark.Task\n"
+    assert capsys.readouterr().err == "regroup pipeline: KeyError: 'unexpected'\n    at org.apache.spark.Task\n"
 
 
 def test_without_the_packages_for_spark_the_error_says_what_to_install(

@@ -15,8 +15,8 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
 from regroup.protocol.record_batch import TRANSACTIONAL
-from regroup.server.log.record_validation import validate_records
 from regroup.storage.memory import MemoryStore
+from tests.server.validated_records import validated
 from tests.server.wire_client import TIMEOUT_S
 
 with warnings.catch_warnings():
@@ -125,7 +125,7 @@ async def test_read_committed_skips_an_aborted_transaction_in_every_library(harn
     topic = harness.state.topics["orders"]
     for number, committed in enumerate([True, False, True]):
         header = {"producer_id": 7, "producer_epoch": 0, "base_sequence": number, "attributes": TRANSACTIONAL}
-        batch = validate_records(make_batch(b"%d" % number, **header), produce_version=9, max_bytes=1000)
+        batch = validated(make_batch(b"%d" % number, **header), produce_version=9, max_bytes=1000)
         harness.state.append_batches(topic, 0, batch)
         harness.state.partition_log(topic, 0).append_marker(7, 0, committed=committed, at_ms=1)
     expected = [(0, b"0"), (4, b"2")]

@@ -38,9 +38,9 @@ from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, Clu
 from regroup.server.clock import Clock
 from regroup.server.cluster.events import PartitionsAdded, TopicConfigured, TopicDeleted
 from regroup.server.cluster.transaction_coordinator import ProducerIdentity
-from regroup.server.log.record_validation import validate_records
 from regroup.storage.sqlite.inline import open_inline_store
 from tests.coordinator.join_requests import join_request
+from tests.server.validated_records import validated
 
 PAGE_BYTES: Final = 512
 """The smallest page of SQLite, since every table and every index takes at least one."""
@@ -130,7 +130,7 @@ async def write_first_process(client: Client) -> None:
     state.record_event(PartitionsAdded(name="parcels", partitions=2), Cause(api="CreatePartitions"))
     state.record_event(TopicConfigured(name="parcels", configs={}), Cause(api="IncrementalAlterConfigs"))
     batch = write_batch([BatchRecord(value=b"a parcel")], base_timestamp_ms=client.now())
-    state.append_batches(topic, 0, validate_records(batch, produce_version=9, max_bytes=1_000_000))
+    state.append_batches(topic, 0, validated(batch, produce_version=9, max_bytes=1_000_000))
 
     anna = await client.join_with_id("payments", "anna")
     await asyncio.sleep(2)

@@ -37,11 +37,11 @@ from regroup.protocol.messages.transactions import InitProducerIdRequest
 from regroup.protocol.record_batch import TRANSACTIONAL
 from regroup.server.cluster.events import BROKER_START
 from regroup.server.cluster.state import load_cluster_state
-from regroup.server.log.record_validation import validate_records
 from regroup.storage.errors import StoreFull
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
 from tests.fetched_records import read_all_records
+from tests.server.validated_records import validated
 from tests.server.wire_client import wait_until
 
 
@@ -219,7 +219,7 @@ async def test_a_fetch_version_before_record_batches_is_refused(client, make_bat
 async def test_read_committed_does_not_return_an_open_transaction(harness, client, make_batch) -> None:
     await produce(client, make_batch(b"plain"))
     header = {"producer_id": 1, "producer_epoch": 0, "base_sequence": 0, "attributes": TRANSACTIONAL}
-    batch = validate_records(make_batch(b"open", **header), produce_version=9, max_bytes=1000)
+    batch = validated(make_batch(b"open", **header), produce_version=9, max_bytes=1000)
     harness.state.append_batches(harness.state.topics["orders"], 0, batch)
     assert len(list(read_all_records((await fetch(client, 0)).records))) == 2
     committed = await fetch(client, 0, isolation_level=1)

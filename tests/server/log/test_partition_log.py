@@ -4,6 +4,7 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -13,8 +14,9 @@ from regroup.protocol.errors import ErrorCode
 from regroup.protocol.record_batch import TRANSACTIONAL, BatchRecord, read_batch_header, split_batches, write_batch
 from regroup.server.errors import RequestError
 from regroup.server.log.partition_log import PartitionLog
-from regroup.server.log.record_validation import ValidatedBatch, validate_records
+from regroup.server.log.record_validation import LegacyAllowance, ValidatedBatch
 from tests.fetched_records import read_all_records
+from tests.server.validated_records import validated
 
 NO_LIMIT = 2**31
 
@@ -27,7 +29,7 @@ def new_log(retention_bytes: int = -1, log_end_offset: int = 0, leader_epoch: in
 
 def batch(*values: bytes, at_ms: int = 1000, **header: int) -> list[ValidatedBatch]:
     data = write_batch([BatchRecord(value=value) for value in values], base_timestamp_ms=at_ms, **header)
-    return validate_records(data, produce_version=9, max_bytes=10_000)
+    return validated(data, produce_version=9, max_bytes=10_000)
 
 
 def produced(
@@ -208,18 +210,43 @@ def legacy_message(value: bytes, attributes: int = 0, at_ms: int = 5) -> bytes:
     return bytes(8) + len(sized).to_bytes(4, "big") + sized
 
 
-def test_a_gzipped_set_with_too_many_legacy_messages_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regroup.server.log.record_validation.MAX_LEGACY_MESSAGES", 100)
+def test_a_gzipped_set_with_too_many_legacy_messages_is_refused() -> None:
     some, more = (legacy_message(gzip.compress(legacy_message(b"") * count), attributes=1) for count in (100, 101))
-    assert len(validate_records(some, produce_version=2, max_bytes=1000)) == 100
+    allow = partial(LegacyAllowance, messages=100)
+    assert len(validated(some, produce_version=2, max_bytes=1000, allowance=allow())) == 100
     with refused_with(ErrorCode.MESSAGE_TOO_LARGE):
-        validate_records(more, produce_version=2, max_bytes=1000)
+        validated(more, produce_version=2, max_bytes=1000, allowance=allow())
+
+
+def test_all_gzipped_sets_of_a_request_share_one_allowance() -> None:
+    allowance = LegacyAllowance(messages=3, decompressed_bytes=1000)
+    packed = legacy_message(gzip.compress(legacy_message(b"") * 2), attributes=1)
+    validated(packed, produce_version=2, max_bytes=1000, allowance=allowance)
+    with refused_with(ErrorCode.MESSAGE_TOO_LARGE):
+        validated(packed, produce_version=2, max_bytes=1000, allowance=allowance)
+
+
+def test_a_gzipped_set_that_is_too_long_when_decompressed_is_refused() -> None:
+    packed = legacy_message(gzip.compress(legacy_message(bytes(2000))), attributes=1)
+    with refused_with(ErrorCode.MESSAGE_TOO_LARGE):
+        validated(packed, produce_version=2, max_bytes=1000, allowance=LegacyAllowance(decompressed_bytes=2000))
+
+
+@pytest.mark.parametrize(
+    "compressed",
+    [gzip.compress(b""), gzip.compress(legacy_message(b"a"))[:-12], b""],
+    ids=["no messages", "no end", "no bytes"],
+)
+def test_a_gzipped_set_without_messages_or_without_its_end_is_refused(compressed: bytes) -> None:
+    with pytest.raises(RequestError) as refused:
+        validated(legacy_message(compressed, attributes=1), produce_version=2, max_bytes=1000)
+    assert refused.value.code in (ErrorCode.INVALID_RECORD, ErrorCode.CORRUPT_MESSAGE)
 
 
 def test_a_gzipped_legacy_set_is_decompressed_so_that_each_message_has_its_offset() -> None:
     packed = legacy_message(gzip.compress(legacy_message(b"a") + legacy_message(b"b")), attributes=1)
     log = new_log()
-    log.append(validate_records(legacy_message(b"first") + packed, produce_version=2, max_bytes=1000))
+    log.append(validated(legacy_message(b"first") + packed, produce_version=2, max_bytes=1000))
     entries = list(split_batches(b"".join(log.read(0, before=3, max_bytes=NO_LIMIT, at_least_one=True))))
     assert [(entry.base_offset, entry.magic, entry.data[8:]) for entry in entries] == [
         (offset, 1, legacy_message(value)[8:]) for offset, value in enumerate((b"first", b"a", b"b"))
@@ -228,7 +255,7 @@ def test_a_gzipped_legacy_set_is_decompressed_so_that_each_message_has_its_offse
 
 def test_a_legacy_message_set_in_another_codec_is_refused() -> None:
     with refused_with(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT):
-        validate_records(legacy_message(b"?", attributes=2), produce_version=2, max_bytes=1000)
+        validated(legacy_message(b"?", attributes=2), produce_version=2, max_bytes=1000)
 
 
 # Invalid batches
@@ -238,10 +265,10 @@ def test_a_batch_with_a_changed_byte_is_refused() -> None:
     data = bytearray(write_batch([BatchRecord(value=b"hello")], base_timestamp_ms=0))
     data[-1] ^= 1
     with refused_with(ErrorCode.CORRUPT_MESSAGE):
-        validate_records(bytes(data), produce_version=9, max_bytes=1000)
+        validated(bytes(data), produce_version=9, max_bytes=1000)
 
 
 @given(st.binary(max_size=200), st.integers(0, 13))
 def test_any_bytes_are_accepted_or_refused(data: bytes, version: int) -> None:
     with suppress(RequestError):
-        assert all(len(each.data) <= 100 for each in validate_records(data, produce_version=version, max_bytes=100))
+        assert all(len(each.data) <= 100 for each in validated(data, produce_version=version, max_bytes=100))

@@ -10,7 +10,7 @@ from crc32c import crc32c
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.record_batch import CONTROL, TRANSACTIONAL, BatchRecord, write_batch
 from regroup.server.errors import RequestError
-from regroup.server.log.record_validation import validate_records
+from tests.server.validated_records import validated
 
 ATTRIBUTES_AT, LAST_OFFSET_DELTA_AT, COUNT_AT = 21, 23, 57
 GZIP, ZSTD = 1, 4
@@ -58,20 +58,20 @@ def legacy_message(value: bytes = b"a", attributes: int = 0, key_length: int = -
 )
 def test_an_invalid_batch_is_refused(records: bytes | None, code: ErrorCode) -> None:
     with pytest.raises(RequestError) as refused:
-        validate_records(records, produce_version=9, max_bytes=500)
+        validated(records, produce_version=9, max_bytes=500)
     assert refused.value.code == code
 
 
 @pytest.mark.parametrize("compression", range(5))
 def test_every_compression_type_is_accepted_and_zstandard_since_produce_v7(compression: int) -> None:
     compressed = changed(">h", ATTRIBUTES_AT, compression)
-    assert [each.data for each in validate_records(compressed, produce_version=7, max_bytes=500)] == [compressed]
+    assert [each.data for each in validated(compressed, produce_version=7, max_bytes=500)] == [compressed]
     if compression == ZSTD:
         with pytest.raises(RequestError) as refused:
-            validate_records(compressed, produce_version=6, max_bytes=500)
+            validated(compressed, produce_version=6, max_bytes=500)
         assert refused.value.code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     else:
-        assert len(validate_records(compressed, produce_version=3, max_bytes=500)) == 1
+        assert len(validated(compressed, produce_version=3, max_bytes=500)) == 1
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_every_compression_type_is_accepted_and_zstandard_since_produce_v7(compr
 )
 def test_an_invalid_legacy_message_is_refused(records: bytes, code: ErrorCode) -> None:
     with pytest.raises(RequestError) as refused:
-        validate_records(records, produce_version=2, max_bytes=500)
+        validated(records, produce_version=2, max_bytes=500)
     assert refused.value.code == code
 
 
@@ -101,5 +101,5 @@ def test_a_gzipped_set_in_a_gzipped_set_or_of_another_format_is_refused(nest: Ca
         return legacy_message(packed, attributes=GZIP, value_length=len(packed))
 
     with pytest.raises(RequestError) as refused:
-        validate_records(gzipped(nest(gzipped(legacy_message()))), produce_version=2, max_bytes=500)
+        validated(gzipped(nest(gzipped(legacy_message()))), produce_version=2, max_bytes=500)
     assert refused.value.code == ErrorCode.CORRUPT_MESSAGE

@@ -1,7 +1,9 @@
 """The commands with MQTT, as processes and as arguments."""
 
 import asyncio
+import os
 import signal
+import socket
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator
@@ -16,7 +18,7 @@ from regroup.cli.main import main
 from regroup.cli.watch.table import printable
 from regroup.mqtt.address import MqttAddress
 from tests.server.mqtt.harness import FeedListener, timeout
-from tests.server.mqtt.mosquitto import needs_mosquitto
+from tests.server.mqtt.mosquitto import free_port, needs_mosquitto
 
 REGROUP = [sys.executable, "-m", "regroup.cli"]
 
@@ -88,6 +90,50 @@ REMOTE_COMMANDS = [
 ]
 
 
+async def run(*words: str) -> tuple[int, str, str]:
+    """The exit code, standard output and standard error of a command that ends by itself."""
+    process = await asyncio.create_subprocess_exec(*REGROUP, *words, stdout=PIPE, stderr=PIPE)
+    async with timeout():
+        out, err = await process.communicate()
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+@needs_mosquitto
+async def test_watch_says_when_nobody_has_spoken(address: MqttAddress, tmp_path: Path) -> None:
+    other = f"mqtt://{address.host}:{address.port}/other"
+    code, _, said = await run("watch", "--mqtt", other, "--for", "3")
+    assert (code, said.count("\n")) == (0, 1)
+    assert "no coordinator has published anything as cluster other yet" in said
+    serving = "serve", "--mqtt", str(address), "--port", "0", "--store", str(tmp_path / "g.db")
+    async with started(*serving) as serve:
+        await wait_for_line(serve, "feed on")
+        _, _, said = await run("watch", "--mqtt", str(address), "--for", "1")
+        assert not said
+        _, _, said = await run("watch", "--mqtt", str(address), "--group", "nope", "--for", "1")
+        assert "nothing was published about group 'nope' yet" in said
+
+
+async def test_watch_fails_if_it_never_connects() -> None:
+    code, _, said = await run("watch", "--mqtt", f"mqtt://127.0.0.1:{free_port()}", "--for", "1")
+    assert code == 2
+    assert "never connected" in said
+    assert "Errno" not in said
+
+
+async def test_serve_says_that_it_listens_when_everything_does(tmp_path: Path) -> None:
+    """A script that waits for the line must not go on when the embedded MQTT broker cannot start."""
+    pytest.importorskip("amqtt", reason="amqtt is not installed: pip install 'kafka-regroup[mqtt-broker]'")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        words = "--mqtt", f"embedded:{taken.getsockname()[1]}", "--port", "0", "--store", str(tmp_path / "g.db")
+        code, out, said = await run("serve", *words)
+    assert code == 2
+    assert "the port is in use" in said
+    assert not out
+    assert not os.listdir(tmp_path), "no store is made"
+
+
 @needs_mosquitto
 async def test_members_are_controlled_remotely_and_watched(address: MqttAddress, tmp_path: Path) -> None:
     over_mqtt = "--mqtt", str(address)
@@ -109,7 +155,7 @@ async def test_members_are_controlled_remotely_and_watched(address: MqttAddress,
                 await remote.publish("regroup/main/members/anna-1/control", text, qos=1)
                 async with timeout():
                     assert (await anext(remote.messages)).payload == answer.encode()
-        await wait_for_line(watch, "the connection of anna-1 (regroup-1-")
+        await wait_for_line(watch, "the connection of anna-1 (anna-1-")
         for process in (members, watch, serve):
             process.send_signal(signal.SIGTERM)
             async with timeout():

@@ -10,7 +10,7 @@ from regroup.mqtt.topics import MqttTopics
 from regroup.protocol.frames import FrameReader, decode_response, encode_request
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
-from regroup.protocol.messages.cluster import ApiVersionsRequest, MetadataRequest
+from regroup.protocol.messages.cluster import ApiVersionsRequest, MetadataRequest, MetadataRequestTopic
 from regroup.protocol.messages.group import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -205,7 +205,9 @@ async def test_a_client_that_disconnects_gets_no_response(harness: GatewayHarnes
     assert len(harness.outbox.sent) == sent + 1
 
 
-@pytest.mark.parametrize("payload", [b"", b"{}", b"\xff", b"[1]", b'{"state":1,"incarnation":2}'])
+@pytest.mark.parametrize(
+    "payload", [b"", b"{}", b"\xff", b"[1]", b'{"state":1,"incarnation":2}', b'{"x":' + b"[" * 5_000]
+)
 async def test_an_invalid_presence_is_dropped_with_one_line_in_the_log(harness: GatewayHarness, payload: bytes) -> None:
     harness.gateway.receive_presence("anna", payload)
     assert len(harness.refusals) == 1
@@ -259,3 +261,49 @@ async def test_an_idle_client_makes_room_for_a_new_one(
     harness.presence("offline", "1", name="ben")
     harness.send(ApiVersionsRequest(), 0, name="anna")
     assert harness.outbox.sent[-1][0] == "anna/1/responses", "an idle client can return"
+
+
+# Messages that somebody else sends in a client's name
+
+
+@pytest.mark.parametrize("leap", [1, 1_000, 2**31 - 10])
+async def test_a_request_out_of_order_ends_the_incarnation_and_disconnects_the_client(
+    harness: GatewayHarness, leap: int
+) -> None:
+    harness.send(ApiVersionsRequest(), 0)
+    header = RequestHeader(ApiVersionsRequest.api_key, 0, harness._number + leap, "mallory")
+    forged = encode_request(header, ApiVersionsRequest())
+    harness.gateway.receive_requests("anna", "1", forged)
+    for _ in range(2):
+        harness.send(ApiVersionsRequest(), 0)
+    assert harness.outbox.sent[-1] == ("anna/1/responses", b"")
+    harness.presence("online", "2")
+    harness.send(ApiVersionsRequest(), 0, incarnation="2")
+    assert harness.answered_incarnations()[-1] == "2"
+
+
+async def test_a_request_of_an_ended_incarnation_is_answered_by_a_disconnection(harness: GatewayHarness) -> None:
+    harness.send(ApiVersionsRequest(), 0)
+    harness.presence("lost", "1")
+    harness.send(ApiVersionsRequest(), 0)
+    assert harness.outbox.sent[-1] == ("anna/1/responses", b"")
+
+
+async def test_a_disconnection_of_an_ended_incarnation_is_no_refusal(harness: GatewayHarness) -> None:
+    """The end of a client and its last message may change places."""
+    harness.send(ApiVersionsRequest(), 0)
+    harness.presence("offline", "1")
+    harness.gateway.receive_requests("anna", "1", b"")
+    assert not harness.refusals
+
+
+async def test_a_response_that_is_too_large_for_mqtt_disconnects_the_client(harness: GatewayHarness) -> None:
+    cluster = harness.gateway._cluster
+    await cluster.ensure_topic("wide", 10_000)
+    topics = [MetadataRequestTopic(name=f"wide-{number}") for number in range(20)]
+    for topic in topics:
+        await cluster.ensure_topic(topic.name or "", 10_000)
+    harness.send(MetadataRequest(topics=topics), 4)
+    await wait_until(lambda: harness.outbox.sent)
+    assert harness.outbox.sent == [("anna/1/responses", b"")]
+    assert "too large" in harness.refusals[0]

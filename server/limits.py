@@ -1,0 +1,157 @@
+"""What one request may cost, in memory and in time before other connections have their turn: all limits of all APIs.
+
+Kafka's broker has many threads, and a request that takes long blocks one of them. Here all connections share one
+thread, so every request is bounded: its entries before they are decoded, its work by turns, its response while it is
+encoded.
+
+A *step* is the handling of one entry: a partition, a group, a topic, or as much other work as takes as long, a few
+microseconds. After STEPS_PER_TURN of them the other connections have their turn (`server/net/turns.py`). Steps are
+counted, not timed, so that a simulation always pauses at the same places. docs/limits.md has the table for readers.
+"""
+
+from typing import Final, NamedTuple
+
+from regroup.protocol.frames import MAX_ARRAY_ENTRIES
+from regroup.protocol.message import Message
+from regroup.protocol.messages.cluster import (
+    ApiVersionsRequest,
+    DescribeClusterRequest,
+    FindCoordinatorRequest,
+    MetadataRequest,
+)
+from regroup.protocol.messages.describe import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
+from regroup.protocol.messages.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+from regroup.protocol.messages.offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
+from regroup.protocol.messages.records import (
+    FetchRequest,
+    ListOffsetsRequest,
+    OffsetForLeaderEpochRequest,
+    ProduceRequest,
+)
+from regroup.protocol.messages.topics import (
+    AlterConfigsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteRecordsRequest,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
+from regroup.protocol.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    DescribeTransactionsRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    ListTransactionsRequest,
+    TxnOffsetCommitRequest,
+)
+
+STEPS_PER_TURN: Final = 1_000
+"""Steps of one request before the other connections have their turn."""
+ENCODED_BYTES_PER_TURN: Final = 256 * 1024
+"""Bytes of a response that are encoded before the other connections have their turn."""
+DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
+"""The largest response unless `--max-response-bytes` says otherwise. `fetch.max.bytes` is 55 MiB by default."""
+MAX_COMMITTED_PARTITIONS: Final = 10_000
+"""Partitions of one commit: a group changes in one step, and its events are written together. In Kafka they have to fit
+into one batch of `message.max.bytes`, which by default is about as many."""
+MAX_FETCHED_PARTITIONS: Final = 20_000
+"""Entries of one Fetch: all its partitions are read in one step."""
+MAX_GROUP_ENTRIES: Final = 20_000
+"""Protocols, assignments, members or partitions that one request about a group or a transaction may name, for the same
+reason."""
+MAX_CREATED_PARTITIONS: Final = 10_000
+"""Partitions that one request may create, all topics together; Kafka's controller has the same limit."""
+MAX_DECOMPRESSED_BYTES: Final = 16 * 1024 * 1024
+"""Bytes of all gzipped legacy sets of one request together, decompressed."""
+MAX_LEGACY_MESSAGES: Final = 50_000
+"""Legacy messages of one request. A few kilobytes of gzip can hold millions, and each of them is validated."""
+MAX_PATTERN_INSTRUCTIONS: Final = 2_000
+"""Instructions of the pattern of one ListTransactions, compiled: a match with one long transactional id is one step."""
+MAX_SCANNED_RECORDS: Final = 50_000
+"""Records of one batch that are searched for a timestamp. Behind them the start of the batch is returned, as for a
+compressed batch: a consumer that starts there reads some older records first, and misses none."""
+
+
+class RequestLimit(NamedTuple):
+    """What bounds the requests of one API."""
+
+    step: str
+    """What is handled in one step; empty for a request that has one step only."""
+    repeated: str = ""
+    """What a name gets that stands in the request twice; empty if a request names one thing only."""
+    other: str = ""
+    """Further limits, and the answer beyond them."""
+    max_entries: int = MAX_ARRAY_ENTRIES
+    """Entries of all arrays of a request together. Beyond them the connection is closed."""
+
+
+_NO_DUPLICATES: Final = "INVALID_REQUEST, as in Kafka"
+_ONCE: Final = "one entry in the response, as in Kafka"
+_EACH: Final = "an entry each time"
+_SHARED: Final = "an entry each time, computed once"
+_WHOLE: Final = "the whole request"
+_CREATES: Final = f"POLICY_VIOLATION for more than {MAX_CREATED_PARTITIONS:,} new partitions"
+_COMMITS: Final = f"INVALID_COMMIT_OFFSET_SIZE for more than {MAX_COMMITTED_PARTITIONS:,} partitions"
+
+LIMITS: Final[dict[type[Message], RequestLimit]] = {
+    ProduceRequest: RequestLimit(
+        "a partition, or 10 legacy messages",
+        _EACH,
+        f"MESSAGE_TOO_LARGE for more than {MAX_LEGACY_MESSAGES:,} legacy messages, or more than "
+        f"{MAX_DECOMPRESSED_BYTES // 2**20} MiB of them decompressed",
+    ),
+    FetchRequest: RequestLimit(
+        _WHOLE,
+        _ONCE,
+        "`fetch.max.bytes` of records, or seven eighths of the largest response",
+        max_entries=MAX_FETCHED_PARTITIONS,
+    ),
+    ListOffsetsRequest: RequestLimit(
+        "a partition, or 20 batches or records searched",
+        _NO_DUPLICATES,
+        f"{MAX_SCANNED_RECORDS:,} records of a batch are searched; behind them its start is returned",
+    ),
+    MetadataRequest: RequestLimit(
+        "a topic",
+        _ONCE,
+        f"UNKNOWN_TOPIC_OR_PARTITION, and no topic is created, for more than {MAX_CREATED_PARTITIONS:,} new partitions",
+    ),
+    OffsetCommitRequest: RequestLimit(_WHOLE, _EACH, _COMMITS),
+    OffsetFetchRequest: RequestLimit("a group, or a partition", _SHARED, max_entries=MAX_GROUP_ENTRIES),
+    FindCoordinatorRequest: RequestLimit("a key", _EACH),
+    JoinGroupRequest: RequestLimit(_WHOLE, max_entries=MAX_GROUP_ENTRIES),
+    HeartbeatRequest: RequestLimit(""),
+    LeaveGroupRequest: RequestLimit(_WHOLE, _EACH, max_entries=MAX_GROUP_ENTRIES),
+    SyncGroupRequest: RequestLimit(_WHOLE, "the last assignment", max_entries=MAX_GROUP_ENTRIES),
+    DescribeGroupsRequest: RequestLimit("a group, or a member", _SHARED),
+    ListGroupsRequest: RequestLimit("a group"),
+    ApiVersionsRequest: RequestLimit(""),
+    CreateTopicsRequest: RequestLimit("a topic", _NO_DUPLICATES, _CREATES),
+    DeleteTopicsRequest: RequestLimit("a topic, or 5 groups that may have offsets in 100 of them", _NO_DUPLICATES),
+    DeleteRecordsRequest: RequestLimit("a partition", _EACH),
+    InitProducerIdRequest: RequestLimit(""),
+    OffsetForLeaderEpochRequest: RequestLimit("a partition", _EACH),
+    AddPartitionsToTxnRequest: RequestLimit("a transaction, or a partition", _EACH, max_entries=MAX_GROUP_ENTRIES),
+    AddOffsetsToTxnRequest: RequestLimit(""),
+    EndTxnRequest: RequestLimit("a partition of the transaction, after the response"),
+    TxnOffsetCommitRequest: RequestLimit(_WHOLE, _EACH, _COMMITS),
+    DescribeConfigsRequest: RequestLimit("a resource", _SHARED),
+    AlterConfigsRequest: RequestLimit("a resource", _NO_DUPLICATES),
+    CreatePartitionsRequest: RequestLimit("a topic", _NO_DUPLICATES, _CREATES),
+    DeleteGroupsRequest: RequestLimit("a group", _ONCE),
+    IncrementalAlterConfigsRequest: RequestLimit("a resource", _NO_DUPLICATES),
+    OffsetDeleteRequest: RequestLimit(_WHOLE, _EACH, max_entries=MAX_GROUP_ENTRIES),
+    DescribeClusterRequest: RequestLimit(""),
+    DescribeTransactionsRequest: RequestLimit(
+        "a transaction, or a partition of it", _SHARED, max_entries=MAX_GROUP_ENTRIES
+    ),
+    ListTransactionsRequest: RequestLimit(
+        "a transaction, or 500 characters of its id times instructions of the pattern",
+        other=f"INVALID_REGULAR_EXPRESSION for a pattern of more than {MAX_PATTERN_INSTRUCTIONS:,} instructions",
+    ),
+}
+"""The limits of every API that is served, by its request."""
+
+MAX_ENTRIES_BY_API: Final[dict[int, int]] = {request.api_key: each.max_entries for request, each in LIMITS.items()}
