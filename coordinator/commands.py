@@ -206,5 +206,33 @@ class FailAppend(Command, frozen=True, kw_only=True):
     error_code: ErrorCode
 
 
+class ForcedChange(Command, frozen=True, kw_only=True):
+    """A change that a test forces on the group. No client has asked for it, and no deadline has passed."""
+
+
+class EndSession(ForcedChange, frozen=True, kw_only=True):
+    """The session of a member, or of a pending member id, ends now, as if its timeout had expired."""
+
+    member_id: MemberId
+
+
+class StartRebalance(ForcedChange, frozen=True, kw_only=True):
+    """The group rebalances although neither its members nor their subscriptions have changed."""
+
+
+class CompleteJoinPhase(ForcedChange, frozen=True, kw_only=True):
+    """The running join phase ends now, the initial delay included; members that have not joined are removed."""
+
+
+class RaiseGeneration(ForcedChange, frozen=True, kw_only=True):
+    """A Stable group counts one generation more, without a rebalance: requests of its members are refused."""
+
+
+class ForgetOffsets(ForcedChange, frozen=True, kw_only=True):
+    """Committed offsets are deleted, even of subscribed topics; `partitions=None` means all of them."""
+
+    partitions: Mapping[str, tuple[int, ...]] | None = None
+
+
 class LoadGroup(Command, frozen=True, kw_only=True):
     """A coordinator loads the group and begins a new coordinator epoch."""

@@ -17,6 +17,13 @@ from regroup.coordinator.classic.expiry import (
     sync_phase_deadline_passed,
 )
 from regroup.coordinator.classic.failover import load_group
+from regroup.coordinator.classic.forced import (
+    complete_join_phase_now,
+    end_session,
+    forget_offsets,
+    raise_generation,
+    start_rebalance,
+)
 from regroup.coordinator.classic.heartbeat_leave import heartbeat, leave_group
 from regroup.coordinator.classic.join import join_group
 from regroup.coordinator.classic.sync import sync_group
@@ -92,4 +99,9 @@ HANDLERS: Final[dict[type[c.Command], Callable[[DecisionBuilder, Any], Decision]
     c.CompleteAppend: complete_append,
     c.FailAppend: fail_append,
     c.LoadGroup: load_group,
+    c.EndSession: end_session,
+    c.StartRebalance: start_rebalance,
+    c.CompleteJoinPhase: complete_join_phase_now,
+    c.RaiseGeneration: raise_generation,
+    c.ForgetOffsets: forget_offsets,
 }

@@ -136,6 +136,12 @@ class GenerationStarted(Event, frozen=True, kw_only=True):
     sync_deadline_ms: int
 
 
+class GenerationRaised(Event, frozen=True, kw_only=True):
+    """A test raised the generation of a Stable group without a rebalance. Kafka never does this."""
+
+    generation_id: int
+
+
 class GroupEmptied(Event, frozen=True, kw_only=True):
     """The join phase ended without members. As in Kafka, this is a new generation too."""
 
@@ -263,6 +269,7 @@ AnyEvent: TypeAlias = (
     | RebalanceStarted
     | JoinPhaseExtended
     | GenerationStarted
+    | GenerationRaised
     | GroupEmptied
     | MemberSynced
     | AssignmentWritten

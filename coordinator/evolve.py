@@ -9,6 +9,7 @@ from regroup.coordinator import events as e
 from regroup.coordinator.classic.evolve_group import (
     assignment_committed,
     assignment_written,
+    generation_raised,
     generation_started,
     group_emptied,
     group_metadata_written,
@@ -111,6 +112,7 @@ EVOLVERS: Final[dict[type[e.Event], Callable[[Group, Any], Group]]] = {
     e.RebalanceStarted: rebalance_started,
     e.JoinPhaseExtended: join_phase_extended,
     e.GenerationStarted: generation_started,
+    e.GenerationRaised: generation_raised,
     e.GroupEmptied: group_emptied,
     e.MemberSynced: member_synced,
     e.AssignmentWritten: assignment_written,

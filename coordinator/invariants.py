@@ -14,7 +14,7 @@ StepInvariant: TypeAlias = Callable[[Group, Event, Group], bool]
 
 COMMIT_EVENTS: Final = (e.OffsetsCommitted, e.OffsetsWritten, e.TransactionalOffsetsWritten)
 JOIN_PHASE_EVENTS: Final = (e.RebalanceStarted, e.JoinPhaseExtended)
-GENERATION_EVENTS: Final = (e.GenerationStarted, e.GroupEmptied)
+GENERATION_EVENTS: Final = (e.GenerationStarted, e.GroupEmptied, e.GenerationRaised)
 REMOVAL_EVENTS: Final = (e.MemberLeft, e.MemberRemoved)
 
 
@@ -90,7 +90,7 @@ def a_transition_is_legal(before: Group, event: Event, after: Group) -> bool:
 
 
 def generations_grow(before: Group, event: Event, after: Group) -> bool:
-    """Within a coordinator epoch the generation grows by one when a join phase ends, and never otherwise."""
+    """Within a coordinator epoch the generation grows by one when a join phase ends or a test raises it."""
     if isinstance(event, CoordinatorLoaded) or not before.exists or not after.exists:
         return True
     return after.generation_id - before.generation_id == isinstance(event, GENERATION_EVENTS)

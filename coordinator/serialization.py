@@ -27,6 +27,7 @@ EVENT_TYPES: Final[dict[str, type[e.Event]]] = {
     "rebalance-started": e.RebalanceStarted,
     "join-phase-extended": e.JoinPhaseExtended,
     "generation-started": e.GenerationStarted,
+    "generation-raised": e.GenerationRaised,
     "group-emptied": e.GroupEmptied,
     "member-synced": e.MemberSynced,
     "assignment-written": e.AssignmentWritten,
@@ -78,6 +79,10 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     """When the member's timeout started, in epoch milliseconds."""
     internal: str = ""
     """What the broker did without a request or a deadline, `serve --topic`; empty otherwise."""
+    test: str = ""
+    """The act of a test, `expire`; empty otherwise."""
+    beyond_kafka: bool = False
+    """The act of the test is none that Apache Kafka, its clients or its administrators could do."""
 
 
 CAUSE_DECODER: Final = msgspec.json.Decoder(Cause)

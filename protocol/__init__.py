@@ -4,6 +4,7 @@
     from regroup.protocol.frames import FrameReader                                     # a byte stream to frames
     from regroup.protocol.frames import decode_request, encode_response                 # the broker's side
     from regroup.protocol.frames import encode_request, decode_response                 # the client's side
+    from regroup.protocol.client import ClientConnection                                # a client, on asyncio
     from regroup.protocol.header import RequestHeader
     from regroup.protocol.apis import APIS                                              # the APIs and their versions
     from regroup.protocol.codec.codec import encode, decode                             # a message without header

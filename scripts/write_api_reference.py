@@ -28,6 +28,7 @@ MESSAGES: Final = (
     "sasl",
 )
 SECTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "Brokers in your tests": ("testing",),
     "Brokers in your process": ("server.broker_cluster", "server.settings", "server.releases", "server.clock"),
     "The lab": (
         "lab.simulation.run",
@@ -107,7 +108,8 @@ MAX_VALUES: Final = 40
 
 @cache
 def tree_of(module: str) -> ast.Module:
-    source = ROOT.joinpath(*module.split(".")).with_suffix(".py")
+    path = ROOT.joinpath(*module.split("."))
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     return ast.parse(source.read_text(encoding="utf-8"))
 
 

@@ -13,8 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import count
 from typing import Any, Protocol, TypeAlias
 
-import structlog
-
+from regroup.coordinator.runtime.logger import get_logger
 from regroup.protocol.apis import APIS
 from regroup.protocol.fields import Versions
 from regroup.protocol.header import RequestHeader
@@ -32,6 +31,7 @@ from regroup.server.cluster.transaction_coordinator import TransactionCoordinato
 from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES
 from regroup.server.net.connection import Connection
 from regroup.server.net.exchange import RequestHandler, RequestHandlers
+from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
 from regroup.server.net.turns import TurnQueue
 from regroup.server.releases import ANY_RELEASE, Release
@@ -40,7 +40,10 @@ from regroup.server.settings import DescribedSetting, describe_settings
 LATEST_TRANSACTION_VERSION = 2
 """Each transaction has its own producer epoch, and a write adds its partition to the transaction (KIP-890)."""
 
-log = structlog.get_logger()
+log = get_logger("connection")
+
+MAX_TURNS_TO_ACCEPT = 100
+"""Turns of the loop that a broker waits for connections that are being accepted when it stops to listen."""
 
 
 class Listener(Protocol):
@@ -92,6 +95,8 @@ class Broker:
         self.turns = turns or TurnQueue()
         self.max_idle_s = state.settings.connections_max_idle_ms / 1000
         self.observers: RequestObservers = [] if observers is None else observers
+        self.gate: RequestGate | None = None
+        """It stands between the connections and the handlers; set it before the start."""
         self._host, self._port, self._advertise = host, port, advertise
         self._other_settings = other_settings
         self._handlers: dict[int, RequestHandler] = {}
@@ -100,6 +105,7 @@ class Broker:
         self._connection_numbers = count(1)
         self._listen = listen or asyncio.get_running_loop().create_server
         self._listener: Listener | None = None
+        self._is_closed = False
         self._all_closed = asyncio.Event()
         finder = PartitionFinder(state, node_id)
         transaction_version = release.transaction_version if release else LATEST_TRANSACTION_VERSION
@@ -132,6 +138,7 @@ class Broker:
     async def start(self) -> None:
         """Listen. Raises OSError if the port is in use."""
         self._listener = await self._listen(self._new_connection, self._host, self._port)
+        self._is_closed = False
         self._host, self._port = self._listener.sockets[0].getsockname()[:2]
         host, port = self._advertise or (self._host, self._port)
         self._state.nodes[self.node_id] = BrokerNode(self.node_id, host, port or self._port)
@@ -143,23 +150,34 @@ class Broker:
 
     async def close(self, timeout_s: float = 1.0) -> None:
         """Stop listening and close every connection; responses that are not sent within the timeout are dropped."""
-        if self._listener is None:
-            return
         listener, self._listener = self._listener, None
-        listener.close()
+        if listener is None:
+            return
+        await self._close_listener(listener)
         self._state.nodes.pop(self.node_id, None)
         for connection in list(self._connections):
             connection.stop()
         if self._connections:
             self._all_closed.clear()
-            timeout = asyncio.get_running_loop().call_later(timeout_s, self._abort_connections)
+            timeout = asyncio.get_running_loop().call_later(timeout_s, self.abort_connections)
             await self._all_closed.wait()
             timeout.cancel()
         await listener.wait_closed()
 
-    def _abort_connections(self) -> None:
-        for connection in list(self._connections):
-            connection.abort()
+    async def stop_listening(self) -> None:
+        """Accept no more connections; those that are open stay so until `close`."""
+        if self._listener is not None:
+            await self._close_listener(self._listener)
+
+    async def _close_listener(self, listener: Listener) -> None:
+        """Close the listener once every accepted socket has been handed to its connection: asyncio leaks the others
+        (seen with CPython 3.11)."""
+        for _ in range(MAX_TURNS_TO_ACCEPT):
+            if not any(_is_accepting(task) for task in asyncio.all_tasks()):
+                break
+            await asyncio.sleep(0)
+        self._is_closed = True
+        listener.close()
 
     def served_versions(self, api_key: int) -> Versions:
         """The versions of an API that is served."""
@@ -189,8 +207,20 @@ class Broker:
     def log_closed(self, connection: Connection, reason: str) -> None:
         log.warning("connection closed", connection=connection.name, client=connection.client_host, reason=reason)
 
+    def connections(self) -> list[Connection]:
+        """The connections that are open."""
+        return list(self._connections)
+
+    def abort_connections(self) -> None:
+        """Close every connection at once; responses that are not sent yet are dropped."""
+        for connection in list(self._connections):
+            connection.abort()
+
     def add_connection(self, connection: Connection) -> None:
+        """A connection that was accepted just before the broker closed is closed too."""
         self._connections[connection] = None
+        if self._is_closed:
+            connection.abort()
 
     def remove_connection(self, connection: Connection) -> None:
         self._connections.pop(connection, None)
@@ -199,3 +229,8 @@ class Broker:
 
     def _new_connection(self) -> Connection:
         return Connection(self, f"{self.node_id}-{next(self._connection_numbers)}")
+
+
+def _is_accepting(task: asyncio.Task[Any]) -> bool:
+    """Whether the task hands an accepted socket to its connection."""
+    return getattr(task.get_coro(), "__name__", "") == "_accept_connection2"

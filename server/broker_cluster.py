@@ -19,10 +19,9 @@ from itertools import count
 from typing import Self, TypeAlias
 from uuid import UUID, uuid4
 
-import structlog
-
 from regroup.coordinator.group import Group
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
+from regroup.coordinator.runtime.logger import get_logger
 from regroup.coordinator.settings import CoordinatorSettings, InvalidSetting
 from regroup.server.apis.group_offsets import GroupOffsetApis
 from regroup.server.apis.groups import GroupApis
@@ -34,6 +33,7 @@ from regroup.server.cluster.group_router import GroupRouter
 from regroup.server.cluster.state import ClusterState, StoredClusterState, load_cluster_state
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
 from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES
+from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
 from regroup.server.net.turns import TurnQueue
 from regroup.server.refusals.notices import RefusalNotices
@@ -68,10 +68,10 @@ MAX_REOPEN_DELAY_S = 5.0
 class ClusterOptions:
     """The settings of a broker cluster, and where its brokers listen.
 
-    Broker n listens on `port` + n, or on a free port if `port` is 0. `advertise` is the address that clients get for
-    broker 0, for containers and tunnels. `release` limits the APIs to those of one release of
-    Apache Kafka, the newest one by default; None serves every version that the codec knows. A response beyond
-    `max_response_bytes` closes its connection.
+    Broker n listens on `port` + n, or on a free port if `port` is 0; `ports` names the port of each broker instead.
+    `advertise` is the address that clients get for broker 0, for containers and tunnels. `release` limits the APIs to
+    those of one release of Apache Kafka, the newest one by default; None serves every version that the codec knows. A
+    response beyond `max_response_bytes` closes its connection.
     """
 
     settings: CoordinatorSettings = field(default_factory=CoordinatorSettings)
@@ -79,23 +79,33 @@ class ClusterOptions:
     brokers: int = 1
     host: str = "127.0.0.1"
     port: int = 0
+    ports: tuple[int, ...] = ()
     advertise: tuple[str, int] | None = None
     release: Release | None = field(default_factory=newest_release)
     max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES
     snapshot_interval_records: int = DEFAULT_SNAPSHOT_INTERVAL_RECORDS
+    """Records between two snapshots; 0 for a snapshot at the end alone."""
+
+    def port_of(self, node_id: int) -> int:
+        """The port on which this broker is to listen; 0 for a free one."""
+        if self.ports:
+            return self.ports[node_id]
+        return self.port + node_id if self.port else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterEnvironment:
     """The clock, ids and network of a broker cluster. The default is the machine's; a simulation has its own.
 
-    `coordinator_factory` is called as GroupCoordinator is, once for each broker.
+    `coordinator_factory` is called as GroupCoordinator is, once for each broker, and `gate_factory` with the id of each
+    broker.
     """
 
     clock: Clock = field(default_factory=Clock)
     new_uuid: Callable[[], UUID] = uuid4
     listen: ListenFunction | None = None
     coordinator_factory: Callable[..., GroupCoordinator] = GroupCoordinator
+    gate_factory: Callable[[int], RequestGate] | None = None
 
 
 class BrokerCluster:
@@ -177,10 +187,10 @@ class BrokerCluster:
         self.refusals = RefusalNotices(self.state.now_ms)
         self.observers: RequestObservers = [self.refusals]
         """They see every exchange of every broker."""
-        self.brokers = [self._new_broker(node_id, environment.listen) for node_id in range(options.brokers)]
+        self.brokers = [self._new_broker(node_id, environment) for node_id in range(options.brokers)]
         self._open_store = open_store
         self._moving = asyncio.Lock()
-        self._log = structlog.get_logger("broker-cluster")
+        self._log = get_logger("broker-cluster")
         self._last_snapshot_position = 0
         self._is_consistent = True
         """Memory and store agree. They do not from a failure of the store until its next load."""
@@ -189,7 +199,7 @@ class BrokerCluster:
         self._snapshot_task: asyncio.Task[None] | None = None
         self.journal.on_failure(self._on_store_failure)
 
-    def _new_broker(self, node_id: int, listen: ListenFunction | None) -> Broker:
+    def _new_broker(self, node_id: int, environment: ClusterEnvironment) -> Broker:
         options = self.options
         advertise = (options.advertise[0], options.advertise[1] + node_id) if options.advertise else None
         broker = Broker(
@@ -197,15 +207,16 @@ class BrokerCluster:
             self.transactions,
             node_id=node_id,
             host=options.host,
-            port=options.port + node_id if options.port else 0,
+            port=options.port_of(node_id),
             advertise=advertise,
             release=options.release,
             other_settings=partial(describe_settings, options.settings),
-            listen=listen,
+            listen=environment.listen,
             observers=self.observers,
             max_response_bytes=options.max_response_bytes,
             turns=self.turns,
         )
+        broker.gate = environment.gate_factory(node_id) if environment.gate_factory else None
         groups = self.router.groups_of_broker(node_id)
         broker.add_handlers(GroupApis(self.state, groups).handlers())
         broker.add_handlers(GroupOffsetApis(self.state, groups).handlers())
@@ -217,7 +228,8 @@ class BrokerCluster:
         self.transactions.start()
         for broker in self.brokers:
             await broker.start()
-        self._snapshot_task = asyncio.create_task(self._take_snapshots(), name="snapshots")
+        if self.options.snapshot_interval_records:
+            self._snapshot_task = asyncio.create_task(self._take_snapshots(), name="snapshots")
 
     async def __aenter__(self) -> Self:
         return self
@@ -257,6 +269,20 @@ class BrokerCluster:
         """Stop after a failed start: nothing that was begun goes on."""
         await self._stop_brokers()
         self.journal.fail(StoreFailed("The start was abandoned."))
+        await self.journal.close()
+        await self.store.close()
+
+    async def kill(self) -> None:
+        """End as a killed process does: what is not durable is lost, no response is sent, and no snapshot is saved."""
+        for broker in self.brokers:
+            await broker.stop_listening()
+        self._is_closing = True
+        for broker in self.brokers:
+            broker.abort_connections()
+        self.transactions.stop()
+        self.router.stop()
+        self.journal.fail(StoreFailed("the process was killed"))
+        await self._stop_brokers()
         await self.journal.close()
         await self.store.close()
 
@@ -320,6 +346,26 @@ class BrokerCluster:
                 await self.brokers[node_id].start()
                 await self._start_shards(self._stop_moved_shards(coordinator_epoch))
                 self._log.info("broker-started", broker=node_id)
+
+    async def move_coordinator(self, group_id: str, node_id: int) -> None:
+        """Let this broker lead the shard of the group, as after a preferred leader election in Kafka.
+
+        The other groups of the shard move with it, and so do the partitions of topics that belong to it. Raises
+        StoreError if the store has failed.
+        """
+        async with self._moving:
+            coordinator_epoch = await self.store.next_coordinator_epoch()
+            self.state.prefer_leader(self.router.shard_of(group_id), node_id)
+            await self._start_shards(self._stop_moved_shards(coordinator_epoch))
+
+    def begin_load(self, group_id: str) -> None:
+        """The coordinator of the group begins to load its groups, and goes on until `finish_load`."""
+        self.coordinator_of(group_id).begin_load()
+
+    async def finish_load(self, group_id: str) -> None:
+        """The coordinator of the group has loaded its groups. Raises StoreError if the store has failed."""
+        async with self._moving:
+            await self._start_shards([self.router.shard_of(group_id)])
 
     def _stop_moved_shards(self, coordinator_epoch: int) -> list[int]:
         """Stop the coordinators of shards with a new leader, and begin that leader's epoch."""

@@ -1,6 +1,6 @@
 """The broker's settings by Kafka's names: `num.partitions`, `auto.create.topics.enable`, …"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, NamedTuple, TypeAlias
 
 from msgspec import Meta, inspect
@@ -8,11 +8,14 @@ from msgspec import Meta, inspect
 from regroup.coordinator.settings import (
     MAX_INT,
     MAX_LONG,
+    CoordinatorSettings,
     NamedSettings,
     Partitions,
     PositiveInt,
     PositiveLong,
+    UnknownSetting,
     fields_of,
+    unknown_setting_message,
 )
 
 __all__ = ["BrokerSettings"]
@@ -56,6 +59,21 @@ class BrokerSettings(NamedSettings, frozen=True, kw_only=True):
     connections_max_idle_ms: PositiveLong = 600_000
     """A connection without traffic is closed after this time."""
     transaction_max_timeout_ms: PositiveInt = 900_000
+
+
+def settings_from_texts(texts: Mapping[str, str]) -> tuple[CoordinatorSettings, BrokerSettings]:
+    """The settings of the coordinator and of the broker, from texts by their Kafka names.
+
+    Raises UnknownSetting or InvalidSetting, naming the setting.
+    """
+    group_names, broker_names = CoordinatorSettings.names(), BrokerSettings.names()
+    for name in texts:
+        if name not in (*group_names, *broker_names):
+            raise UnknownSetting(unknown_setting_message(name, sorted({*group_names, *broker_names})))
+    return (
+        CoordinatorSettings.from_texts({name: text for name, text in texts.items() if name in group_names}),
+        BrokerSettings.from_texts({name: text for name, text in texts.items() if name in broker_names}),
+    )
 
 
 def describe_settings(settings: NamedSettings) -> Iterator[DescribedSetting]:

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-import structlog
-
+from regroup.coordinator.runtime.logger import get_logger
 from regroup.storage.errors import StoreDamaged, StoreLost
 from regroup.storage.records import Head
 
@@ -48,6 +47,6 @@ def warn_of_time_gap(gap_ms: int) -> None:
         text = "if the clock is wrong, stop now: in minutes the offsets of groups without members expire"
     else:
         text = "time goes on from the last event, since it never goes backwards in a store"
-    structlog.get_logger("broker-cluster").warning(
+    get_logger("broker-cluster").warning(
         "clock-is-later-than-the-store" if gap_ms > 0 else "clock-is-earlier-than-the-store", days=days, hint=text
     )

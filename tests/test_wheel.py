@@ -89,7 +89,7 @@ def test_the_wheel_holds_the_rooms_below_regroup_and_nothing_else(wheel: Path) -
             archive.read(next(name for name in names if name.endswith(".dist-info/METADATA"))).decode()
         )
     tops = {name.split("/")[0] for name in names}
-    assert tops == {"regroup", f"kafka_regroup-{metadata['Version']}.dist-info"}
+    assert tops == {"regroup", "regroup_pytest.py", f"kafka_regroup-{metadata['Version']}.dist-info"}
     assert "regroup/__init__.py" not in names
     rooms = {path.parent.name for path in ROOT.glob("*/py.typed")}
     assert {name.split("/")[1] for name in names if name.startswith("regroup/")} == rooms | {"__main__.py"}
@@ -99,6 +99,46 @@ def test_the_wheel_holds_the_rooms_below_regroup_and_nothing_else(wheel: Path) -
     assert (metadata["Name"], metadata["Version"]) == (PROJECT["name"], PROJECT["version"])
     assert metadata["Requires-Python"] == ">=3.11"
     assert "Project-URL" not in metadata, "there is no address of the project yet"
+
+
+FOREIGN_SUITE = {
+    "server/__init__.py": "",
+    "server/rules.py": "def check(value):\n    assert value == 1\n    return True\n",
+    "storage/__init__.py": "",
+    "protocol/__init__.py": "",
+    "test_rules.py": """
+import sys
+from pathlib import Path
+from server.rules import check
+import protocol, storage
+
+def test_own_packages_are_used_and_left_as_they_are():
+    assert check(1)
+    assert [Path(each.__file__).parent.parent for each in (protocol, storage)] == [Path(__file__).parent] * 2
+    assert "AssertionRewritingHook" not in type(sys.modules["server.rules"].__loader__).__name__
+    assert not [name for name in sys.modules if name.startswith("regroup.")]
+""",
+}
+
+
+def test_the_plugin_leaves_the_packages_of_a_suite_alone(installed: Path, tmp_path: Path) -> None:
+    """pytest rewrites the packages of a plugin's distribution; those of the wheel have names that others use too."""
+    for name, text in FOREIGN_SUITE.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    command = (installed / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path)
+    environment = {"PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "", **dependencies(installed)}
+    assert "1 passed" in run(*command, cwd=tmp_path, **environment)
+    shown = run(*command, "--fixtures", cwd=tmp_path, **environment)
+    assert "kafka_session" in shown, "the entry point does not load the plugin"
+
+
+def test_the_test_of_the_readme_passes(installed: Path, tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (shown,) = [block.partition("```")[0] for block in readme.split("```py\n")[1:]]
+    (tmp_path / "test_billing.py").write_text(shown, encoding="utf-8")
+    command = (installed / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path)
+    assert "1 passed" in run(*command, cwd=tmp_path, PYTEST_ADDOPTS="", **dependencies(installed))
 
 
 def test_the_installed_wheel_runs_and_imports_outside_the_checkout(installed: Path) -> None:
@@ -147,7 +187,7 @@ def checkout(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir()
     for room in ROOT.glob("*/py.typed"):
         shutil.copytree(room.parent, folder / room.parent.name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "NOTICE"):
+    for name in ("pyproject.toml", "hatch_build.py", "regroup_pytest.py", "README.md", "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, folder)
     shutil.copy(wheel, folder)
     return folder

@@ -18,11 +18,11 @@ from regroup.cli.serve.mqtt import ServeMqttOptions, embedded_mqtt_broker, mqtt_
 from regroup.cli.serve.prompt import BrokerPrompt
 from regroup.cli.terminal.arguments import MAX_PORT, load
 from regroup.cli.terminal.signals import stop_on_signals
-from regroup.coordinator.settings import CoordinatorSettings, UnknownSetting, unknown_setting_message
+from regroup.coordinator.settings import CoordinatorSettings
 from regroup.server.broker_cluster import BrokerCluster, ClusterOptions
 from regroup.server.net.process_limits import LoopExceptionHandler, raise_open_file_limit
 from regroup.server.releases import ANY_RELEASE, Release, newest_release, release_named
-from regroup.server.settings import BrokerSettings
+from regroup.server.settings import BrokerSettings, settings_from_texts
 from regroup.storage.sqlite.files import missing_wal_text, wal_is_missing
 from regroup.storage.sqlite.threaded import open_store
 
@@ -124,15 +124,7 @@ def read_settings(args: Namespace) -> tuple[CoordinatorSettings, BrokerSettings]
 
     Raises UnknownSetting, InvalidSetting, and CannotRun for a file that cannot be read.
     """
-    texts = read_settings_file(args.config) | dict(args.settings)
-    group_names, broker_names = CoordinatorSettings.names(), BrokerSettings.names()
-    for name in texts:
-        if name not in (*group_names, *broker_names):
-            raise UnknownSetting(unknown_setting_message(name, sorted({*group_names, *broker_names})))
-    return (
-        CoordinatorSettings.from_texts({name: text for name, text in texts.items() if name in group_names}),
-        BrokerSettings.from_texts({name: text for name, text in texts.items() if name in broker_names}),
-    )
+    return settings_from_texts(read_settings_file(args.config) | dict(args.settings))
 
 
 def read_settings_file(path: Path | None) -> dict[str, str]:

@@ -164,7 +164,9 @@ def _assignment(data: bytes) -> str:
 
 
 def _cause(cause: dict[str, Any]) -> str:
-    """The request or the deadline that led to the event, or what the broker did without one."""
+    """The request or the deadline that led to the event, or what the broker or a test did without one."""
+    if cause.get("test"):
+        return f"test: {cause['test']}" + (", which Kafka never does" if cause.get("beyond_kafka") else "")
     if cause.get("internal"):
         return str(cause["internal"])
     if cause.get("api"):

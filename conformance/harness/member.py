@@ -5,7 +5,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
 from typing import Self, TypedDict, Unpack
 
-from regroup.conformance.harness.connection import DEFAULT_CLIENT_ID
 from regroup.conformance.harness.expect import PartitionKey, expect, expect_equal, expect_true
 from regroup.conformance.harness.sent_request import SentRequest
 from regroup.conformance.harness.story import (
@@ -14,6 +13,7 @@ from regroup.conformance.harness.story import (
     StoryContext,
 )
 from regroup.conformance.harness.target import UNKNOWN_TOPIC_ID
+from regroup.protocol.client import DEFAULT_CLIENT_ID
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.describe import DescribedGroup
 from regroup.protocol.messages.group import (

@@ -2,10 +2,11 @@
 
 import asyncio
 
-from regroup.conformance.harness.connection import ConformanceConnection, response_as
+from regroup.conformance.harness.connection import response_as
 from regroup.conformance.harness.expect import NotObservable
 from regroup.conformance.harness.remedy import CLUSTER_NEEDED
 from regroup.conformance.harness.target import RETRIABLE_ERRORS, BrokerAddress, ConformanceTarget
+from regroup.protocol.client import ClientConnection
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse
 from regroup.protocol.messages.describe import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
@@ -53,7 +54,7 @@ class CoordinatorRoutes:
     async def _find_coordinator(self, key_type: int, key: str) -> BrokerAddress:
         request = FindCoordinatorRequest(key=key, key_type=key_type)
         version = self._target.version_for(request, 2)
-        connection = await ConformanceConnection.open(self._target.host, self._target.port)
+        connection = await ClientConnection.open(self._target.host, self._target.port)
         try:
             async with asyncio.timeout(FIND_COORDINATOR_TIMEOUT_S):
                 while True:

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Generic, Self
 
-from regroup.conformance.harness.connection import AnyResponse, ConnectionLost, api_name, response_as
+from regroup.conformance.harness.connection import AnyResponse, api_name, response_as
 from regroup.conformance.harness.expect import ExpectationFailed, expect_true
+from regroup.protocol.client import ConnectionLost
 from regroup.protocol.exceptions import ProtocolError
 from regroup.protocol.message import Message
 

@@ -14,18 +14,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from itertools import count
 from typing import Any
 
-from regroup.conformance.harness.connection import (
-    DEFAULT_CLIENT_ID,
-    AnyResponse,
-    ConformanceConnection,
-    ConnectionLost,
-    response_as,
-)
+from regroup.conformance.harness.connection import AnyResponse, response_as
 from regroup.conformance.harness.expect import ExpectationFailed, NotObservable, expect, expect_true
 from regroup.conformance.harness.remedy import RESTART_NEEDED, Remedy
 from regroup.conformance.harness.routes import CoordinatorRoutes
 from regroup.conformance.harness.sent_request import RESPONSE_TIMEOUT_S, SentRequest, StoryExchange
 from regroup.conformance.harness.target import BAR_TOPIC, BrokerAddress, ConformanceTarget, VersionNotOffered
+from regroup.protocol.client import DEFAULT_CLIENT_ID, ClientConnection, ConnectionLost
 from regroup.protocol.consumer.subscription import Subscription, encode_subscription
 from regroup.protocol.exceptions import ProtocolError
 from regroup.protocol.message import Message
@@ -63,8 +58,8 @@ class StoryContext:
         self.exchanges: list[StoryExchange] = []
         self._restart = restart
         self._routes = CoordinatorRoutes(target)
-        self._idle: dict[BrokerAddress, list[ConformanceConnection]] = {}
-        self._open: list[ConformanceConnection] = []
+        self._idle: dict[BrokerAddress, list[ClientConnection]] = {}
+        self._open: list[ClientConnection] = []
         self._tasks: list[asyncio.Task[Any]] = []
         self._began_at_s = asyncio.get_running_loop().time()
 
@@ -127,12 +122,12 @@ class StoryContext:
         for request in requests:
             expect(await request.response_within(timeout_s), error, **fields)
 
-    async def open_connection(self) -> ConformanceConnection:
+    async def open_connection(self) -> ClientConnection:
         """A raw connection to the coordinator of the story's group, for what the codec would not write."""
         return await self._connect(await self._routes.broker_for(self.group_id))
 
-    async def _connect(self, address: BrokerAddress) -> ConformanceConnection:
-        connection = await ConformanceConnection.open(*address)
+    async def _connect(self, address: BrokerAddress) -> ClientConnection:
+        connection = await ClientConnection.open(*address)
         self._open.append(connection)
         return connection
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Self
 from uuid import UUID
 
-from regroup.conformance.harness.connection import AnyResponse, ConformanceConnection, ConnectionLost, response_as
+from regroup.conformance.harness.connection import AnyResponse, response_as
 from regroup.protocol.apis import APIS
+from regroup.protocol.client import ClientConnection, ConnectionLost
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.exceptions import Malformed, ProtocolError
 from regroup.protocol.message import Message
@@ -139,7 +140,7 @@ class ConformanceTarget:
         """Ask again, for example after a restart. TargetUnavailable."""
         address = f"{self.host}:{self.port}"
         try:
-            connection = await ConformanceConnection.open(self.host, self.port)
+            connection = await ClientConnection.open(self.host, self.port)
         except OSError as error:
             raise TargetUnavailable(f"no broker listens at {address} ({error})") from error
         try:
@@ -189,7 +190,7 @@ class ConformanceTarget:
         """A setting that is an integer, or Kafka's default if it is not known."""
         return int(self.settings.get(name, KAFKA_DEFAULTS[name]))
 
-    async def _offered_versions(self, connection: ConformanceConnection) -> dict[str, range]:
+    async def _offered_versions(self, connection: ClientConnection) -> dict[str, range]:
         """The versions that the broker advertises and the codec supports, by API."""
         response = response_as(ApiVersionsResponse, await connection.send(ApiVersionsRequest(), 0))
         offered: dict[str, range] = {}
@@ -201,7 +202,7 @@ class ConformanceTarget:
                     offered[api.name] = versions
         return offered
 
-    async def _reported_settings(self, connection: ConformanceConnection) -> dict[str, str]:
+    async def _reported_settings(self, connection: ClientConnection) -> dict[str, str]:
         cluster = await self._send(connection, MetadataRequest(topics=[]), MetadataResponse)
         self.brokers = tuple((broker.host, broker.port) for broker in cluster.brokers)
         if "DescribeConfigs" not in self.versions or not cluster.brokers:
@@ -211,7 +212,7 @@ class ConformanceTarget:
         configs = [config for result in response.results for config in result.configs]
         return {config.name: config.value for config in configs if config.value is not None}
 
-    async def _create_topics(self, connection: ConformanceConnection) -> None:
+    async def _create_topics(self, connection: ClientConnection) -> None:
         """Create the topics; a broker without CreateTopics may create those that Metadata names."""
         names = (FOO_TOPIC, BAR_TOPIC)
         if "CreateTopics" in self.versions:
@@ -228,14 +229,14 @@ class ConformanceTarget:
                 described = response_as(MetadataResponse, response).topics
                 self.topic_ids = {topic.name: topic.topic_id for topic in described if topic.name is not None}
 
-    async def _wait_for_coordinator(self, connection: ConformanceConnection) -> None:
+    async def _wait_for_coordinator(self, connection: ClientConnection) -> None:
         """Wait until groups have a coordinator: Kafka creates __consumer_offsets with the first FindCoordinator."""
         with suppress(TimeoutError, VersionNotOffered):
             async with asyncio.timeout(COORDINATOR_TIMEOUT_S):
                 while not await self._is_coordinating(connection):  # noqa: ASYNC110  # there is no event to wait for
                     await asyncio.sleep(0.1)
 
-    async def _is_coordinating(self, connection: ConformanceConnection) -> bool:
+    async def _is_coordinating(self, connection: ClientConnection) -> bool:
         """Whether the partitions of __consumer_offsets are loaded: 500 group ids fall into nearly all of them."""
         find = FindCoordinatorRequest(key="probe")
         found = response_as(FindCoordinatorResponse, await connection.send(find, self.version_for(find, 2)))
@@ -248,6 +249,6 @@ class ConformanceTarget:
         return all(group.error_code not in temporary for group in response.groups)
 
     async def _send(
-        self, connection: ConformanceConnection, request: Message, response_type: type[AnyResponse]
+        self, connection: ClientConnection, request: Message, response_type: type[AnyResponse]
     ) -> AnyResponse:
         return response_as(response_type, await connection.send(request, self.version_for(request)))

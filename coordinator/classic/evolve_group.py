@@ -150,6 +150,11 @@ def generation_started(group: Group, event: e.GenerationStarted) -> Group:
     )
 
 
+def generation_raised(group: Group, event: e.GenerationRaised) -> Group:
+    group = replace(group, generation_id=event.generation_id)
+    return replace(group, group_metadata=metadata_of(group))
+
+
 def group_emptied(group: Group, event: e.GroupEmptied) -> Group:
     return replace(
         group,

@@ -7,7 +7,7 @@ from regroup.coordinator.classic.rebalance import complete_join_phase, rebalance
 from regroup.coordinator.commands import DeadlinePassed
 from regroup.coordinator.decision import DecisionBuilder
 from regroup.coordinator.events import JoinPhaseExtended, PendingMemberRemoved
-from regroup.coordinator.group import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupState
+from regroup.coordinator.group import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupState, MemberId
 
 
 def join_phase_deadline_passed(decision: DecisionBuilder, command: DeadlinePassed) -> None:
@@ -57,10 +57,13 @@ def expire_member(decision: DecisionBuilder, command: DeadlinePassed, timeout_ms
 
 
 def expire_pending_member(decision: DecisionBuilder, command: DeadlinePassed) -> None:
-    """The id was never used; a join phase may have waited for it alone."""
     timeout_ms = decision.group.pending_join_members[command.member_id].session_timeout_ms
-    reason = f"did not rejoin within {timeout_ms} ms"
-    decision.apply(PendingMemberRemoved, member_id=command.member_id, reason=reason)
+    remove_pending_member(decision, command.member_id, f"did not rejoin within {timeout_ms} ms")
+
+
+def remove_pending_member(decision: DecisionBuilder, member_id: MemberId, reason: str) -> None:
+    """Forget a member id that was never used, and end the join phase if it waited for that one alone."""
+    decision.apply(PendingMemberRemoved, member_id=member_id, reason=reason)
     if decision.group.state is GroupState.PREPARING_REBALANCE:
         complete_join_phase_after_expiry(decision)
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
-import structlog
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
@@ -24,9 +23,10 @@ from regroup.coordinator.responses import unavailable_response
 from regroup.coordinator.runtime.async_requests import AsyncRequests
 from regroup.coordinator.runtime.kafka_log import KafkaLog
 from regroup.coordinator.runtime.loading import load_groups
+from regroup.coordinator.runtime.logger import get_logger
 from regroup.coordinator.runtime.observer import CoordinatorObserver
 from regroup.coordinator.runtime.pending_responses import PendingRequest, PendingResponses, ResponseCallback
-from regroup.coordinator.runtime.timers import GroupTimers
+from regroup.coordinator.runtime.timers import TICK_MS, GroupTimers
 from regroup.coordinator.serialization import EVENT_TYPE_NAMES, Cause, encode_cause, encode_event, encode_snapshot
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.protocol.errors import ErrorCode
@@ -53,7 +53,7 @@ class GroupCoordinator(AsyncRequests):
     `submit` takes every command; the methods of `AsyncRequests` are its awaitable forms. `now` returns epoch
     milliseconds. `kafka_log` makes the emulated Kafka log slow or faulty; without it the log commits at once. `owns`
     selects the groups by id, where the journal holds groups of other coordinators too. `choose_leader` decides where
-    Kafka takes any member. `observer` sees every command and response.
+    Kafka takes any member. `observer` sees every command and response. `timer_tick_ms` is that of GroupTimers.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class GroupCoordinator(AsyncRequests):
         owns: Callable[[str], bool] = lambda group_id: True,
         choose_leader: LeaderPolicy = first_candidate,
         observer: CoordinatorObserver | None = None,
+        timer_tick_ms: int = TICK_MS,
     ) -> None:
         self.settings = settings
         self._journal = journal
@@ -82,9 +83,9 @@ class GroupCoordinator(AsyncRequests):
         self._pending = PendingResponses()
         self._unavailable: ErrorCode | None = ErrorCode.COORDINATOR_NOT_AVAILABLE
         self._coordinator_epoch = 0
-        self._timers = GroupTimers(self._next_deadline, self._deadline_passed, now)
+        self._timers = GroupTimers(self._next_deadline, self._deadline_passed, now, timer_tick_ms)
         self._retention_timer: asyncio.TimerHandle | None = None
-        self._log = structlog.get_logger("coordinator")
+        self._log = get_logger("coordinator")
         journal.on_failure(self._fail)
 
     # Start and stop
@@ -112,6 +113,11 @@ class GroupCoordinator(AsyncRequests):
     def stop(self) -> None:
         """Answer every held request with NOT_COORDINATOR, and refuse new ones. The journal stays open."""
         self._unload(ErrorCode.NOT_COORDINATOR)
+
+    def begin_load(self) -> None:
+        """Answer every held request with NOT_COORDINATOR, and refuse new ones as long as groups are loaded: until
+        `start`."""
+        self._unload(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def _fail(self, error: StoreError) -> None:
         """The store failed: as after a crash, events that are not durable have not happened."""
@@ -283,6 +289,10 @@ class GroupCoordinator(AsyncRequests):
         for group_id in [group_id for group_id, group in self._groups.items() if group.exists]:
             self.submit(c.ExpireOffsets(group_id=group_id, at_ms=self._now()), cause=RETENTION)
         self._schedule_retention()
+
+    def next_deadline(self, group_id: str) -> Deadline | None:
+        """The earliest deadline of the group; None if it has none, and while no requests are handled."""
+        return self._next_deadline(group_id) if self._unavailable is None else None
 
     # State
 

@@ -12,6 +12,7 @@ TICK_MS = 1
 class GroupTimers:
     """Calls `on_deadline(group_id, deadline)`, one deadline at a time, once `now()` has reached it.
 
+    A deadline that has passed already is handled after `tick_ms`: 0 for a clock that stands still between two requests.
     A heartbeat that moves deadlines back needs no call: the timer fires, finds nothing due, and is set again.
     """
 
@@ -20,10 +21,12 @@ class GroupTimers:
         next_deadline: Callable[[str], Deadline | None],
         on_deadline: Callable[[str, Deadline], None],
         now: Callable[[], int],
+        tick_ms: int = TICK_MS,
     ) -> None:
         self._next_deadline = next_deadline
         self._on_deadline = on_deadline
         self._now = now
+        self._tick_ms = tick_ms
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._changed: dict[str, None] = {}
         self._check: asyncio.Handle | None = None
@@ -53,7 +56,7 @@ class GroupTimers:
         if deadline is None:
             return
         loop, present = asyncio.get_running_loop(), self._timers.get(group_id)
-        due_s = loop.time() + max(deadline.at_ms - self._now(), TICK_MS) / 1000
+        due_s = loop.time() + max(deadline.at_ms - self._now(), self._tick_ms) / 1000
         if present and present.when() <= due_s + TICK_MS / 1000:
             return
         if present:

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Final, NamedTuple
 
-import structlog
-
+from regroup.coordinator.runtime.logger import get_logger
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.java_order import in_hash_map_order, java_partition_hash
 from regroup.protocol.messages.transactions import (
@@ -31,7 +30,7 @@ _PROGRAM_SIZE_PER_STEP: Final = 500
 
 RE2_MISSING = "a pattern needs RE2: pip install google-re2"
 
-log = structlog.get_logger()
+log = get_logger("transactions")
 
 
 class InvalidPattern(ValueError):

@@ -148,6 +148,7 @@ class ClusterState:
         offsets_topic = stored.image.topics.get(OFFSETS_TOPIC)
         self.offsets_topic_partitions = offsets_topic.partitions if offsets_topic else offsets_topic_partitions
         self.node_ids = tuple(node_ids)
+        self._preferred_leaders = list(self.node_ids)
         self.event_listeners: list[Callable[[Sequence[ClusterEvent]], None]] = []
         self.group_count: Callable[[], int] = lambda: 0
         """The number of groups, of which each may have offsets in a topic that is deleted."""
@@ -328,17 +329,22 @@ class ClusterState:
     # Leaders
 
     def shard_of_partition(self, index: int) -> int:
-        """The shard of the partitions with this index; its number is that of its preferred leader in `node_ids`."""
+        """The shard of the partitions with this index. Unless `prefer_leader` has changed it, the preferred leader of a
+        shard is the node with its number in `node_ids`."""
         return index % len(self.node_ids)
 
     def replicas_of(self, index: int) -> tuple[int, ...]:
         """The brokers in the order in which they would lead these partitions."""
-        shard = self.shard_of_partition(index)
-        return self.node_ids[shard:] + self.node_ids[:shard]
+        first = self.node_ids.index(self._preferred_leaders[self.shard_of_partition(index)])
+        return self.node_ids[first:] + self.node_ids[:first]
+
+    def prefer_leader(self, shard: int, node_id: int) -> None:
+        """Let this node lead the shard while it listens. The caller begins its leader epoch."""
+        self._preferred_leaders[shard] = node_id
 
     def leader_of(self, index: int) -> int:
         """The node that leads the partitions with this index; -1 while no broker listens."""
-        preferred = self.node_ids[self.shard_of_partition(index)]
+        preferred = self._preferred_leaders[self.shard_of_partition(index)]
         if preferred in self.nodes:
             return preferred
         return next((node_id for node_id in self.replicas_of(index) if node_id in self.nodes), -1)

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-import structlog
-
+from regroup.coordinator.runtime.logger import get_logger
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.internal_topics import OFFSETS_TOPIC
@@ -40,7 +39,7 @@ _STEPS_PER_MARKER = 5
 GROUP_LOAD_RETRY_DELAY_S = 0.05
 """Delay before the markers are written again, because a group of the transaction is being loaded."""
 
-log = structlog.get_logger("transactions")
+log = get_logger("transactions")
 
 
 class ProducerIdentity(NamedTuple):

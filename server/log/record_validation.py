@@ -89,14 +89,14 @@ def validate_records(
     try:
         if produce_version >= 3:
             batches = list(islice(split_batches(records), 2))  # two are as invalid as a million
-            return [_validate_batch(batches, produce_version, max_bytes)]
+            return [validate_batch(batches, produce_version, max_bytes)]
         return (yield from _validate_legacy(records, allowance, max_bytes))
     except Malformed as error:
         raise RequestError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
 
 
-def _validate_batch(batches: list[RawBatch], produce_version: int, max_bytes: int) -> ValidatedBatch:
-    """Kafka's checks, in its order."""
+def validate_batch(batches: list[RawBatch], produce_version: int, max_bytes: int) -> ValidatedBatch:
+    """Validate the one batch of a partition (Produce v3 and later) by Kafka's checks. Raises RequestError."""
     if len(batches) != 1:
         raise RequestError(ErrorCode.INVALID_RECORD, "Since Produce v3 a partition has exactly one batch; got more")
     data = batches[0].data

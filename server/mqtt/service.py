@@ -13,9 +13,9 @@ from typing import Final
 
 import aiomqtt
 import msgspec
-import structlog
 
 from regroup.coordinator.group import Group
+from regroup.coordinator.runtime.logger import get_logger
 from regroup.mqtt.address import MqttAccess, MqttAddress
 from regroup.mqtt.link import MqttLink, Outbox, cancel_and_wait, run_until_first_ends
 from regroup.mqtt.payloads import decode_payload
@@ -37,7 +37,7 @@ MAX_OWN_INCARNATIONS: Final = 100
 STOP_TIMEOUT_S: Final = 1.0
 """When the service stops, events that are not published within this time are published after the next start."""
 
-log = structlog.get_logger("mqtt")
+log = get_logger("mqtt")
 
 
 class _StateOwner(msgspec.Struct):

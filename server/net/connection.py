@@ -2,10 +2,10 @@
 
 import asyncio
 from collections import deque
+from functools import partial
 from typing import Protocol, cast
 
-import structlog
-
+from regroup.coordinator.runtime.logger import get_logger
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.exceptions import Malformed, ProtocolError, TooLong, Unencodable, Unsupported
 from regroup.protocol.fields import Versions
@@ -14,8 +14,9 @@ from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from regroup.server.limits import ENCODED_BYTES_PER_TURN, MAX_ENTRIES_BY_API, STEPS_PER_TURN
-from regroup.server.net.cached_response import MAX_CACHED_BYTES, CachedResponse
+from regroup.server.net.cached_response import MAX_CACHED_BYTES, CachedResponse, StillValid
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
 from regroup.server.net.response_buffer import ResponseBuffer
 from regroup.server.net.turns import LongWork, TurnQueue, Turns
@@ -23,7 +24,7 @@ from regroup.storage.errors import StoreError
 
 MAX_READ_AHEAD_BYTES = 64 * 1024
 """Bytes that may wait behind a request without a response; further ones stay in the client's own socket."""
-log = structlog.get_logger()
+log = get_logger("connection")
 
 
 class BrokerHandle(Protocol):
@@ -34,6 +35,8 @@ class BrokerHandle(Protocol):
     max_idle_s: float
     observers: RequestObservers
     """They see each exchange that is finished."""
+    gate: RequestGate | None
+    """It stands before the handlers."""
     needs_whole_responses: bool
     """A response must be written in one piece, as one message."""
     turns: TurnQueue
@@ -63,12 +66,14 @@ class Connection(asyncio.Protocol):
         self.name = name
         self.client_host = ""
         self._broker = broker
+        self._gate = broker.gate
         self._loop = asyncio.get_running_loop()
         self._frame_reader = FrameReader(broker.max_frame_bytes)
         self._frames: deque[bytes] = deque()
         self._queued_bytes = 0
         self._current: Exchange | None = None
         self._current_frame = b""
+        self._last_header: RequestHeader | None = None
         self._work: LongWork | None = None
         self._cached: CachedResponse | None = None
         self._responses = ResponseBuffer()
@@ -91,12 +96,15 @@ class Connection(asyncio.Protocol):
         self._idle_timer.cancel()
         self._frames.clear()
         self._responses.clear()
+        self._drop_current()
+        self._broker.remove_connection(self)
+
+    def _drop_current(self) -> None:
         if self._work is not None:
             self._work.cancel()
         current, self._current = self._current, None
         if current is not None and current.on_connection_lost is not None:
             current.on_connection_lost()
-        self._broker.remove_connection(self)
 
     def data_received(self, data: bytes) -> None:
         if self._is_closing:
@@ -122,6 +130,11 @@ class Connection(asyncio.Protocol):
         if not self._is_processing:
             self._process()
 
+    @property
+    def client_id(self) -> str:
+        """As the last decoded request names it; empty before the first."""
+        return self._last_header.client_id or "" if self._last_header else ""
+
     def stop(self) -> None:
         """Close without a line in the log, because the broker stops. Responses that are ready are still sent."""
         if not self._is_closing:
@@ -129,8 +142,13 @@ class Connection(asyncio.Protocol):
             self._flush()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close at once; the current request gets no response."""
+        self._drop_current()
         self._transport.abort()
+
+    def forget_cached_response(self) -> None:
+        """Decode the next request, even if it repeats the last one."""
+        self._cached = None
 
     def _process(self) -> None:
         """Handle requests until one is held, none is left, or the client has to read its responses first."""
@@ -173,7 +191,7 @@ class Connection(asyncio.Protocol):
             return
         handler = self._broker.handler_for(header)
         if handler is not None:
-            self._current_frame = frame
+            self._current_frame, self._last_header = frame, header
             self._call(handler, request, header)
         else:
             self._refuse(header)
@@ -186,7 +204,7 @@ class Connection(asyncio.Protocol):
             self._close(self._broker.refusal_of(header))
 
     def _call(self, handler: RequestHandler, request: Message, header: RequestHeader) -> None:
-        """Call the handler. An error in it costs this connection, never the process."""
+        """Call the handler, or the gate before it. An error in them costs this connection, never the process."""
         exchange = self._current = Exchange(
             header,
             request,
@@ -195,9 +213,21 @@ class Connection(asyncio.Protocol):
             on_response=self._finish,
             on_close=self._close_unanswered,
         )
+        if self._gate is None:
+            self._proceed(handler, exchange)
+            return
         try:
-            turns = handler(request, exchange)
+            self._gate.admit(exchange, partial(self._proceed, handler, exchange))
         except Exception as error:  # noqa: BLE001  # logged there
+            self._fail(exchange, error)
+
+    def _proceed(self, handler: RequestHandler, exchange: Exchange) -> None:
+        """Call the handler, unless the gate has answered or the connection was lost in the meantime."""
+        if exchange is not self._current or exchange.is_answered:
+            return
+        try:
+            turns = handler(exchange.request, exchange)
+        except Exception as error:  # noqa: BLE001  # as above
             self._fail(exchange, error)
             return
         if turns is not None:
@@ -239,9 +269,15 @@ class Connection(asyncio.Protocol):
         for _ in encoder.turns(ENCODED_BYTES_PER_TURN):
             yield STEPS_PER_TURN
         self._responses.add(encoder.out)
-        if exchange.still_valid is not None and len(self._current_frame) + len(encoder.out) <= MAX_CACHED_BYTES:
-            self._cached = CachedResponse.from_frames(self._current_frame, encoder.out, exchange.still_valid)
+        if exchange.still_valid is not None:
+            self._cache(exchange, exchange.still_valid, encoder.out)
         self._end(exchange)
+
+    def _cache(self, exchange: Exchange, still_valid: StillValid, response: bytearray) -> None:
+        """Keep a short response for the next request, unless the gate might stop that one."""
+        is_short = len(self._current_frame) + len(response) <= MAX_CACHED_BYTES
+        if is_short and (self._gate is None or not self._gate.may_stop(exchange)):
+            self._cached = CachedResponse.from_frames(self._current_frame, response, still_valid)
 
     def _end(self, exchange: Exchange) -> None:
         """Continue with the next request."""

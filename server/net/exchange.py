@@ -25,6 +25,7 @@ class Exchange:
         "client_host",
         "connection_name",
         "header",
+        "intercept",
         "is_answered",
         "on_connection_lost",
         "request",
@@ -52,6 +53,8 @@ class Exchange:
         """Set before `respond`: while it returns True, the connection answers the same bytes with the same response."""
         self.on_connection_lost: Callable[[], None] | None = None
         """Called if the connection is lost before the response: a handler that holds the exchange can drop it."""
+        self.intercept: Callable[[Message | None], None] | None = None
+        """Takes the next response in place of the client, once; None for a request that expects none."""
         self._on_response = on_response
         self._on_close = on_close
 
@@ -71,7 +74,15 @@ class Exchange:
 
     def respond(self, response: Message) -> None:
         """Send the response, in the version of the request."""
-        self._on_response(self, response)
+        if self.intercept is None:
+            self._on_response(self, response)
+        else:
+            self._intercepted(response)
+
+    def _intercepted(self, response: Message | None) -> None:
+        intercept, self.intercept = self.intercept, None
+        if intercept is not None:
+            intercept(response)
 
     def respond_when_durable(
         self, response: Message, when_durable: Callable[[Callable[[], None], Callable[[], None]], None]
@@ -81,7 +92,10 @@ class Exchange:
 
     def finish_without_response(self) -> None:
         """Continue with the next request: this one expects no response."""
-        self._on_response(self, None)
+        if self.intercept is None:
+            self._on_response(self, None)
+        else:
+            self._intercepted(None)
 
     def close_connection(self, reason: str) -> None:
         """Close the connection, as Kafka does where it cannot send a response."""

@@ -5,8 +5,7 @@ import errno
 import resource
 from typing import Any
 
-import structlog
-
+from regroup.coordinator.runtime.logger import get_logger
 from regroup.server.rate_limited_log import RateLimitedLog
 
 
@@ -27,7 +26,7 @@ class LoopExceptionHandler:
     """
 
     def __init__(self) -> None:
-        self._log = structlog.get_logger("loop")
+        self._log = get_logger("loop")
         self._log_open_file_limit = RateLimitedLog(
             lambda reason: self._log.error("open-file-limit-reached", reason=reason)
         )

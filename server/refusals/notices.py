@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-import structlog
-
+from regroup.coordinator.runtime.logger import get_logger
 from regroup.protocol.message import Message
 from regroup.protocol.messages.group import HeartbeatResponse
 from regroup.server.net.exchange import Exchange
@@ -23,7 +22,7 @@ MAX_KINDS: Final = 20
 MAX_SENDERS: Final = 3
 """Members that a counted notice names."""
 
-log = structlog.get_logger("refusals")
+log = get_logger("refusals")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from regroup.conformance.harness.connection import ConformanceConnection, ConnectionLost
+from regroup.protocol.client import ClientConnection, ConnectionLost
 from regroup.protocol.messages.cluster import ApiVersionsRequest
 
 NEWEST_VERSION = "[4.0,5.0)"
@@ -215,7 +215,7 @@ def _free_ports(count: int) -> list[int]:
 
 async def _is_ready(port: int) -> bool:
     try:
-        connection = await ConformanceConnection.open("127.0.0.1", port)
+        connection = await ClientConnection.open("127.0.0.1", port)
     except OSError:
         return False
     try:

@@ -1,5 +1,7 @@
 """The settings of the full run show every story, and the page says how each column was made."""
 
+import pytest
+
 from regroup.conformance.harness.cases import unmet_requirements
 from regroup.conformance.run.not_observable import NOT_OBSERVABLE
 from regroup.conformance.run.report import ConformanceReport
@@ -26,6 +28,7 @@ def test_the_full_run_is_complete_if_only_what_no_setting_shows_is_missing() -> 
     assert not is_complete(ConformanceReport("", "", [*unobserved, failed]))
 
 
+@pytest.mark.slow
 def test_a_default_regroup_fails_no_story_and_the_report_has_the_commands() -> None:
     report = report_on(COLUMNS["regroup-defaults"])
     failed = {each.behaviour: each.reason for each in report.verdicts if each.outcome is StoryOutcome.FAILED}

@@ -36,6 +36,7 @@ async def verdicts_with(
         return await run_stories(target, cases, StoryRunOptions("test", max_case_timeout_s=longest_s))
 
 
+@pytest.mark.slow
 async def test_stories_that_wait_for_sessions_pass_with_default_settings() -> None:
     verdicts = await verdicts_with({}, [CASES[name] for name in ONCE_FALSE_ALARMS])
     assert [each.outcome for each in verdicts] == [

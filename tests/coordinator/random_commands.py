@@ -6,6 +6,7 @@ Hypothesis draws the numbers in the property tests. Where several processes must
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from random import Random
 from typing import Any, TypeVar
@@ -261,6 +262,20 @@ class RandomCommandRunner:
         if choice.a % 3 == 0:
             self.handle(c.LoadGroup)
 
+    def force(self, choice: CommandChoice) -> None:
+        """A test forces a change."""
+        member_id = self.member_id(choice.member)
+        pick(
+            [
+                partial(self.handle, c.EndSession, member_id=member_id),
+                partial(self.handle, c.StartRebalance),
+                partial(self.handle, c.CompleteJoinPhase),
+                partial(self.handle, c.RaiseGeneration),
+                partial(self.handle, c.ForgetOffsets, partitions=pick([None, {"foo": (0, 7)}, {}], choice.b)),
+            ],
+            choice.a,
+        )()
+
     def set_log_delay(self, choice: CommandChoice) -> None:
         self.log_delays_appends = choice.a % 3 == 0
 
@@ -292,6 +307,7 @@ ACTIONS: tuple[Callable[[RandomCommandRunner, CommandChoice], None], ...] = (
     R.advance,
     R.expire_or_delete_topic_offsets,
     R.fail_over,
+    R.force,
     R.set_log_delay,
     R.complete_or_fail_log_append,
     R.complete_or_fail_log_append,

@@ -40,7 +40,13 @@ from regroup.protocol.messages.offsets import OffsetCommitResponse, OffsetFetchR
 from tests.coordinator.random_commands import CommandChoice, RandomCommandRunner, random_choices
 
 INTERNAL_COMMANDS = (
-    c.DeadlinePassed | c.ExpireOffsets | c.DeleteTopicOffsets | c.LoadGroup | c.CompleteAppend | c.FailAppend
+    c.DeadlinePassed
+    | c.ExpireOffsets
+    | c.DeleteTopicOffsets
+    | c.LoadGroup
+    | c.CompleteAppend
+    | c.FailAppend
+    | c.ForcedChange
 )
 """Commands that are no requests: they have no response."""
 
@@ -216,7 +222,7 @@ def digest(seed: int) -> str:
 
 def test_random_commands_cause_every_type_of_event_often() -> None:
     counts: Counter[str] = Counter()
-    for seed in range(30):
+    for seed in range(60):
         counts.update(type(event).__name__ for event in run(random_choices(seed, 400)).events)
     rare = {event_type.__name__ for event_type in EVENT_TYPE_NAMES if counts[event_type.__name__] < 5}
     assert not rare

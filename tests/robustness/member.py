@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
-from regroup.conformance.harness.connection import ConformanceConnection, ConnectionLost, response_as
+from regroup.conformance.harness.connection import response_as
 from regroup.members.consumer import requests
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.consumer.state import MemberGeneration
+from regroup.protocol.client import ClientConnection, ConnectionLost
 from regroup.protocol.consumer.subscription import Subscription, TopicPartition, encode_subscription
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.group import (
@@ -96,14 +97,14 @@ class RetryingMember:
         """Connect and take part in the group until cancelled."""
         while True:
             with suppress(OSError, ConnectionLost, TimeoutError):
-                connection = await ConformanceConnection.open(self.host, self.port)
+                connection = await ClientConnection.open(self.host, self.port)
                 try:
                     await self._take_part(connection)
                 finally:
                     await connection.close()
             await asyncio.sleep(RETRY_DELAY_S)
 
-    async def _take_part(self, connection: ConformanceConnection) -> None:
+    async def _take_part(self, connection: ClientConnection) -> None:
         while True:
             try:
                 await self._join(connection)
@@ -112,7 +113,7 @@ class RetryingMember:
             except RejoinRequired:
                 await asyncio.sleep(0)
 
-    async def _send(self, connection: ConformanceConnection, request: Any, version: int) -> Any:
+    async def _send(self, connection: ClientConnection, request: Any, version: int) -> Any:
         async with asyncio.timeout(RESPONSE_TIMEOUT_S):
             return await connection.send(request, version, self.name)
 
@@ -124,7 +125,7 @@ class RetryingMember:
         if code:
             raise RejoinRequired
 
-    async def _join(self, connection: ConformanceConnection) -> None:
+    async def _join(self, connection: ClientConnection) -> None:
         request = requests.join_group(self.settings, self.generation, [RANGE], "")
         response = response_as(JoinGroupResponse, await self._send(connection, request, 9))
         if response.error_code == E.MEMBER_ID_REQUIRED:
@@ -137,7 +138,7 @@ class RetryingMember:
         self.led = [each.member_id for each in response.members]
         self._note("generation-started", generation_id=response.generation_id, leader_id=response.leader)
 
-    async def _sync(self, connection: ConformanceConnection) -> None:
+    async def _sync(self, connection: ClientConnection) -> None:
         assignments = [
             SyncGroupRequestAssignment(member_id=each, assignment=f"{each} in {self.generation.generation_id}".encode())
             for each in self.led
@@ -148,7 +149,7 @@ class RetryingMember:
         self.assignment = response.assignment
         self._note("assignment-written", assignment=(self.id, self.assignment.decode()))
 
-    async def _stay(self, connection: ConformanceConnection) -> None:
+    async def _stay(self, connection: ClientConnection) -> None:
         heartbeats = 0
         while heartbeats != self.leaves_after:
             await self._heartbeat(connection)
@@ -157,7 +158,7 @@ class RetryingMember:
             await asyncio.sleep(RETRY_DELAY_S)
         await self._leave(connection)
 
-    async def _heartbeat(self, connection: ConformanceConnection) -> None:
+    async def _heartbeat(self, connection: ClientConnection) -> None:
         request = requests.heartbeat(self.settings, self.generation)
         sent_s = time.monotonic()
         response = response_as(HeartbeatResponse, await self._send(connection, request, 4))
@@ -165,7 +166,7 @@ class RetryingMember:
         self._check(response.error_code)
         self.heartbeats += 1
 
-    async def _commit(self, connection: ConformanceConnection) -> None:
+    async def _commit(self, connection: ClientConnection) -> None:
         """Commit the next offset; each one is unique, since no other member commits for this partition."""
         offset = self.committed + 1
         request = requests.offset_commit(self.settings, self.generation, {self.partition: offset})
@@ -178,7 +179,7 @@ class RetryingMember:
         self.committed = offset
         self._note("offsets-committed", offset=(self.partition.partition, offset))
 
-    async def _leave(self, connection: ConformanceConnection) -> None:
+    async def _leave(self, connection: ClientConnection) -> None:
         request = LeaveGroupRequest(group_id=self.group, members=[MemberIdentity(member_id=self.id)])
         response = response_as(LeaveGroupResponse, await self._send(connection, request, 5))
         self._check(response.error_code or response.members[0].error_code)

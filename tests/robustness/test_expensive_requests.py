@@ -88,6 +88,7 @@ async def test_a_cluster_serves_no_api_without_limits() -> None:
         assert set(cluster.broker._served) == {request.api_key for request in LIMITS}
 
 
+@pytest.mark.slow
 async def test_no_request_builds_too_much_or_occupies_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every request, however expensive, pauses after some steps, builds each entry once, and is answered or closed."""
     responses: list[Message] = []
@@ -134,7 +135,10 @@ async def test_no_request_builds_too_much_or_occupies_the_event_loop(monkeypatch
 
 @pytest.mark.parametrize(
     ("apis", "max_response_bytes"),
-    [(QUICK_TO_MEASURE, DEFAULT_MAX_RESPONSE_BYTES), pytest.param("", 8 * MIB, marks=pytest.mark.slow)],
+    [
+        pytest.param(QUICK_TO_MEASURE, DEFAULT_MAX_RESPONSE_BYTES, marks=pytest.mark.slow),
+        pytest.param("", 8 * MIB, marks=pytest.mark.slow),
+    ],
     ids=["some", "all"],
 )
 async def test_no_request_takes_more_memory_than_its_response_and_64_mib(apis: str, max_response_bytes: int) -> None:

@@ -94,6 +94,18 @@ def test_the_details_of_an_event_end_its_line(event: e.Event, expected: str) -> 
     assert line(event).endswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("cause", "expected"),
+    [
+        (Cause(test="expire"), "(test: expire)"),
+        (Cause(test="bump-generation", beyond_kafka=True), "(test: bump-generation, which Kafka never does)"),
+        (Cause(deadline="session"), "(session deadline)"),
+    ],
+)
+def test_the_act_of_a_test_is_shown_as_the_cause(cause: Cause, expected: str) -> None:
+    assert line(e.GenerationRaised(at_ms=NOON_MS, generation_id=3), cause=cause).endswith(f"generation 3  {expected}")
+
+
 EVIL = "\x1b[31mred\x1b]0;pwned\x07\nx\x9b2J\u202e"
 
 

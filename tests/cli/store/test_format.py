@@ -30,6 +30,8 @@ from tests.cli.store.format_2 import make_store
 
 STORE = Path(__file__).with_name("format_2.db")
 LAST_POSITION = 73
+ADDED_LATER = {"generation-raised"}
+"""Types of events that no coordinator wrote when the store was written; only a test writes them."""
 
 
 @pytest.fixture
@@ -68,7 +70,7 @@ def test_verify_finds_nothing_broken_and_changes_nothing(run_command: RunCommand
 
 async def test_every_type_of_event_is_there() -> None:
     records, snapshots = await read_store()
-    assert {record.type for record in records} == {*EVENT_TYPES, *CLUSTER_EVENT_TYPES}
+    assert {record.type for record in records} == {*EVENT_TYPES, *CLUSTER_EVENT_TYPES} - ADDED_LATER
     assert {None, "payments", "stock", "audit", "slow"} == {snapshot.group for snapshot in snapshots}
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+import pytest
+
 from regroup.cli.conformance.steerable_cluster import run_steerable_cluster
 from regroup.conformance.differential.differential_run import ComparedBrokers, next_leaders, run_courses
 from regroup.conformance.differential.player import CoursePlayer, MoveObservation
@@ -108,6 +110,7 @@ async def test_a_restart_of_the_broker_keeps_what_it_has_stored() -> None:
     assert "'error_code': 'NONE'" in str(observations[3].responses[3])
 
 
+@pytest.mark.slow
 async def test_an_emulator_agrees_with_itself_and_most_requests_are_answered() -> None:
     courses = [random_course(seed, timing_for(SETTINGS), with_restarts=True) for seed in range(50)]
     ordinary = [course.seed for course in courses if not course.restarts]

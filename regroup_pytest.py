@@ -1,0 +1,139 @@
+"""A pytest plugin: an emulator of Kafka for each test, and the story of its groups in the report of a failed test.
+
+    def test_a_dead_consumer_is_replaced(kafka): ...                              # an emulator of its own
+
+    @pytest.mark.kafka(topics={"orders": 6}, brokers=3, settings={"group.max.size": 5})
+    def test_a_full_group(kafka): ...                                             # the arguments of Emulator
+
+    def test_quickly(kafka_session):                                              # one emulator for the whole run
+        group = kafka_session.unique_name("billing")
+
+The plugin stands outside of the namespace package `regroup`: pytest rewrites the packages of a plugin's distribution,
+and would take the packages `server` and `storage` of a tested project for those of regroup. It imports nothing of
+regroup before a test asks for an emulator. docs/testing.md has more.
+"""
+
+import re
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from regroup.testing import Emulator
+
+MARKER = (
+    "kafka(topics={}, brokers=1, settings={}, store=None, clock='real', create_topics=False, wait_timeout_s=10, "
+    "record=True): the arguments of the Emulator that the fixture `kafka` starts"
+)
+
+
+class Watched:
+    """The emulator of a test, and the position in its history where the test began."""
+
+    def __init__(self, emulator: "Emulator", folders: pytest.TempPathFactory) -> None:
+        self.emulator = emulator
+        self.folders = folders
+        self.position = emulator.position()
+
+
+WATCHED = pytest.StashKey[Watched]()
+SESSION = pytest.StashKey[Watched]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("kafka", "an emulator of Kafka (regroup)")
+    group.addoption(
+        "--kafka-keep",
+        metavar="DIR",
+        type=Path,
+        help="write the history of every test's emulator to a SQLite file in DIR, not only of the tests that fail",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", MARKER)
+
+
+@pytest.fixture
+def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Emulator]":
+    """An emulator of Kafka for this test alone; the marker `kafka` has its arguments."""
+    from regroup.testing import Emulator  # noqa: PLC0415  # a suite that asks for no emulator loads nothing of it
+
+    with Emulator(**marked_options(request.node)) as emulator:
+        request.node.stash[WATCHED] = Watched(emulator, tmp_path_factory)
+        yield emulator
+
+
+@pytest.fixture(scope="session")
+def kafka_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Emulator]":
+    """One emulator for all tests of the run, or of an xdist worker. `unique_name` keeps the tests apart."""
+    from regroup.testing import Emulator  # noqa: PLC0415  # as above
+
+    with Emulator() as emulator:
+        request.config.stash[SESSION] = Watched(emulator, tmp_path_factory)
+        yield emulator
+
+
+def marked_options(node: pytest.Item) -> dict[str, Any]:
+    """The arguments of all markers `kafka` of a test; where two differ, the one nearer to the test counts."""
+    options: dict[str, Any] = {}
+    for marker in reversed(list(node.iter_markers("kafka"))):
+        if marker.args:
+            raise pytest.UsageError(f"the marker kafka takes arguments by name, not {marker.args!r}")
+        options |= marker.kwargs
+    return options
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Note where the test begins in the history of the shared emulator."""
+    shared = item.config.stash.get(SESSION, None)
+    if shared is not None and "kafka_session" in getattr(item, "fixturenames", ()):
+        item.stash[WATCHED] = Watched(shared.emulator, shared.folders)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the story of the test's groups to the report of a failure, and keep the history."""
+    report = yield
+    watched = item.stash.get(WATCHED, None)
+    if watched is None or report.when == "teardown":
+        return report
+    folder = item.config.getoption("--kafka-keep")
+    if report.failed or (folder and report.when == "call"):
+        kept = keep_history(watched, item, folder)
+        if report.failed:
+            report.sections.append(("Kafka groups", f"{story_of(watched)}\n{kept}"))
+    return report
+
+
+def story_of(watched: Watched) -> str:
+    """The last events and requests of the groups that the test touched."""
+    try:
+        return watched.emulator.story(since=watched.position)
+    except Exception as error:  # noqa: BLE001  # the report of the failure is worth more than this part of it
+        return f"the groups cannot be shown: {error}"
+
+
+def keep_history(watched: Watched, item: pytest.Item, folder: Path | None) -> str:
+    """Write the history to a file, and return a line that names it."""
+    store = watched.emulator.options.store
+    if store is not None:
+        return f"the history is in {store}"
+    name = re.sub(r"[^\w.-]+", "_", item.nodeid.rpartition("/")[2])[-100:]
+    try:
+        if folder is None:
+            path = watched.folders.mktemp(f"kafka-{name}"[:60]) / "history.db"
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / f"{name}.db"
+            path.unlink(missing_ok=True)
+        watched.emulator.save(path)
+    except Exception as error:  # noqa: BLE001  # as above
+        return f"the history cannot be kept: {error}"
+    return f"the history is in {path}: regroup events {path}"

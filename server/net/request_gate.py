@@ -1,0 +1,28 @@
+"""The gate between connections and handlers: it lets a request through at once, later, or never.
+
+Observers (`request_observer.py`) see an exchange when it is finished; a gate acts before the handler is called.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from regroup.server.net.exchange import Exchange
+
+
+class RequestGate(Protocol):
+    """Decides over the requests of one broker. A broker without a gate calls its handlers at once."""
+
+    def admit(self, exchange: Exchange, proceed: Callable[[], None]) -> None:
+        """A request has come: call `proceed` to hand it to its handler, now or later, or answer it with `exchange`.
+
+        Until one of them happens the client waits, and the connection handles no other request. `proceed` has no
+        effect once the connection is lost.
+        """
+        ...
+
+    def may_stop(self, exchange: Exchange) -> bool:
+        """Whether the gate might not let the same request through at once if it came again: it is not cached then.
+
+        Where the answer becomes True, `Connection.forget_cached_response` must be called.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""The loops and clocks of emulators, and turning a clock by hand."""

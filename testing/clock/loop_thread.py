@@ -1,0 +1,74 @@
+"""An event loop in a thread of its own, for callers that block."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+from regroup.testing.clock.manual_clock import ManualClockLoop
+from regroup.testing.errors import EmulatorDown
+from regroup.testing.options import ClockKind
+
+Result = TypeVar("Result")
+
+TURNS_TO_CLOSE: Final = 5
+"""Turns of the loop in which a connection that was just accepted is made, aborted and closed."""
+
+
+def new_event_loop(clock: ClockKind) -> asyncio.AbstractEventLoop:
+    """A loop in real time, or one whose clock is turned by hand."""
+    return ManualClockLoop() if clock == "manual" else asyncio.new_event_loop()
+
+
+class LoopThread:
+    """Runs coroutines in its loop until `stop`."""
+
+    def __init__(self, new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+        self._loop = new_loop()
+        self._thread = threading.Thread(target=self._run, name="regroup-emulator", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def start(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
+        """Run the coroutine; the future gets its result. Raises EmulatorDown after `stop`."""
+        if self.is_stopped:
+            coroutine.close()
+            raise EmulatorDown("the emulator was closed")
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """Run the coroutine and wait for its result. It is cancelled if the wait is interrupted, as by Ctrl-C."""
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise RuntimeError("a condition of a wait cannot call the emulator; use the GroupView that it is given")
+        future = self.start(coroutine)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._loop.is_closed()
+
+    def stop(self) -> None:
+        """Cancel what still runs, and end the thread."""
+        self.run(self._cancel_tasks())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _cancel_tasks(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for _ in range(TURNS_TO_CLOSE):
+            await asyncio.sleep(0)
+        await self._loop.shutdown_asyncgens()
+        await self._loop.shutdown_default_executor()

@@ -1,0 +1,133 @@
+"""Fault rules of a test: what a rule is made of, and the handle on a rule in force. Examples run with `kafka`."""
+
+from typing import Self, TypedDict
+
+from regroup.server.faults.gate import ActiveFault, FaultRules
+from regroup.server.faults.rule import CloseKind, DropKind
+from regroup.testing.clock.loop_thread import LoopThread
+from regroup.testing.groups.changes import Changes
+from regroup.testing.groups.waiting import wait_for_change
+
+
+class FaultConditions(TypedDict, total=False):
+    """The requests that a rule matches: those of which all conditions hold. FaultRule describes them."""
+
+    version: int
+    group: str
+    member_id: str
+    instance_id: str
+    client_id: str
+    topic: str
+    broker: int
+    generation: int
+    skip: int
+    times: int
+    chance: float
+    seed: int
+    expires_after_s: float
+
+
+class FaultOptions(FaultConditions, total=False):
+    """Conditions, and what happens to the requests of which they hold. FaultRule describes them."""
+
+    on: str | tuple[str, ...]
+    delay_s: float
+    answer: int
+    drop: DropKind
+    close: CloseKind
+    repeat: bool
+    hold: bool
+    answer_delay_s: float
+    throttle_ms: int
+
+
+class AsyncFault:
+    """A fault rule in force, from `AsyncEmulator.fault`; as `async with` it is removed at the end of the block."""
+
+    def __init__(self, rules: FaultRules, fault: ActiveFault, changes: Changes, wait_timeout_s: float) -> None:
+        self._rules = rules
+        self._fault = fault
+        self._changes = changes
+        self._wait_timeout_s = wait_timeout_s
+
+    @property
+    def hits(self) -> int:
+        """How many requests the rule has hit."""
+        return self._fault.hits
+
+    async def wait_hits(self, hits: int = 1, *, timeout_s: float | None = None) -> None:
+        timeout_s = self._wait_timeout_s if timeout_s is None else timeout_s
+        if await wait_for_change(self._changes, lambda: self.hits >= hits or None, timeout_s) is None:
+            counts = f"{self.hits} hits in {timeout_s:g} s, not {hits}; {self._fault.matched} requests have matched"
+            raise TimeoutError(f"{counts}: {self._fault.rule}")
+
+    async def release(self) -> None:
+        self._fault.release()
+
+    async def remove(self) -> None:
+        self._rules.remove(self._fault)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.remove()
+
+
+class FaultHandle:
+    """A fault rule in force, from `Emulator.fault` or `Emulator.hold`; as `with` it is removed at the end of the block.
+
+    >>> with kafka.fault(on="Heartbeat", client_id="first", drop="request") as silence:
+    ...     silence.hits
+    0
+    """
+
+    def __init__(self, thread: LoopThread, fault: AsyncFault) -> None:
+        self._thread = thread
+        self._fault = fault
+
+    @property
+    def hits(self) -> int:
+        """How many requests the rule has hit.
+
+        >>> kafka.fault(on="Metadata", delay_s=0.1).hits
+        0
+        """
+        return self._fault.hits
+
+    def wait_hits(self, hits: int = 1, *, timeout_s: float | None = None) -> None:
+        """Wait until the rule has hit so many requests. Raises TimeoutError.
+
+        >>> from regroup.protocol.messages.cluster import ApiVersionsRequest
+        >>> with kafka.hold("ApiVersions", client_id="anna") as held, kafka.connect("anna") as connection:
+        ...     response = connection.post(ApiVersionsRequest(), version=0)
+        ...     held.wait_hits(1)
+        """
+        self._thread.run(self._fault.wait_hits(hits, timeout_s=timeout_s))
+
+    def release(self) -> None:
+        """Go on with the requests that the rule holds; later ones are held again.
+
+        >>> from regroup.protocol.messages.cluster import ApiVersionsRequest
+        >>> with kafka.hold("ApiVersions", client_id="anna") as held, kafka.connect("anna") as connection:
+        ...     response = connection.post(ApiVersionsRequest(), version=0)
+        ...     held.wait_hits(1)
+        ...     held.release()
+        ...     response.result(timeout=5).error_code
+        0
+        """
+        self._thread.run(self._fault.release())
+
+    def remove(self) -> None:
+        """End the rule, and go on with the requests that it holds. A second call has no effect.
+
+        >>> kafka.hold("SyncGroup").remove()
+        """
+        if not self._thread.is_stopped:
+            self._thread.run(self._fault.remove())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()

@@ -1,0 +1,181 @@
+"""One group of a running emulator, for coroutines in the emulator's loop: look at it, wait for it, act on it."""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from regroup.coordinator import commands as c
+from regroup.coordinator.group import GroupState
+from regroup.coordinator.serialization import Cause
+from regroup.protocol.errors import ErrorCode
+from regroup.server.broker_cluster import BrokerCluster
+from regroup.storage.store import EventStore
+from regroup.testing.errors import ActRefused
+from regroup.testing.groups.changes import Changes
+from regroup.testing.groups.story import GroupEvent, event_of, story_table
+from regroup.testing.groups.views import GroupView, PartitionName, view_of
+from regroup.testing.groups.waiting import WaitTimeout, wait_for_change
+from regroup.testing.recorder import Recorder, error_codes
+
+
+class RunningEmulator(Protocol):
+    """What a group needs of its emulator."""
+
+    @property
+    def cluster(self) -> BrokerCluster:
+        """The brokers. Raises EmulatorDown while there are none."""
+        ...
+
+    @property
+    def changes(self) -> Changes: ...
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """None if exchanges are not recorded."""
+        ...
+
+    @property
+    def wait_timeout_s(self) -> float: ...
+
+    @property
+    def started_at_ms(self) -> int: ...
+
+    @property
+    def history(self) -> EventStore:
+        """The store, also while no broker runs."""
+        ...
+
+
+class AsyncGroup:
+    """A handle on a group by its name; the group need not exist yet."""
+
+    def __init__(self, emulator: RunningEmulator, name: str) -> None:
+        self._emulator = emulator
+        self.name = name
+
+    # Look
+
+    async def now(self) -> GroupView:
+        return self._view()
+
+    def _view(self) -> GroupView:
+        cluster = self._emulator.cluster
+        return view_of(cluster.coordinator_of(self.name).group(self.name), cluster.state)
+
+    async def events(self) -> list[GroupEvent]:
+        return [event_of(record) async for record in self._emulator.history.read(group=self.name)]
+
+    async def story(self) -> str:
+        events = await self.events()
+        recorder = self._emulator.recorder
+        exchanges = recorder.exchanges(group=self.name) if recorder else None
+        return story_table(events, exchanges, self._emulator.started_at_ms)
+
+    # Wait
+
+    async def wait_until(
+        self, condition: Callable[[GroupView], object], *, timeout_s: float | None = None, what: str = "the condition"
+    ) -> GroupView:
+        timeout_s = self._emulator.wait_timeout_s if timeout_s is None else timeout_s
+        view = await wait_for_change(self._emulator.changes, lambda: self._checked(condition), timeout_s)
+        if view is None:
+            text = f"group {self.name!r} did not reach {what} within {timeout_s:g} s. It is {self._view()}."
+            raise WaitTimeout(f"{text}\n{await self.story()}", self._view())
+        await self._wait_until_durable()
+        return view
+
+    def _checked(self, condition: Callable[[GroupView], object]) -> GroupView | None:
+        view = self._view()
+        return view if condition(view) else None
+
+    async def wait_until_stable(self, *, members: int | None = None, timeout_s: float | None = None) -> GroupView:
+        def is_reached(group: GroupView) -> bool:
+            return group.is_settled and members in (None, len(group.members))
+
+        what = "Stable" if members is None else f"Stable with {members} member{'' if members == 1 else 's'}"
+        return await self.wait_until(is_reached, timeout_s=timeout_s, what=what)
+
+    # Act
+
+    async def expire(self, member: str) -> GroupView:
+        return await self._force(c.EndSession, "expire", member_id=self._view().member(member).member_id)
+
+    async def remove(self, member: str) -> GroupView:
+        found = self._view().member(member)
+        leaving = c.LeavingMember(found.member_id, found.instance_id, "removed by a test")
+        return await self._force(c.LeaveGroup, "remove", members=(leaving,))
+
+    async def rebalance(self) -> GroupView:
+        self._require("rebalance", GroupState.STABLE, GroupState.COMPLETING_REBALANCE)
+        return await self._force(c.StartRebalance, "rebalance")
+
+    async def complete_join_phase(self) -> GroupView:
+        self._require("complete a join phase", GroupState.PREPARING_REBALANCE)
+        return await self._force(c.CompleteJoinPhase, "complete-join-phase")
+
+    async def bump_generation(self) -> GroupView:
+        self._require("bump the generation", GroupState.STABLE)
+        return await self._force(c.RaiseGeneration, "bump-generation", beyond_kafka=True)
+
+    async def forget_offsets(self, *partitions: PartitionName) -> GroupView:
+        by_topic = grouped_by_topic(partitions) if partitions else None
+        return await self._force(c.ForgetOffsets, "forget-offsets", beyond_kafka=True, partitions=by_topic)
+
+    async def delete(self) -> None:
+        view = self._view()
+        if view.members:
+            leaving = tuple(c.LeavingMember(each.member_id, each.instance_id) for each in view.members)
+            await self._force(c.LeaveGroup, "delete", members=leaving)
+        await self._force(c.DeleteGroup, "delete")
+
+    def _require(self, act: str, *states: GroupState) -> None:
+        view = self._view()
+        if view.state not in states:
+            raise ActRefused(
+                f"cannot {act} in group {self.name!r}: it is {view}; this needs {' or '.join(s.value for s in states)}"
+            )
+
+    async def end_sessions_of(self, client_id: str) -> None:
+        """End the sessions of the client's members, and of member ids that it was given and has not used."""
+        group = self._emulator.cluster.coordinator_of(self.name).group(self.name)
+        members = [each.member_id for each in group.members.values() if each.profile.client_id == client_id]
+        pending = [each for each in group.pending_join_members if each[: -len("-") - UUID_LENGTH] == client_id]
+        for member_id in members + pending:
+            await self._force(c.EndSession, "crash-client", member_id=member_id)
+
+    async def _force(
+        self, make_command: Callable[..., c.Command], act: str, *, beyond_kafka: bool = False, **fields: object
+    ) -> GroupView:
+        """Submit a command with the test as its cause. Raises ActRefused if the coordinator refuses it."""
+        cluster = self._emulator.cluster
+        coordinator = cluster.coordinator_of(self.name)
+        if coordinator.refusal is not None:
+            raise ActRefused(
+                f"the coordinator of group {self.name!r} takes no commands now: {coordinator.refusal.name}"
+            )
+        codes: list[int] = []
+        command = make_command(group_id=self.name, at_ms=cluster.state.now_ms(), **fields)
+        coordinator.submit(
+            command,
+            lambda response: codes.extend(error_codes(response)),
+            cause=Cause(test=act, beyond_kafka=beyond_kafka),
+        )
+        await self._wait_until_durable()
+        if codes:
+            raise ActRefused(f"{act}: group {self.name!r} refused it with {ErrorCode.name_of(codes[0])}")
+        return self._view()
+
+    async def _wait_until_durable(self) -> None:
+        journal = self._emulator.cluster.journal
+        await journal.wait_until_durable(journal.last_position)
+
+
+UUID_LENGTH = 36
+"""A member id is the client id, a hyphen, and a UUID."""
+
+
+def grouped_by_topic(partitions: Iterable[PartitionName]) -> dict[str, tuple[int, ...]]:
+    """The indexes of the partitions of each topic."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, index in partitions:
+        by_topic.setdefault(topic, []).append(index)
+    return {topic: tuple(indexes) for topic, indexes in by_topic.items()}

@@ -1,0 +1,93 @@
+"""The story of a group as a small table: its last events and requests, for the message of a failed wait or test."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from regroup.coordinator.serialization import Cause, decode_cause
+from regroup.storage.records import Record
+from regroup.testing.recorder import RecordedExchange
+
+MAX_ROWS: Final = 12
+"""Rows of each table in a message."""
+_MAX_CELL: Final = 60
+_SHOWN_FIELDS: Final = (
+    "member_id", "client_id", "instance_id", "leader_id", "generation_id", "protocol_name", "partitions", "reason",
+)  # fmt: skip
+
+
+class GroupEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored event of a group, as `regroup events` shows it."""
+
+    position: int
+    at_ms: int
+    type: str
+    """A stable name such as `member-joined`."""
+    fields: dict[str, Any]
+    cause: Cause | None
+
+    @property
+    def cause_text(self) -> str:
+        """The request, deadline or act that led to the event, in one or two words."""
+        cause = self.cause
+        if cause is None:
+            return ""
+        if cause.test:
+            return f"test: {cause.test}" + (", which Kafka never does" if cause.beyond_kafka else "")
+        if cause.api:
+            return f"{cause.api} of {cause.client_id}"
+        return f"deadline: {cause.deadline}" if cause.deadline else cause.internal
+
+
+def event_of(record: Record) -> GroupEvent:
+    """The event that a record holds."""
+    fields = msgspec.json.decode(record.payload)
+    fields.pop("at_ms", None)
+    return GroupEvent(
+        position=record.position, at_ms=record.at_ms, type=record.type, fields=fields, cause=decode_cause(record)
+    )
+
+
+def story_table(events: Sequence[GroupEvent], exchanges: Sequence[RecordedExchange] | None, started_at_ms: int) -> str:
+    """Both tables. Times are seconds since the emulator was started; `exchanges` is None if they are not recorded."""
+
+    def seconds(at_ms: int) -> str:
+        return f"{(at_ms - started_at_ms) / 1000:+.3f} s"
+
+    parts = ["last events:" if events else "no events"]
+    parts += _table(
+        (seconds(each.at_ms), each.type, _described(each.fields), each.cause_text) for each in events[-MAX_ROWS:]
+    )
+    if exchanges is None:
+        return "\n".join([*parts, "requests are not recorded"])
+    parts.append("last requests:" if exchanges else "no requests")
+    parts += _table(
+        (
+            seconds(each.at_ms),
+            each.client_id,
+            each.api if each.count == 1 else f"{each.api} x{each.count}, last {seconds(each.last_at_ms)}",
+            each.answer,
+            ", ".join(sorted(each.members)),
+            f"fault: {each.fault}" if each.fault else "",
+        )
+        for each in exchanges[-MAX_ROWS:]
+    )
+    return "\n".join(parts)
+
+
+def _described(fields: dict[str, Any]) -> str:
+    return ", ".join(str(fields[name]) for name in _SHOWN_FIELDS if fields.get(name) not in (None, ""))
+
+
+def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    cells = [[_shortened(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+    ]
+
+
+def _shortened(cell: str) -> str:
+    printable = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in cell)
+    return printable if len(printable) <= _MAX_CELL else printable[: _MAX_CELL - 1] + "…"

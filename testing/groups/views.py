@@ -1,0 +1,174 @@
+"""A group as a test sees it: values that do not change any more."""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+import msgspec
+
+from regroup.coordinator.group import AwaitedResponse, Group, GroupState, Member
+from regroup.protocol.consumer.subscription import (
+    MalformedConsumerProtocol,
+    decode_assignment,
+    decode_subscribed_topics,
+)
+from regroup.server.cluster.state import ClusterState
+from regroup.testing.errors import UnknownMember
+
+PartitionName: TypeAlias = tuple[str, int]
+"""Topic and partition: `("orders", 0)`."""
+
+
+class MemberInGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """One member of a group.
+
+    `subscription` and `partitions` are empty for groups of another protocol than `consumer`, whose bytes only their
+    members understand.
+    """
+
+    member_id: str
+    client_id: str
+    instance_id: str | None
+    host: str
+    subscription: frozenset[str]
+    partitions: frozenset[PartitionName]
+    is_leader: bool
+    awaiting: AwaitedResponse | None = None
+    """`join` or `sync` while the response to the member's JoinGroup or SyncGroup is held."""
+
+
+class GroupView(msgspec.Struct, frozen=True, kw_only=True):
+    """A group at one moment.
+
+    >>> with Emulator(topics={"orders": 2}) as kafka:
+    ...     group = kafka.group("billing").now()
+    >>> group.state, group.generation, group.members
+    (<GroupState.DEAD: 'Dead'>, 0, ())
+
+    A group that does not exist is Dead, as in DescribeGroups.
+    """
+
+    name: str
+    state: GroupState
+    generation: int
+    leader: str | None
+    """The member id of the leader."""
+    protocol: str | None
+    """The assignor of this generation."""
+    members: tuple[MemberInGroup, ...]
+    """In the order in which they joined."""
+    committed: Mapping[PartitionName, int]
+    """Committed offsets: of each partition the next record that the group will read."""
+    lag: Mapping[PartitionName, int]
+    """Records behind the committed offset, for each partition with one whose topic exists."""
+    unsynced: tuple[str, ...] = ()
+    """Member ids of this generation that have not fetched their assignment yet."""
+    event_number: int = 0
+    """How many events the group has had."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Stable, and every member has fetched its assignment."""
+        return self.state is GroupState.STABLE and not self.unsynced
+
+    @property
+    def total_lag(self) -> int:
+        """The lag of all partitions together."""
+        return sum(self.lag.values())
+
+    def member(self, name: str) -> MemberInGroup:
+        """The member with this member id, instance id or client id. Raises UnknownMember if that is not one member."""
+        return find_member(self.members, name, f"group {self.name!r}")
+
+    def partitions_of(self, name: str) -> frozenset[PartitionName]:
+        """The partitions that are assigned to this member. Raises UnknownMember as `member` does."""
+        return self.member(name).partitions
+
+    def __str__(self) -> str:
+        members = ", ".join(short_name(member) for member in self.members) or "none"
+        return f"{self.state.value} in generation {self.generation}, members: {members}"
+
+
+def find_member(members: Iterable[MemberInGroup], name: str, where: str) -> MemberInGroup:
+    """The member with this name; a member id wins over an instance id, and that over a client id."""
+    candidates = list(members)
+    for attribute in ("member_id", "instance_id", "client_id"):
+        found = [member for member in candidates if getattr(member, attribute) == name]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            ids = ", ".join(member.member_id for member in found)
+            raise UnknownMember(f"{len(found)} members of {where} have the client id {name!r}: name one of {ids}")
+    names = ", ".join(short_name(member) for member in candidates) or "none"
+    raise UnknownMember(f"no member of {where} is called {name!r}; members: {names}")
+
+
+def short_name(member: MemberInGroup) -> str:
+    """The instance id, or else the client id, or else the member id."""
+    return member.instance_id or member.client_id or member.member_id
+
+
+def view_of(group: Group, state: ClusterState) -> GroupView:
+    """The group as the coordinator has it now."""
+    committed = {
+        (topic, index): offset.offset
+        for topic, partitions in group.committed_offsets.items()
+        for index, offset in partitions.items()
+    }
+    return GroupView(
+        name=group.group_id,
+        state=group.state,
+        generation=group.generation_id,
+        leader=group.leader_id,
+        protocol=group.protocol_name,
+        members=tuple(_member_of(group, member) for member in group.members.values()),
+        committed=MappingProxyType(committed),
+        lag=MappingProxyType(
+            {
+                partition: max(0, end - offset)
+                for partition, offset in committed.items()
+                if (end := end_offset(state, partition)) is not None
+            }
+        ),
+        unsynced=group.pending_sync_members,
+        event_number=group.event_number,
+    )
+
+
+def _member_of(group: Group, member: Member) -> MemberInGroup:
+    profile = member.profile
+    protocols = profile.supported_protocols
+    metadata = member.metadata(group.protocol_name) or (protocols[0].metadata if protocols else b"")
+    return MemberInGroup(
+        member_id=member.member_id,
+        client_id=profile.client_id,
+        instance_id=profile.instance_id,
+        host=profile.client_host,
+        subscription=_subscription(metadata) if group.protocol_type == "consumer" else frozenset(),
+        partitions=_partitions(member.assignment) if group.protocol_type == "consumer" else frozenset(),
+        is_leader=member.member_id == group.leader_id,
+        awaiting=member.awaiting,
+    )
+
+
+def _subscription(metadata: bytes) -> frozenset[str]:
+    try:
+        return frozenset(decode_subscribed_topics(metadata))
+    except MalformedConsumerProtocol:
+        return frozenset()
+
+
+def _partitions(assignment: bytes) -> frozenset[PartitionName]:
+    try:
+        decoded = decode_assignment(assignment).partitions if assignment else ()
+    except MalformedConsumerProtocol:
+        return frozenset()
+    return frozenset((each.topic, each.partition) for each in decoded)
+
+
+def end_offset(state: ClusterState, partition: PartitionName) -> int | None:
+    """The offset after the last record that consumers can read; None if there is no such partition."""
+    topic = state.topics.get(partition[0])
+    if topic is None or not 0 <= partition[1] < topic.partitions:
+        return None
+    return state.partition_log(topic, partition[1]).high_watermark

@@ -1,0 +1,167 @@
+"""The brokers of an emulator with their store, clock, ports and log: started, killed, and started again."""
+
+import asyncio
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Self
+
+from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
+from regroup.coordinator.runtime.logger import log_sink
+from regroup.coordinator.runtime.timers import TICK_MS
+from regroup.protocol.internal_topics import OFFSETS_TOPIC
+from regroup.protocol.message import Message
+from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, ClusterOptions, StoreFactory
+from regroup.server.clock import Clock
+from regroup.server.faults.gate import ActiveFault, FaultRules
+from regroup.server.net.exchange import Exchange
+from regroup.storage.memory import MemoryStore
+from regroup.storage.store import EventStore
+from regroup.testing.clock.manual_clock import ManualClock, ManualClockLoop
+from regroup.testing.errors import ActRefused, EmulatorDown
+from regroup.testing.groups.changes import Changes
+from regroup.testing.interference import BrokerGate, Interference
+from regroup.testing.logs import write_to_logging
+from regroup.testing.options import EmulatorOptions
+from regroup.testing.recorder import Recorder
+
+
+class EmulatorProcess:
+    """What ends with a kill, the brokers, and what outlives it: addresses, faults, recorded exchanges, time."""
+
+    def __init__(self, options: EmulatorOptions) -> None:
+        self.options = options
+        self.changes = Changes()
+        self.started_at_ms = 0
+        self.recorder = Recorder(self.now_ms, self._topic_name) if options.record else None
+        self.interference = Interference(FaultRules(self._topic_name), self.recorder)
+        self.interference.faults.on_change = self._forget_cached_responses
+        self.interference.faults.on_hit = self._on_hit
+        self.ports: tuple[int, ...] = ()
+        """The ports of the brokers, empty before the start."""
+        self._memory = MemoryStore()
+        self._cluster: BrokerCluster | None = None
+        self._clock: Clock | None = None
+        self._log: AbstractContextManager[None] | None = None
+
+    async def start(self) -> Self:
+        """Listen, and create the topics. Raises StoreError, or OSError if a port is in use."""
+        self._log = log_sink(write_to_logging)
+        self._log.__enter__()
+        try:
+            await self.restart()
+            # Otherwise the first client that asks for a coordinator creates it, is refused, and asks again later.
+            await self.cluster.ensure_topic(OFFSETS_TOPIC, self.cluster.state.offsets_topic_partitions)
+            for name, partitions in self.options.topics.items():
+                await self.cluster.ensure_topic(name, partitions)
+        except BaseException:
+            await self.close()
+            raise
+        self.started_at_ms = self.now_ms()
+        return self
+
+    async def close(self) -> None:
+        """Close the brokers and the store."""
+        loop = asyncio.get_running_loop()
+        if isinstance(loop, ManualClockLoop):
+            loop.release()
+        cluster, self._cluster = self._cluster, None
+        if cluster is not None:
+            await cluster.close()
+        log, self._log = self._log, None
+        if log is not None:
+            log.__exit__(None, None, None)
+
+    async def kill(self) -> None:
+        """End as a killed process does."""
+        cluster, self._cluster = self.cluster, None
+        await cluster.kill()
+        self.changes.notify()
+
+    async def restart(self) -> None:
+        """Listen at the same addresses, with what the store has. Raises StoreError or OSError as `start` does."""
+        if self._cluster is not None:
+            raise ActRefused("the emulator runs: kill() it first")
+        settings, broker_settings = self.options.cluster_settings()
+        options = ClusterOptions(
+            settings=settings,
+            broker_settings=broker_settings,
+            brokers=self.options.brokers,
+            ports=self.ports,
+            snapshot_interval_records=0,
+        )
+        self._cluster = await BrokerCluster.start(self._open_store(), options, self._environment())
+        self.ports = tuple(port for _, port in self._cluster.addresses)
+        self._cluster.observers.append(self._on_exchange)
+        self._cluster.state.event_listeners.append(lambda event: self.changes.notify())
+        self.changes.notify()
+
+    def _environment(self) -> ClusterEnvironment:
+        if self._clock is None:
+            self._clock = ManualClock(self.manual_loop()) if self.options.clock == "manual" else Clock()
+        tick_ms = 0 if self.options.clock == "manual" else TICK_MS
+        return ClusterEnvironment(
+            clock=self._clock,
+            coordinator_factory=partial(GroupCoordinator, observer=self.changes, timer_tick_ms=tick_ms),
+            gate_factory=lambda node_id: BrokerGate(node_id, self.interference),
+        )
+
+    def _open_store(self) -> StoreFactory:
+        if self.options.store is None:
+            return self._memory.open
+        from regroup.storage.sqlite.threaded import open_store  # noqa: PLC0415  # most tests need no file
+
+        return partial(open_store, self.options.store, durability="process")
+
+    @property
+    def cluster(self) -> BrokerCluster:
+        """The brokers. Raises EmulatorDown while there are none."""
+        if self._cluster is None:
+            raise EmulatorDown("the emulator is not running: use `with Emulator(...)`, or restart() it after a kill()")
+        return self._cluster
+
+    @property
+    def wait_timeout_s(self) -> float:
+        return self.options.wait_timeout_s
+
+    @property
+    def history(self) -> EventStore:
+        """The store; one in memory can be read while no broker runs."""
+        return self._memory if self.options.store is None else self.cluster.store
+
+    def now_ms(self) -> int:
+        """The time of the brokers in epoch milliseconds."""
+        if self._clock is None:
+            raise EmulatorDown("the emulator has no time before it is started")
+        return self._clock()
+
+    def manual_loop(self) -> ManualClockLoop:
+        """The running loop. Raises ActRefused if its clock cannot be turned by hand."""
+        loop = asyncio.get_running_loop()
+        if self.options.clock != "manual":
+            raise ActRefused('this emulator runs in real time; Emulator(clock="manual") has a clock to advance')
+        if not isinstance(loop, ManualClockLoop):
+            raise ActRefused(
+                "a manual clock stops every timer of the loop, so it needs a loop of its own: "
+                'use `with Emulator(clock="manual")`, or run this in a ManualClockLoop'
+            )
+        return loop
+
+    def _on_hit(self, fault: ActiveFault, exchange: Exchange) -> None:
+        if self.recorder:
+            self.recorder.hit(exchange, fault.rule.effect)
+        self.changes.notify()
+
+    def _on_exchange(self, exchange: Exchange, response: Message | None) -> None:
+        if self.recorder:
+            self.recorder.finish(exchange, response)
+        self.changes.notify()
+
+    def _topic_name(self, topic_id: bytes) -> str:
+        topic = self._cluster.state.find_topic("", topic_id) if self._cluster else None
+        return topic.name if topic else ""
+
+    def _forget_cached_responses(self) -> None:
+        if self._cluster is not None:
+            for broker in self._cluster.brokers:
+                for connection in broker.connections():
+                    connection.forget_cached_response()

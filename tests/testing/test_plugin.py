@@ -1,0 +1,235 @@
+"""The pytest plugin, in suites of its own: each runs in a process, as at a user's."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+
+class Suite:
+    """A folder with one test file, and the run of pytest over it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def run(self, test: str, *options: str) -> str:
+        (self.folder / "test_suite.py").write_text(dedent(test), encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-p", "regroup_pytest", "-p", "no:cacheprovider", *options]
+        environment = {**os.environ, "PYTEST_ADDOPTS": "", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment.pop("PYTEST_XDIST_WORKER", None)
+        done = subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=100, check=False
+        )
+        return done.stdout + done.stderr
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n", encoding="utf-8")
+    return Suite(tmp_path)
+
+
+def outcome(output: str) -> str:
+    """`2 passed`, from the last line."""
+    return ", ".join(re.findall(r"\d+ (?:passed|failed|errors?|skipped)", output.splitlines()[-1]))
+
+
+def test_each_test_has_an_emulator_of_its_own_with_the_arguments_of_its_markers(suite: Suite) -> None:
+    output = suite.run(
+        """
+        import pytest
+
+        pytestmark = pytest.mark.kafka(topics={"orders": 6}, brokers=2)
+
+        def test_one(kafka):
+            assert kafka.topics() == {"orders": 6}
+            assert len(kafka.bootstrap_servers.split(",")) == 2
+            kafka.create_topic("left-over")
+
+        @pytest.mark.kafka(topics={"orders": 1}, clock="manual")
+        def test_two(kafka):
+            assert kafka.topics() == {"orders": 1}
+            assert len(kafka.bootstrap_servers.split(",")) == 2
+            kafka.advance(45)
+        """
+    )
+    assert outcome(output) == "2 passed", output
+
+
+def test_a_failure_tells_the_story_of_its_groups_and_names_the_history(suite: Suite) -> None:
+    output = suite.run(
+        """
+        from regroup.protocol.messages.group import JoinGroupRequest, JoinGroupRequestProtocol
+
+        def test_it(kafka):
+            join = JoinGroupRequest(
+                group_id="billing", session_timeout_ms=9000, rebalance_timeout_ms=9000, protocol_type="consumer",
+                protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+            )
+            kafka.connect("anna").send(join, 3)
+            assert False, "as it is meant to"
+        """
+    )
+    assert outcome(output) == "1 failed"
+    assert "Kafka groups" in output
+    assert "group 'billing':" in output
+    assert re.search(r"generation-started .*anna-", output)
+    assert re.search(r"anna +JoinGroup +NONE", output)
+    (kept,) = re.findall(r"the history is in (\S+): ", output)
+    shown = subprocess.run(
+        [sys.executable, "-m", "regroup", "events", kept], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "generation-started" in shown.stdout
+
+
+def test_tests_that_share_an_emulator_are_told_apart(suite: Suite) -> None:
+    output = suite.run(
+        """
+        from regroup.protocol.messages.offsets import *
+
+        def commit(kafka):
+            group = kafka.unique_name("billing")
+            partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+            topic = OffsetCommitRequestTopic(name=kafka.unique_name("orders"), partitions=[partition])
+            kafka.create_topic(topic.name)
+            kafka.connect().send(OffsetCommitRequest(group_id=group, topics=[topic]), 7)
+            assert kafka.groups()[-1] == group
+            return group
+
+        def test_one(kafka_session):
+            assert commit(kafka_session) == "billing-1"
+
+        def test_two(kafka_session):
+            commit(kafka_session)
+            assert False
+
+        def test_three_without_an_emulator():
+            assert False
+        """
+    )
+    assert outcome(output) == "2 failed, 1 passed", output
+    assert output.count("group 'billing-3':") == 1
+    assert "group 'billing-1':" not in output
+    assert output.count("- Kafka groups -") == 1
+
+
+def test_all_histories_are_kept_on_request(suite: Suite) -> None:
+    output = suite.run(
+        """
+        import pytest
+
+        @pytest.mark.parametrize("name", ["a/b", "c d"])
+        def test_it(kafka, name):
+            kafka.create_topic("orders")
+        """,
+        "--kafka-keep=kept",
+    )
+    assert outcome(output) == "2 passed", output
+    assert len(list((suite.folder / "kept").glob("*.db"))) == 2
+
+
+def test_it_works_with_xdist_asyncio_and_unittest(suite: Suite) -> None:
+    output = suite.run(
+        """
+        import asyncio
+        import unittest
+
+        import pytest
+
+        from regroup.testing import Emulator
+
+        @pytest.fixture
+        async def kafka_here():
+            async with Emulator(topics={"orders": 2}) as kafka:
+                yield kafka
+
+        @pytest.mark.asyncio
+        async def test_in_the_loop(kafka_here):
+            assert await kafka_here.topics() == {"orders": 2}
+
+        @pytest.mark.asyncio
+        async def test_in_a_thread(kafka):
+            assert await asyncio.to_thread(kafka.groups) == []
+
+        class TestWithUnittest(unittest.TestCase):
+            @pytest.fixture(autouse=True)
+            def start(self, kafka):
+                self.kafka = kafka
+
+            def test_it(self):
+                self.assertEqual(self.kafka.groups(), [])
+
+        @pytest.mark.parametrize("number", range(4))
+        def test_shared(kafka_session, number):
+            kafka_session.create_topic(kafka_session.unique_name("orders"))
+        """,
+        "-n2",
+        "-o",
+        "asyncio_mode=auto",
+        "-o",
+        "asyncio_default_fixture_loop_scope=function",
+    )
+    assert outcome(output) == "7 passed", output
+
+
+def test_caplog_has_the_log_of_the_brokers(suite: Suite) -> None:
+    output = suite.run(
+        """
+        import logging
+
+        def test_it(kafka, caplog):
+            with caplog.at_level(logging.INFO, logger="regroup"):
+                kafka.kill()
+                kafka.restart()
+                with kafka.connect() as connection:
+                    connection._connection._transport.write(b"\\xff\\xff\\xff\\xff")
+                    kafka.groups()
+                    while not caplog.records:
+                        kafka.groups()
+            assert caplog.records[0].name == "regroup.connection"
+        """
+    )
+    assert outcome(output) == "1 passed", output
+
+
+@pytest.mark.parametrize(
+    ("test", "text"),
+    [
+        ("@pytest.mark.kafka({'orders': 1})\ndef test_it(kafka): ...", "takes arguments by name"),
+        ("@pytest.mark.kafka(topic={'orders': 1})\ndef test_it(kafka): ...", "unexpected keyword argument 'topic'"),
+    ],
+)
+def test_a_wrong_marker_says_what_is_wrong(suite: Suite, test: str, text: str) -> None:
+    assert text in suite.run(f"import pytest\n{test}")
+
+
+def test_a_failure_after_a_kill_still_has_its_report(suite: Suite) -> None:
+    output = suite.run(
+        """
+        import pytest
+
+        @pytest.mark.kafka(store="groups.db")
+        def test_it(kafka):
+            kafka.kill()
+            assert False, "as it is meant to"
+        """
+    )
+    assert outcome(output) == "1 failed"
+    assert "as it is meant to" in output
+    assert "the history is in groups.db" in output
+
+
+def test_a_suite_that_asks_for_no_emulator_loads_nothing_of_regroup(suite: Suite) -> None:
+    output = suite.run(
+        """
+        import sys
+
+        def test_it():
+            assert [name for name in sys.modules if name.startswith("regroup.") or name == "msgspec"] == []
+        """
+    )
+    assert outcome(output) == "1 passed", output
