@@ -25,7 +25,7 @@ from regroup.storage.sqlite.writer_lock import WriterLock
 from regroup.storage.store import ANY_GROUP, AnyGroup, EventStore, GroupHeads, check_cut, sorted_by_group
 
 _MAX_POSITION = 2**63 - 1
-# A passive checkpoint waits for nobody.
+# A passive checkpoint does not wait for readers.
 _CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"
 
 
@@ -325,13 +325,19 @@ class SqliteStore(EventStore):
         """Note in the file itself, and not only in its write-ahead log, that a writer has it open: a copy of the file
         alone then shows what it lacks."""
         assert self._writer_lock is not None
-        await self._connection.execute(sql.PUT_VALUE, (OPEN_WRITER, b""))
-        await self._connection.execute(_CHECKPOINT)
+        try:
+            await self._connection.execute(sql.PUT_VALUE, (OPEN_WRITER, b""))
+            await self._connection.execute(_CHECKPOINT)
+        except BaseException:
+            # Nothing was written, and a close removes the log: with the mark, the log would seem to be lost.
+            with suppress(Exception):
+                await self._connection.execute(sql.DELETE_VALUE, (OPEN_WRITER,))
+            raise
         self._files = OpenFiles(self.path, self._writer_lock.inode)
         return self._files
 
     async def _end_writing(self) -> None:
-        """Bring everything into the file, as far as readers let it; whoever has failed to write leaves it as it is."""
+        """Bring everything into the file, as far as readers let it. A store that was never written stays as it is."""
         files, self._files = self._files, None
         if files is None:
             return

@@ -7,9 +7,11 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,7 @@ from regroup.storage.records import NewRecord, Snapshot
 from regroup.storage.sqlite import copying
 from regroup.storage.sqlite.copying import copy_store
 from regroup.storage.sqlite.files import sibling_file, wal_is_missing
+from regroup.storage.sqlite.inline import InlineConnection, open_inline_store
 from regroup.storage.sqlite.threaded import open_store
 from tests.storage.sqlite.test_killed_writer import acknowledged, kill, writer
 
@@ -227,3 +230,25 @@ async def test_the_file_alone_is_complete_after_a_close_beside_a_reader(tmp_path
     assert not wal_is_missing(tmp_path / "alone")
     async with await open_store(tmp_path / "alone", read_only=True) as alone:
         assert [each.position async for each in alone.read()] == [1, 2]
+
+
+@pytest.mark.parametrize("step", [1, 2])
+async def test_a_first_write_that_is_cancelled_leaves_no_mark_of_an_open_writer(
+    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite removes the log when the last connection is closed, so a mark that stays would say that it was lost."""
+    store = await open_inline_store(tmp_path / "store")
+    execute, steps = InlineConnection.execute, count(1)
+
+    async def cancel_at_step(self: InlineConnection, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        rows = await execute(self, statement, parameters)
+        if next(steps) == step:
+            raise asyncio.CancelledError
+        return rows
+
+    monkeypatch.setattr(InlineConnection, "execute", cancel_at_step)
+    with pytest.raises(asyncio.CancelledError):
+        await store.put_value("name", b"value")
+    await store.close()
+    assert not sibling_file(tmp_path / "store", "-wal").exists()
+    assert not wal_is_missing(tmp_path / "store")
