@@ -146,7 +146,7 @@ class Journal:
                     self._start_idle_timer()
         except StoreError as error:
             self._stop(error)
-        except Exception as error:  # noqa: BLE001  # whatever it is, nobody may wait for this task any longer
+        except Exception as error:  # noqa: BLE001  # whatever it is, no response may wait for this task any longer
             _report("The journal's writer failed", error)
             self._stop(StoreFailed(f"The records could not be written ({error!r}). This is an error of the program."))
 
@@ -175,7 +175,7 @@ class Journal:
             self._idle_timer = None
 
     def _stop(self, error: StoreError) -> None:
-        """Tell everybody. An exception in a callback is reported, and does not keep the others waiting."""
+        """Call every waiting callback. An exception in one is reported, and does not keep the others waiting."""
         self.failure = error
         self._pending.clear()
         self._cancel_idle_timer()

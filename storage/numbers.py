@@ -1,4 +1,4 @@
-"""The ranges of stored numbers. Whoever decodes them with msgspec gets an error for a number outside."""
+"""The ranges of stored numbers. msgspec raises an error for a number outside."""
 
 from typing import Annotated, TypeAlias
 

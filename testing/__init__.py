@@ -1,4 +1,4 @@
-"""A Kafka for tests, in the process of the tests: its groups and brokers do what a test tells them to.
+"""A Kafka for tests, in the process of the tests: its groups and brokers do what a test asks for.
 
     from regroup.testing import Emulator
 

@@ -220,8 +220,8 @@ class Emulator:
         """Let a client look crashed: its connections are closed, nothing is answered on new ones until
         `revive_client`, and its sessions end now instead of after their timeout.
 
-        The client is named by its client id, or by the instance id or member id of a member. Clients are told apart by
-        their client ids, so each needs its own.
+        The client is named by its client id, or by the instance id or member id of a member. Clients are
+        distinguished by their client ids, so each needs its own.
 
         >>> kafka.crash_client("second")
         >>> kafka.group("billing").now().state

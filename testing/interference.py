@@ -92,7 +92,7 @@ def find_client_id(brokers: list[Broker], groups: Iterable[GroupView], name: str
     namesakes = [each.member_id for each in members if each.client_id == member.client_id]
     if len(namesakes) > 1:
         raise ActRefused(
-            f"{len(namesakes)} members have the client id {member.client_id!r}, and connections are told apart by it: "
+            f"{len(namesakes)} members have the client id {member.client_id!r}, and it identifies connections: "
             "give each client a client id of its own, or name this one to crash them all"
         )
     return member.client_id

@@ -142,7 +142,7 @@ def _line(entry: TimelineEntry, names: Names) -> TimelineLine | None:
 
 
 def _member_report(report: MemberReport) -> str:
-    """What a member did; empty for what is not shown, or what the coordinator has told."""
+    """What a member did; empty for what is not shown, or what the coordinator's lines show."""
     what = report.what
     if isinstance(what, JoinedGroup | RequestRefused | CommitCompleted):
         return ""

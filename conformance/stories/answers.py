@@ -264,7 +264,7 @@ async def error_message_of_find_coordinator(story: StoryContext) -> None:
 
 @case("validation.api-versions.other-broker", 3, correction=FOUND_BY_PROBES)
 async def api_versions_for_another_broker(story: StoryContext) -> None:
-    """A client that means another broker is told to bootstrap again, since ApiVersions v5 (KIP-1242)."""
+    """A client that means another broker gets REBOOTSTRAP_REQUIRED, since ApiVersions v5 (KIP-1242)."""
     own = ApiVersionsRequest(client_software_name="regroup", client_software_version="1")
     for cluster_id, node_id, error in (
         ("another cluster", 1, E.REBOOTSTRAP_REQUIRED),

@@ -127,7 +127,7 @@ class MqttTransport(TcpTransport):
             elif message.topic.value != responses or message.retain:
                 continue  # amqtt sends retained messages to all its clients
             elif payload == DISCONNECT:
-                # Perhaps somebody else used this incarnation; a new connection has one of its own.
+                # Perhaps another client used this incarnation; a new connection has one of its own.
                 raise ReconnectRequested("the coordinator has closed the connection")
             else:
                 self._on_responses(payload)

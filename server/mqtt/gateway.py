@@ -174,7 +174,7 @@ class Gateway:
             self._log_refusal(f"client {client.name[:80]!r} repeats correlation id {correlation_id}; it is dropped")
             return
         if correlation_id <= client.last_correlation_id:
-            # Somebody else has sent a request in its name. The client comes back with an incarnation of its own.
+            # Another client has sent a request in its name. The client comes back with an incarnation of its own.
             self._log_refusal(
                 f"client {client.name[:80]!r} sends correlation id {correlation_id} after "
                 f"{client.last_correlation_id}; it is disconnected"

@@ -55,7 +55,7 @@ class LongWork:
         self.is_done = False
 
     def cancel(self) -> None:
-        """Do no more of it: nobody waits for the result."""
+        """Stop the work, because its result is not needed any more."""
         self._is_cancelled = True
 
     def run_portion(self) -> None:
@@ -66,7 +66,7 @@ class LongWork:
                 steps += next(self._turns)
         except StopIteration:
             self.is_done = True
-        except Exception as error:  # noqa: BLE001  # whoever started the work handles its errors
+        except Exception as error:  # noqa: BLE001  # the starter of the work handles its errors
             self.is_done = True
             self._on_error(error)
         if self._is_cancelled or self.is_done:

@@ -1,1 +1,1 @@
-"""Refused requests of group members: found in the responses, counted, and told to the log, MQTT and the lab."""
+"""Refused requests of group members: found in the responses, counted, and reported to log, MQTT and lab."""

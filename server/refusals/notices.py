@@ -1,7 +1,7 @@
 """Notices of refused requests: the first of a kind at once, and then one with a count every ten seconds.
 
 A kind is a group, an API and an error code. Members that are refused in a loop, or a program that invents group ids,
-thus make few notices: at most MAX_KINDS kinds are told apart in an interval, and all others are counted together.
+thus make few notices: at most MAX_KINDS kinds are distinguished in an interval, and all others are counted together.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from regroup.server.refusals.finding import Refusal, refusals_of
 NOTICE_INTERVAL_S: Final = 10.0
 """Time between two notices of one kind."""
 MAX_KINDS: Final = 20
-"""Kinds that are told apart in one interval."""
+"""Kinds that are distinguished in one interval."""
 MAX_SENDERS: Final = 3
 """Members that a counted notice names."""
 

@@ -1,6 +1,6 @@
 """The files of a store that is open for writing: whether they are still the ones that SQLite writes to.
 
-SQLite keeps its files open. If somebody deletes or replaces them, or cuts them off, every later commit succeeds and is
+SQLite keeps its files open. If another process deletes, replaces or truncates them, every later commit succeeds and is
 gone when the store is opened again.
 """
 

@@ -1,4 +1,4 @@
-"""The columns of docs/conformance.md: which brokers are started with which settings, and which stories they are told.
+"""The columns of docs/conformance.md: which brokers are started with which settings, and which stories they run.
 
 A column has several runs. The first one runs all stories, each further one those that no run before could observe.
 """
@@ -64,7 +64,7 @@ EVERYTHING = (
 
 @dataclass(frozen=True, slots=True)
 class StartedBroker:
-    """A broker that runs, and what `regroup conformance` has to be told about it."""
+    """A broker that runs, and what `regroup conformance` has to know about it."""
 
     address: str
     version: str

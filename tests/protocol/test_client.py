@@ -1,4 +1,4 @@
-"""The client's side of a connection, against a broker that answers what a test tells it to."""
+"""The client's side of a connection, against a broker that answers what a test asks for."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -263,7 +263,7 @@ async def test_an_idle_client_makes_room_for_a_new_one(
     assert harness.outbox.sent[-1][0] == "anna/1/responses", "an idle client can return"
 
 
-# Messages that somebody else sends in a client's name
+# Messages that another client sends in a client's name
 
 
 @pytest.mark.parametrize("leap", [1, 1_000, 2**31 - 10])

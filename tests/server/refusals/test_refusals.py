@@ -1,4 +1,4 @@
-"""Refused requests of members: found in responses, told once, and then counted."""
+"""Refused requests of members: found in responses, reported once, and then counted."""
 
 import asyncio
 
