@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import fields
 
 from regroup.cli.chaos.words import invariant_tables
-from regroup.lab.plan.library import scenario, scenario_names, scenario_text
 from regroup.lab.plan.reference import ReferenceTable, field_meanings, scenario_reference
+from regroup.lab.plan.scenario_files import scenario, scenario_names, scenario_text
 from regroup.pipeline.campaign.scenarios import OPTION_LIMITS, SCENARIOS, ScenarioOptions
 
 
