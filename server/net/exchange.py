@@ -22,6 +22,7 @@ class Exchange:
     __slots__ = (
         "_on_close",
         "_on_response",
+        "_on_work",
         "client_host",
         "connection_name",
         "header",
@@ -41,6 +42,7 @@ class Exchange:
         client_host: str,
         on_response: Callable[["Exchange", Message | None], None],
         on_close: Callable[["Exchange", str], None],
+        on_work: Callable[["Exchange", Turns], None],
     ) -> None:
         self.header = header
         self.request = request
@@ -57,6 +59,7 @@ class Exchange:
         """Takes the next response in place of the client, once; None for a request that expects none."""
         self._on_response = on_response
         self._on_close = on_close
+        self._on_work = on_work
 
     @property
     def version(self) -> int:
@@ -83,6 +86,10 @@ class Exchange:
         intercept, self.intercept = self.intercept, None
         if intercept is not None:
             intercept(response)
+
+    def work(self, turns: Turns) -> None:
+        """Do long work for a request that was held; what it raises costs only this connection."""
+        self._on_work(self, turns)
 
     def respond_when_durable(
         self, response: Message, when_durable: Callable[[Callable[[], None], Callable[[], None]], None]
