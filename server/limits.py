@@ -116,7 +116,7 @@ LIMITS: Final[dict[type[Message], RequestLimit]] = {
         f"{MAX_SCANNED_RECORDS:,} records of a batch are searched; behind them its start is returned",
     ),
     MetadataRequest: RequestLimit(
-        "a topic",
+        "a topic, or a partition that is described for the first time",
         _ONCE,
         f"UNKNOWN_TOPIC_OR_PARTITION, and no topic is created, for more than {MAX_CREATED_PARTITIONS:,} new partitions",
     ),

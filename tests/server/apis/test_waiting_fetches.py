@@ -1,6 +1,5 @@
 """Fetches that wait: they look only at partitions that grow, and read all of theirs once."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -16,6 +15,7 @@ from regroup.protocol.messages.records import (
 )
 from regroup.protocol.messages.topics import DeleteTopicsRequest
 from regroup.server.log.partition_log import PartitionLog
+from tests.server.wire_client import wait_until
 
 PARTITIONS = 3_000
 FETCH_VERSION = 12
@@ -57,9 +57,7 @@ async def waiting_fetch(harness, request: FetchRequest):
     reader = await harness.connect()
     reader.send(request, FETCH_VERSION)
     last = harness.state.partition_log(harness.state.topics["many"], request.topics[0].partitions[-1].partition)
-    async with asyncio.timeout(10):
-        while not last._listeners:
-            await asyncio.sleep(0)
+    await wait_until(lambda: last._listeners)
     return reader
 
 
@@ -114,6 +112,4 @@ async def test_a_fetch_whose_client_has_left_listens_no_more(harness, client) ->
     reader = await waiting_fetch(harness, fetching(range(PARTITIONS), min_bytes=1))
     await reader.close()
     logs = [harness.state.partition_log(harness.state.topics["many"], each) for each in range(PARTITIONS)]
-    async with asyncio.timeout(10):
-        while any(log._listeners for log in logs):
-            await asyncio.sleep(0)
+    await wait_until(lambda: not any(log._listeners for log in logs))
