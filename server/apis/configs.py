@@ -85,9 +85,14 @@ class ConfigApis:
         try:
             self._check_resource(resource_type, name)
         except RequestError as error:
+            # As in Kafka, which has a text where the settings of such a topic are altered.
+            text = "" if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else error.text
             return DescribeConfigsResult(
-                error_code=error.code, error_message=error.text, resource_type=resource_type, resource_name=name
+                error_code=error.code, error_message=text, resource_type=resource_type, resource_name=name
             )
+        if resource_type == _BROKER and not name:
+            # The settings that an administrator has set for all brokers, and here none can be set.
+            return DescribeConfigsResult(error_message="", resource_type=resource_type, resource_name=name, configs=[])
         own = self._state.topics[name].configs if resource_type == _TOPIC else {}
         key = resource_type, frozenset(own.items())
         if key not in known:
@@ -116,7 +121,7 @@ class ConfigApis:
                 return
             if name_error := topic_name_error(name, ()):
                 raise RequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, name_error)
-            raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unknown topic: {name}")
+            raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         if resource_type == _GROUP:
             if not name:
                 raise RequestError(ErrorCode.INVALID_REQUEST, "A group has a name.")
