@@ -52,7 +52,10 @@ def join_group(decision: DecisionBuilder, command: JoinGroup) -> Decision:
 
 
 def refuse_request(settings: CoordinatorSettings, group: Group, command: JoinGroup) -> ErrorCode | None:
-    """The checks that do not depend on the group's members. Only a JoinGroup without a member id creates a group."""
+    """The error code of a JoinGroup that is refused for any members of the group; None if none of these checks refuses it.
+
+    A group that does not exist is created only by a JoinGroup without a member id.
+    """
     shortest, longest = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if not command.group_id:
         return ErrorCode.INVALID_GROUP_ID

@@ -189,20 +189,21 @@ class ConfigApis:
         configs = dict(self._state.topics[name].configs)
         for entry in entries:
             value = entry.value or ""
+            if not _SET <= entry.config_operation <= _SUBTRACT:
+                # Kafka 4.4.0 throws an exception.
+                raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown operation: {entry.config_operation}.")
             if entry.config_operation == _DELETE:
                 configs.pop(entry.name, None)
             elif entry.config_operation == _SET:
                 configs[entry.name] = value
             elif entry.name not in TOPIC_CONFIGS or TOPIC_CONFIGS[entry.name].type_id != LIST:
                 raise RequestError(ErrorCode.INVALID_CONFIG, f"{entry.name} is not a list: it can be set or deleted.")
-            elif entry.config_operation in (_APPEND, _SUBTRACT):
+            else:
                 present = effective_topic_config(configs, entry.name, self._state.settings).split(",")
                 changed = value.split(",")
                 excluded = set(changed)
                 remaining = [each for each in present if each and each not in excluded]
                 configs[entry.name] = ",".join(remaining + changed if entry.config_operation == _APPEND else remaining)
-            else:
-                raise RequestError(ErrorCode.INVALID_REQUEST, f"Unknown operation: {entry.config_operation}.")
         return configs
 
     def _check_configs(self, resource_type: int, name: str, configs: dict[str, str]) -> None:

@@ -227,6 +227,15 @@ async def test_unknown_topics_are_described_with_the_texts_that_kafka_has(harnes
     assert (grown.error_code, grown.error_message) == (E.UNKNOWN_TOPIC_OR_PARTITION, None)
 
 
+@pytest.mark.parametrize("operation", [-1, 4, 9])
+async def test_an_unknown_operation_on_a_setting_is_refused_as_in_kafka(harness, operation: int) -> None:
+    await harness.create_topic("orders")
+    entry = IncrementalAlterConfigsEntry(name="retention.ms", config_operation=operation, value="1")
+    resource = IncrementalAlterConfigsResource(resource_type=2, resource_name="orders", configs=[entry])
+    response = await (await harness.connect()).call(IncrementalAlterConfigsRequest(resources=[resource]))
+    assert response.responses[0].error_code == E.UNKNOWN_SERVER_ERROR
+
+
 async def test_settings_for_all_brokers_are_none(harness) -> None:
     described = DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=4, resource_name="")])
     (result,) = (await (await harness.connect()).call(described)).results
