@@ -52,7 +52,7 @@ def join_group(decision: DecisionBuilder, command: JoinGroup) -> Decision:
 
 
 def refuse_request(settings: CoordinatorSettings, group: Group, command: JoinGroup) -> ErrorCode | None:
-    """The error code of a JoinGroup that is refused for any members of the group; None if none of these checks refuses it.
+    """The error of a JoinGroup that is refused for any members of the group; None if these checks accept it.
 
     A group that does not exist is created only by a JoinGroup without a member id.
     """

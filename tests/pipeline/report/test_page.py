@@ -182,6 +182,6 @@ def test_a_cell_in_which_nothing_happened_is_shown_with_zeros() -> None:
 
 def test_cells_with_equal_medians_are_not_ranked() -> None:
     campaign = Campaign(question="Which is best?", grid={"static": [True, False]}, seeds=3)
-    conclusion = conclusion_html(campaign, [Row(cell=cell, p50=47.0) for cell in ("static=True", "static=False")])
+    conclusion = conclusion_html(campaign, [box(cell, 47.0) for cell in ("static=True", "static=False")])
     assert "without an owner for 47 partition-seconds" in conclusion
     assert "least with" not in conclusion
