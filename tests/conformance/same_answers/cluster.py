@@ -70,9 +70,4 @@ async def endpoints(probe: Probe) -> Any:
     return found
 
 
-EXCHANGES: list[Exchange] = [
-    other_brokers,
-    repeated_names,
-    topics_of_metadata,
-    endpoints,
-]
+EXCHANGES: list[Exchange] = [other_brokers, repeated_names, topics_of_metadata, endpoints]

@@ -64,8 +64,4 @@ async def fetches_of_offsets(probe: Probe) -> Any:
     return found
 
 
-EXCHANGES: list[Exchange] = [
-    commits,
-    deletes_of_offsets,
-    fetches_of_offsets,
-]
+EXCHANGES: list[Exchange] = [commits, deletes_of_offsets, fetches_of_offsets]

@@ -107,8 +107,4 @@ async def transactions(probe: Probe) -> Any:
     return found
 
 
-EXCHANGES: list[Exchange] = [
-    transactional_commits,
-    transactional_commits_with_a_foreign_transactional_id,
-    transactions,
-]
+EXCHANGES: list[Exchange] = [transactional_commits, transactional_commits_with_a_foreign_transactional_id, transactions]

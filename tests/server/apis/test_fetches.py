@@ -5,14 +5,8 @@ import asyncio
 import pytest
 
 from regroup.protocol.errors import ErrorCode as E
-from regroup.protocol.messages.records import (
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
-)
-from regroup.protocol.messages.topics import (
-    DeleteTopicsRequest,
-)
+from regroup.protocol.messages.records import FetchPartition, FetchRequest, FetchTopic
+from regroup.protocol.messages.topics import DeleteTopicsRequest
 from regroup.protocol.record_batch import TRANSACTIONAL
 from tests.fetched_records import read_all_records
 from tests.server.apis.record_requests import fetch, fetching, list_offset, produce

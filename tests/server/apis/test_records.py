@@ -4,16 +4,8 @@ import pytest
 from crc32c import crc32c
 
 from regroup.protocol.errors import ErrorCode as E
-from regroup.protocol.messages.records import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
-from regroup.protocol.messages.topics import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
+from regroup.protocol.messages.records import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from regroup.protocol.messages.topics import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from regroup.protocol.messages.transactions import InitProducerIdRequest
 from regroup.server.cluster.events import BROKER_START
 from tests.fetched_records import read_all_records

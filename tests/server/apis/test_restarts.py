@@ -12,10 +12,7 @@ from regroup.protocol.messages.records import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from regroup.protocol.messages.topics import (
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
+from regroup.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 from regroup.protocol.messages.transactions import InitProducerIdRequest
 from regroup.server.cluster.state import load_cluster_state
 from regroup.storage.errors import StoreFull
@@ -93,10 +90,7 @@ async def test_topics_are_loaded_from_a_snapshot_and_the_events_after_it(start_b
         await store.trim(store.last_position + 1)
         await harness.create_topic("after", 3)
     async with start_broker(store) as harness:
-        assert {topic.name: topic.partitions for topic in harness.state.topics.values()} == {
-            "before": 2,
-            "after": 3,
-        }
+        assert {topic.name: topic.partitions for topic in harness.state.topics.values()} == {"before": 2, "after": 3}
         await harness.create_topic("later")
 
 
