@@ -189,7 +189,7 @@ async def seconds_to_describe(emulator: EmulatorProcess, groups: int) -> float:
 
 
 async def test_a_request_with_very_many_groups_does_not_block_other_connections(serve: Serve) -> None:
-    """Behind the request a heartbeat would wait nearly as long as the request; on a busy machine it may, now and then."""
+    """Behind the request a heartbeat would wait nearly as long as it does; on a busy machine it may, now and then."""
     emulator, shares = serve(*TOPIC), []
     async with bystander_is_undisturbed(emulator) as bystander:
         for _ in range(5):
