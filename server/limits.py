@@ -55,9 +55,9 @@ ENCODED_BYTES_PER_TURN: Final = 256 * 1024
 """Bytes of a response that are encoded before the other connections have their turn."""
 DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
 """The largest response unless `--max-response-bytes` says otherwise. `fetch.max.bytes` is 55 MiB by default."""
-MAX_COMMITTED_PARTITIONS: Final = 10_000
-"""Partitions of one commit: a group changes in one step, and its events are written together. In Kafka they have to fit
-into one batch of `message.max.bytes`, which by default is about as many."""
+MAX_COMMITTED_PARTITIONS: Final = 17_000
+"""Partitions of one commit. In Kafka they have to fit into one batch of `message.max.bytes`, which is checked when the
+group is changed (`coordinator/log_batch_size.py`): with the shortest names 16,774 do."""
 MAX_FETCHED_PARTITIONS: Final = 20_000
 """Entries of one Fetch. While it waits, it listens to all its partitions."""
 MAX_GROUP_ENTRIES: Final = 20_000
@@ -96,7 +96,9 @@ _EACH: Final = "an entry each time"
 _SHARED: Final = "an entry each time, computed once"
 _WHOLE: Final = "the whole request"
 _CREATES: Final = f"POLICY_VIOLATION for all if topics, settings and partitions are more than {MAX_CREATION_RECORDS:,}"
-_COMMITS: Final = f"INVALID_COMMIT_OFFSET_SIZE for more than {MAX_COMMITTED_PARTITIONS:,} partitions"
+_COMMITS: Final = (
+    "UNKNOWN_SERVER_ERROR, and nothing is committed, if Kafka could not write it as one batch of 1,048,588 bytes"
+)
 
 LIMITS: Final[dict[type[Message], RequestLimit]] = {
     ProduceRequest: RequestLimit(

@@ -128,6 +128,17 @@ class EventStore(ABC):
         await self.close()
 
 
+async def append_history(store: EventStore, records: Sequence[Record]) -> None:
+    """Append the records of another store, and give out the coordinator epochs that they have.
+
+    Raises what `EventStore.append` and `next_coordinator_epoch` raise.
+    """
+    await store.append(records)
+    newest = max((record.coordinator_epoch for record in records), default=0)
+    while await store.coordinator_epoch() < newest:
+        await store.next_coordinator_epoch()
+
+
 async def follow(store: EventStore, *, after: int = 0, pause: Callable[[], Awaitable[object]]) -> AsyncIterator[Record]:
     """Yield every record after this position, and new ones as they are committed, by any process. Never ends.
 

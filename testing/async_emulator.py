@@ -10,6 +10,7 @@ from typing import Unpack
 from regroup.protocol.client import ClientConnection
 from regroup.server.faults.rule import FaultRule
 from regroup.storage.journal import Journal
+from regroup.storage.store import append_history
 from regroup.testing.clock.advancing import advance_to, settle
 from regroup.testing.clock.deadlines import PassedDeadline, next_deadline_of
 from regroup.testing.errors import ActRefused, EmulatorDown
@@ -78,7 +79,7 @@ class AsyncEmulator(EmulatorProcess):
         async with await open_store(path, durability="process") as copy:
             if copy.last_position:
                 raise FileExistsError(f"{path} holds a history already: name another file")
-            await copy.append(records)
+            await append_history(copy, records)
 
     # Addresses
 

@@ -47,7 +47,7 @@ class TransactionalOffsetApis:
         Since v6 topics are named by id (KIP-1319).
         """
         if sum(len(topic.partitions) for topic in request.topics) > MAX_COMMITTED_PARTITIONS:
-            exchange.respond(every_partition(request, ErrorCode.INVALID_COMMIT_OFFSET_SIZE))
+            exchange.respond(every_partition(request, ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         is_by_id = exchange.version >= _TOPIC_IDS_SINCE
         unknown = ErrorCode.UNKNOWN_TOPIC_ID if is_by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

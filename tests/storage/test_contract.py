@@ -18,7 +18,7 @@ from regroup.storage.memory import MemoryStore
 from regroup.storage.records import Head, NewRecord, Record, Snapshot
 from regroup.storage.sqlite.inline import open_inline_store
 from regroup.storage.sqlite.threaded import open_store
-from regroup.storage.store import EventStore, follow
+from regroup.storage.store import EventStore, append_history, follow
 
 
 def record(group: str | None, number: int, *, epoch: int = 1, kind: str = "joined") -> NewRecord:
@@ -238,6 +238,14 @@ async def test_each_coordinator_epoch_is_larger_than_the_last(store: EventStore)
     assert await store.coordinator_epoch() == 0
     assert [await store.next_coordinator_epoch() for _ in range(3)] == [1, 2, 3]
     assert await store.coordinator_epoch() == 3
+
+
+async def test_a_history_is_appended_with_its_coordinator_epochs(filled: EventStore) -> None:
+    records = [each async for each in filled.read()]
+    other = MemoryStore()
+    await append_history(other, records)
+    assert [each async for each in other.read()] == records
+    assert await other.coordinator_epoch() == max(each.coordinator_epoch for each in records) > 0
 
 
 async def test_following_yields_new_records_as_they_are_committed(filled: EventStore) -> None:
