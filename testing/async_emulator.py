@@ -17,7 +17,7 @@ from regroup.testing.faults import AsyncFault, FaultConditions, FaultOptions
 from regroup.testing.groups.async_group import AsyncGroup
 from regroup.testing.groups.views import PartitionName, view_of
 from regroup.testing.interference import abort_client, find_client_id
-from regroup.testing.options import EmulatorOptions
+from regroup.testing.options import ProcessOptions
 from regroup.testing.process import EmulatorProcess
 from regroup.testing.recorder import RecordedExchange, check_exchanges
 from regroup.testing.topics import (
@@ -36,7 +36,7 @@ MAX_GROUPS_IN_STORY = 5
 class AsyncEmulator(EmulatorProcess):
     """The brokers, in the running loop: `async with Emulator(...) as kafka`."""
 
-    def __init__(self, options: EmulatorOptions) -> None:
+    def __init__(self, options: ProcessOptions) -> None:
         super().__init__(options)
         self._name_numbers = count(1)
         self._connections: list[ClientConnection] = []
@@ -146,8 +146,9 @@ class AsyncEmulator(EmulatorProcess):
             connection.forget_cached_response()
 
     def _check_broker(self, broker: int) -> None:
-        if not 0 <= broker < self.options.brokers:
-            raise ValueError(f"unknown broker: {broker}; there are {self.options.brokers}, counted from 0")
+        brokers = self.options.cluster.brokers
+        if not 0 <= broker < brokers:
+            raise ValueError(f"unknown broker: {broker}; there are {brokers}, counted from 0")
 
     async def coordinator_of(self, group: str) -> int:
         state = self.cluster.state
