@@ -27,7 +27,7 @@ from regroup.testing.topics import (
     as_bytes,
     create_topic,
     delete_topic,
-    read_topic,
+    topic_records,
 )
 
 MAX_GROUPS_IN_STORY = 5
@@ -87,6 +87,9 @@ class AsyncEmulator(EmulatorProcess):
         """The addresses of all brokers: `127.0.0.1:40001,127.0.0.1:40002`."""
         if not self.ports:
             raise EmulatorDown("the emulator has no addresses before it is started")
+        if advertise := self.options.cluster.advertise:
+            host, first = advertise
+            return ",".join(f"{host}:{first + node_id}" for node_id in range(len(self.ports)))
         return ",".join(f"127.0.0.1:{port}" for port in self.ports)
 
     async def connect(self, client_id: str = "test", *, broker: int = 0, group: str | None = None) -> ClientConnection:
@@ -254,7 +257,7 @@ class AsyncEmulator(EmulatorProcess):
         return record
 
     async def records(self, topic: str, partition: int | None = None) -> list[TopicRecord]:
-        return read_topic(self.cluster.state, topic, partition)
+        return list(topic_records(self.cluster.state, topic, partition))
 
     async def _wait_until_durable(self) -> None:
         journal = self.cluster.journal

@@ -113,6 +113,11 @@ class EmulatorProcess:
         )
 
     @property
+    def is_running(self) -> bool:
+        """Not before the start, and not from a kill to the restart."""
+        return self._cluster is not None
+
+    @property
     def cluster(self) -> BrokerCluster:
         """The brokers. Raises EmulatorDown while there are none."""
         if self._cluster is None:

@@ -2,22 +2,33 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import count
 from random import Random
+from typing import Final
 
 from msgspec.structs import replace
 
 from regroup.protocol.message import Message
 from regroup.server.faults.answers import error_response
 from regroup.server.faults.facts import RequestFacts
-from regroup.server.faults.rule import FaultRule
+from regroup.server.faults.rule import FaultRule, InvalidFault
 from regroup.server.net.exchange import Exchange
+
+MAX_RULES: Final = 1_000
+"""Rules that may be in force: each request is compared with all of them."""
+
+
+class UnknownRule(LookupError):
+    """No rule in force has this number."""
 
 
 class ActiveFault:
     """A rule in force: how often it matched and hit, and the requests that it holds."""
 
-    def __init__(self, rule: FaultRule) -> None:
+    def __init__(self, rule: FaultRule, number: int = 0) -> None:
         self.rule = rule
+        self.number = number
+        """Rules are numbered in the order in which they were added, from 1; no number is used twice."""
         self.matched = 0
         """Requests that the conditions of the rule hold of."""
         self.hits = 0
@@ -55,18 +66,34 @@ class FaultRules:
     def __init__(self, topic_name: Callable[[bytes], str]) -> None:
         self._topic_name = topic_name
         self._active: list[ActiveFault] = []
+        self._numbers = count(1)
         self.on_change: Callable[[], object] = lambda: None
         """Called when a rule was added."""
         self.on_hit: Callable[[ActiveFault, Exchange], object] = lambda fault, exchange: None
         """Called when a rule hits a request, before anything happens to it."""
 
     def add(self, rule: FaultRule) -> ActiveFault:
-        fault = ActiveFault(rule)
+        """Put a rule in force. Raises InvalidFault if there are too many."""
+        if len(self._active) >= MAX_RULES:
+            raise InvalidFault(f"{MAX_RULES} rules are in force, and no more are possible: remove some")
+        fault = ActiveFault(rule, next(self._numbers))
         self._active.append(fault)
         if rule.expires_after_s is not None:
             fault.timer = asyncio.get_running_loop().call_later(rule.expires_after_s, self.remove, fault)
         self.on_change()
         return fault
+
+    def active(self) -> tuple[ActiveFault, ...]:
+        """The rules in force, in the order in which they were added."""
+        return tuple(self._active)
+
+    def find(self, number: int) -> ActiveFault:
+        """The rule with this number. Raises UnknownRule."""
+        found = next((fault for fault in self._active if fault.number == number), None)
+        if found is None:
+            numbers = ", ".join(str(fault.number) for fault in self._active) or "none"
+            raise UnknownRule(f"no rule {number} is in force; in force: {numbers}")
+        return found
 
     def remove(self, fault: ActiveFault) -> None:
         """End a rule, and release what it holds. A second call has no effect."""
