@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from regroup.control.endpoints.endpoint import ControlledEmulator, Done, ControlEndpoint, NoInput, act, look
+from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, Done, NoInput, act, look
 from regroup.control.endpoints.fields import BrokerNumber, ClientName, GroupName
 from regroup.control.endpoints.groups import StoryAnswer
 from regroup.control.errors import Status

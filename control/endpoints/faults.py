@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from regroup.control.endpoints.endpoint import ControlledEmulator, Done, ControlEndpoint, NoInput, act, look
+from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, Done, NoInput, act, look
 from regroup.control.endpoints.fields import FaultNumber, OptionalClient, OptionalGroup, WaitTimeoutS
 from regroup.control.errors import Status
 from regroup.protocol.errors import ErrorCode

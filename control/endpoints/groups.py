@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from regroup.control.endpoints.endpoint import ControlledEmulator, Done, ControlEndpoint, NoInput, act, look
+from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, Done, NoInput, act, look
 from regroup.control.endpoints.fields import GroupName, MemberName, PartitionOfTopic, RowLimit, WaitTimeoutS
 from regroup.control.errors import Status, UnknownGroup
 from regroup.coordinator.group import AwaitedResponse, GroupState
@@ -74,7 +74,7 @@ class EventsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     limit: RowLimit = 1000
 
 
-class ListedGroup(msgspec.Struct, frozen=True, kw_only=True):
+class GroupInList(msgspec.Struct, frozen=True, kw_only=True):
     """A group in a list."""
 
     group: str
@@ -194,10 +194,10 @@ async def answer_of(acting: Awaitable[GroupView]) -> GroupAnswer:
 # Look
 
 
-async def groups(controlled: ControlledEmulator, wanted: NoInput) -> tuple[ListedGroup, ...]:
+async def groups(controlled: ControlledEmulator, wanted: NoInput) -> tuple[GroupInList, ...]:
     """List the groups."""
     return tuple(
-        ListedGroup(group=group.group_id, state=group.state, generation=group.generation_id, members=len(group.members))
+        GroupInList(group=group.group_id, state=group.state, generation=group.generation_id, members=len(group.members))
         for group in controlled.emulator.cluster.groups()
     )
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from regroup.control.endpoints.endpoint import ControlledEmulator, Done, ControlEndpoint, NoInput, act, look
+from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, Done, NoInput, act, look
 from regroup.control.endpoints.fields import PartitionIndex, RowLimit, TopicName
 from regroup.control.errors import Status
 from regroup.testing.topics import TopicRecord, topic_records

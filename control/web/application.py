@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from regroup.control.document import openapi_document
 from regroup.control.endpoints.all import ENDPOINTS
-from regroup.control.endpoints.endpoint import ControlledEmulator, ControlEndpoint
+from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator
 from regroup.control.errors import ControlRefused, Problem, Status, problem_of
 from regroup.control.inputs import input_of_body, input_of_query
 from regroup.control.web.access import Access

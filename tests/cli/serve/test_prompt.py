@@ -73,8 +73,8 @@ def test_an_unknown_command_is_answered_with_the_known_ones(three: subprocess.Po
     assert three.stderr
     three.stdin.write(line + "\n")
     assert three.stderr.readline() == (
-        f"regroup serve: unknown command: {line!r}; type stop N or start N (N from 0 to 2), fault FIELD=VALUE …, faults, "
-        "release RULE, remove RULE, or help.\n"
+        f"regroup serve: unknown command: {line!r}; type stop N or start N (N from 0 to 2), fault FIELD=VALUE …, "
+        "faults, release RULE, remove RULE, or help.\n"
     )
     assert typed(three, "stop 0") == "broker 0 stopped"
 
