@@ -12,6 +12,7 @@ from regroup.coordinator.runtime.timers import TICK_MS
 from regroup.protocol.message import Message
 from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment
 from regroup.server.clock import Clock
+from regroup.server.faults.cluster_facts import ClusterFacts
 from regroup.server.faults.gate import ActiveFault, FaultRules
 from regroup.server.net.exchange import Exchange
 from regroup.storage.memory import MemoryStore
@@ -31,8 +32,9 @@ class EmulatorProcess:
         self.options = options
         self.changes = Changes()
         self.started_at_ms = 0
-        self.recorder = Recorder(self.now_ms, self._topic_name) if options.record else None
-        self.interference = Interference(FaultRules(self._topic_name), self.recorder)
+        facts = ClusterFacts(lambda: self._cluster)
+        self.recorder = Recorder(self.now_ms, facts.topic_name) if options.record else None
+        self.interference = Interference(FaultRules(facts), self.recorder)
         self.interference.faults.on_change = self._forget_cached_responses
         self.interference.faults.on_hit = self._on_hit
         self.ports: tuple[int, ...] = ()
@@ -160,10 +162,6 @@ class EmulatorProcess:
         if self.recorder:
             self.recorder.finish(exchange, response)
         self.changes.notify()
-
-    def _topic_name(self, topic_id: bytes) -> str:
-        topic = self._cluster.state.find_topic("", topic_id) if self._cluster else None
-        return topic.name if topic else ""
 
     def _forget_cached_responses(self) -> None:
         if self._cluster is not None:

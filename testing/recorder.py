@@ -177,7 +177,7 @@ def _recorded(row: _Row) -> RecordedExchange:
 
 def error_codes(response: Structure) -> Iterator[int]:
     """The error codes in a response that are not 0: its own, then those of its members, topics and partitions."""
-    code = getattr(response, "error_code", ErrorCode.NONE)
+    code = getattr(response, "error_code", getattr(response, "partition_error_code", ErrorCode.NONE))
     if code:
         yield code
     for name in response.__struct_fields__:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from regroup.cli.serve.mqtt import ServeMqttOptions, serve_over_mqtt
 from regroup.server.broker_cluster import BrokerCluster, ClusterOptions, StoreFactory
+from regroup.server.faults.cluster_facts import ClusterFacts
 from regroup.server.faults.gate import FaultGate, FaultRules
 
 
@@ -41,7 +42,7 @@ class PlainBrokers:
 
     def __init__(self, cluster: BrokerCluster) -> None:
         self._cluster = cluster
-        self.faults = FaultRules(self._topic_name)
+        self.faults = FaultRules(ClusterFacts(lambda: cluster))
         self.faults.on_change = self._install_gates
         self.stop_broker, self.start_broker = cluster.stop_broker, cluster.start_broker
 
@@ -51,10 +52,6 @@ class PlainBrokers:
 
     def _install_gates(self) -> None:
         self._cluster.install_gates(partial(FaultGate, rules=self.faults))
-
-    def _topic_name(self, topic_id: bytes) -> str:
-        topic = self._cluster.state.find_topic("", topic_id)
-        return topic.name if topic else ""
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
 """Fault rules and recorded exchanges."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -8,28 +8,34 @@ from msgspec import Meta
 from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, Done, NoInput, act, look
 from regroup.control.endpoints.fields import FaultNumber, OptionalClient, OptionalGroup, WaitTimeoutS
 from regroup.control.errors import Status
-from regroup.protocol.errors import ErrorCode
+from regroup.server.faults.fields import read_rule
 from regroup.server.faults.gate import ActiveFault
-from regroup.server.faults.rule import FaultRule, InvalidFault
+from regroup.server.faults.rule import FaultRule
 from regroup.testing import RecordedExchange
 from regroup.testing.faults import AsyncFault
 
 MAX_SHOWN_EXCHANGES = 1_000
 
 
-class NewFaultInput(FaultRule, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A rule: all conditions that are given must hold of a request. An error may be named or numbered."""
+ErrorOfRule: TypeAlias = Annotated[int | str | None, Meta(description="An error code of Kafka, by its name or number.")]
+Duration: TypeAlias = Annotated[float | str, Meta(description="Seconds, or text such as `300ms`.")]
 
-    answer: int | str | None = None  # type: ignore[assignment]  # a name becomes its number
+
+class NewFaultInput(FaultRule, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A rule: all conditions that are given must hold of a request. The fields are those of a rule in a file."""
+
+    answer: ErrorOfRule = None  # type: ignore[assignment]
+    partition_error: ErrorOfRule = None  # type: ignore[assignment]
+    delay_s: Duration = 0.0  # type: ignore[assignment]
+    answer_delay_s: Duration = 0.0  # type: ignore[assignment]
+    expires_after_s: Duration | None = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        """`rule` does the checks, once names and durations are numbers."""
 
     def rule(self) -> FaultRule:
-        """The rule as the brokers take it."""
-        given = {name: getattr(self, name) for name in self.__struct_fields__}
-        if isinstance(self.answer, str):
-            if self.answer not in ErrorCode.__members__:
-                raise InvalidFault(f"unknown error code {self.answer!r}")
-            given["answer"] = ErrorCode[self.answer].value
-        return FaultRule(**given)
+        """The rule as the brokers take it. Raises InvalidFault."""
+        return read_rule({name: getattr(self, name) for name in self.__struct_fields__})
 
 
 class FaultInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

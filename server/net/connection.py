@@ -270,9 +270,11 @@ class Connection(asyncio.Protocol):
         encoder = ResponseEncoder(exchange.header, response, self._broker.max_response_bytes)
         for _ in encoder.turns(ENCODED_BYTES_PER_TURN):
             yield STEPS_PER_TURN
-        self._responses.add(encoder.out)
+        self._responses.add(encoder.out if exchange.edit_frame is None else exchange.edit_frame(encoder.out))
         if exchange.still_valid is not None:
             self._cache(exchange, exchange.still_valid, encoder.out)
+        if exchange.close_behind:
+            self._close(exchange.close_behind)
         self._end(exchange)
 
     def _cache(self, exchange: Exchange, still_valid: StillValid, response: bytearray) -> None:

@@ -23,7 +23,9 @@ class Exchange:
         "_on_close",
         "_on_response",
         "client_host",
+        "close_behind",
         "connection_name",
+        "edit_frame",
         "header",
         "intercept",
         "is_answered",
@@ -55,6 +57,10 @@ class Exchange:
         """Called if the connection is lost before the response: a handler that holds the exchange can drop it."""
         self.intercept: Callable[[Message | None], None] | None = None
         """Takes the next response in place of the client, once; None for a request that expects none."""
+        self.edit_frame: Callable[[bytearray], bytearray] | None = None
+        """Set before `respond`: what is sent in place of the encoded response, given with its length prefix."""
+        self.close_behind = ""
+        """Set before `respond`: why the connection is closed behind the response; empty to keep it."""
         self._on_response = on_response
         self._on_close = on_close
 
