@@ -200,5 +200,7 @@ ENDPOINTS: tuple[ControlEndpoint, ...] = (
     act("/fault/release", release_fault, _GONE, fault=1),
     act("/fault/remove", remove_fault, _GONE, fault=1),
     look("/exchanges", exchanges, api="JoinGroup", group="billing"),
-    act("/exchanges/assert", assert_exchanges, _NO, expected=["JoinGroup: NONE"], client_id="first", api=["JoinGroup"]),
+    act(
+        "/exchanges/assert", assert_exchanges, _NO, expected=["JoinGroup: NONE"], client_id="second", api=["JoinGroup"]
+    ),
 )
