@@ -3,13 +3,15 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
 
 from regroup.cli.serve.mqtt import ServeMqttOptions, serve_over_mqtt
+from regroup.cli.terminal.arguments import load
 from regroup.server.broker_cluster import BrokerCluster, ClusterOptions, StoreFactory
-from regroup.server.faults.cluster_facts import ClusterFacts
-from regroup.server.faults.gate import FaultGate, FaultRules
+
+if TYPE_CHECKING:
+    from regroup.server.faults.gate import FaultRules
 
 
 class ServedBrokers(Protocol):
@@ -19,7 +21,7 @@ class ServedBrokers(Protocol):
     def addresses(self) -> list[tuple[str, int]]: ...
 
     @property
-    def faults(self) -> FaultRules: ...
+    def faults(self) -> "FaultRules": ...
 
     async def stop_broker(self, node_id: int) -> None: ...
 
@@ -42,16 +44,16 @@ class PlainBrokers:
 
     def __init__(self, cluster: BrokerCluster) -> None:
         self._cluster = cluster
-        self.faults = FaultRules(ClusterFacts(lambda: cluster))
-        self.faults.on_change = self._install_gates
         self.stop_broker, self.start_broker = cluster.stop_broker, cluster.start_broker
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
         return self._cluster.addresses
 
-    def _install_gates(self) -> None:
-        self._cluster.install_gates(partial(FaultGate, rules=self.faults))
+    @cached_property
+    def faults(self) -> "FaultRules":
+        rules: FaultRules = load("regroup.cli.serve.faults:rules_with_gates")(self._cluster)
+        return rules
 
 
 @asynccontextmanager

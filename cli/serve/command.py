@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
@@ -23,13 +23,14 @@ from regroup.cli.terminal.arguments import MAX_PORT, load
 from regroup.cli.terminal.signals import stop_on_signals
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.server.broker_cluster import ClusterOptions
-from regroup.server.faults.file import load_fault_rules
-from regroup.server.faults.rule import FaultRule, InvalidFault
 from regroup.server.net.process_limits import LoopExceptionHandler, raise_open_file_limit
 from regroup.server.releases import ANY_RELEASE, Release, newest_release, release_named
 from regroup.server.settings import BrokerSettings, settings_from_texts
 from regroup.storage.sqlite.files import missing_wal_text, wal_is_missing
 from regroup.storage.sqlite.threaded import open_store
+
+if TYPE_CHECKING:
+    from regroup.server.faults.rule import FaultRule
 
 
 class ServePlan(NamedTuple):
@@ -37,7 +38,7 @@ class ServePlan(NamedTuple):
 
     options: ServeOptions
     control: ControlOptions | None
-    rules: list[FaultRule]
+    rules: "list[FaultRule]"
 
 
 def run(args: Namespace) -> int:
@@ -61,17 +62,8 @@ def serve_plan(args: Namespace) -> ServePlan:
         topics=tuple(args.topics),
         mqtt=mqtt_options(args),
     )
-    return ServePlan(options, control_options(args), read_fault_rules(args.faults))
-
-
-def read_fault_rules(path: Path | None) -> list[FaultRule]:
-    """The rules of `--faults`. Raises CannotRun."""
-    try:
-        return load_fault_rules(path) if path else []
-    except InvalidFault as error:
-        raise CannotRun(str(error)) from None
-    except OSError as error:
-        raise CannotRun(f"{path} cannot be read: {error.strerror}.") from None
+    rules = load("regroup.cli.serve.faults:read_fault_rules")(args.faults) if args.faults else []
+    return ServePlan(options, control_options(args), rules)
 
 
 def cluster_options(args: Namespace) -> ClusterOptions:

@@ -13,15 +13,16 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
+from regroup.cli.jobs import CannotRun
 from regroup.cli.serve.brokers import ServedBrokers
+from regroup.cli.terminal.arguments import load
 from regroup.cli.terminal.output import print_error
 from regroup.cli.terminal.text import printable
-from regroup.server.faults.gate import UnknownRule
-from regroup.server.faults.rule import InvalidFault
-from regroup.server.faults.text import FAULT_WORDS, run_fault_command
 from regroup.storage.errors import StoreError
 
 STDIN_FD: Final = 0
+FAULT_WORDS: Final = ("fault", "faults", "release", "remove")
+"""The same as in `regroup.server.faults.text`, which need not be loaded before one is typed."""
 MAX_READ_BYTES: Final = 4096
 
 BrokerAction: TypeAlias = Callable[[int], Awaitable[None]]
@@ -100,8 +101,8 @@ class ServePrompt:
 
     def _run_fault_line(self, line: str) -> None:
         try:
-            lines = run_fault_command(self._brokers.faults, line)
-        except (InvalidFault, UnknownRule) as error:
+            lines = load("regroup.cli.serve.faults:run_fault_line")(self._brokers.faults, line)
+        except CannotRun as error:
             print_error("serve", f"{error}.")
         else:
             for each in lines:

@@ -210,7 +210,8 @@ import sys
 from regroup.cli.main import main
 import regroup.cli.serve.command
 print(sorted({name.split(".")[0] for name in sys.modules} & {"starlette", "uvicorn", "anyio", "h11"}))
-print([name for name in sys.modules if name.startswith(("regroup.testing", "regroup.control"))])
+KIT = ("regroup.testing", "regroup.control", "regroup.server.faults")
+print([name for name in sys.modules if name.startswith(KIT)])
 """
 
 
