@@ -318,17 +318,36 @@ class Emulator:
         """Put a fault rule in force: what happens to the requests of which its conditions hold.
 
         Conditions: `on` (the API, or several), `version`, `group`, `member_id`, `instance_id`, `client_id`, `topic`,
-        `broker`, `generation`, `skip` (so many pass first), `times` (so many are hit), `chance` with `seed`.
+        `partitions`, `broker`, `generation`, `skip` (so many pass first), `times` (so many are hit), `chance` with
+        `seed`.
 
-        Effects: `answer` (an error code, and the request is not applied), `delay_s`, `answer_delay_s`, `throttle_ms`,
-        `drop="request"` (neither applied nor answered), `drop="answer"` (applied and not answered), `close="before"` or
-        `"after"` applying it, `repeat` (applied twice). Of several rules the first that hits a request decides.
+        Effects: `answer` (an error code, and the request is not applied), `partition_error` (an error code for
+        `partitions` of `topic`, and the rest is applied), `delay_s`, `answer_delay_s`, `throttle_ms`, `drop="request"`
+        (neither applied nor answered), `drop="answer"` (applied and not answered), `close="before"` or `"after"`
+        applying it, `cut="frame"` or `"body"` (applied, and the answer ends early, at `cut_at`), `false_answer`
+        (applied, and the answer is legal and false), `repeat` (applied twice). Of several rules the first that hits a
+        request decides.
 
         The rule ends with the `with` block, with `remove`, or after `expires_after_s`. Raises InvalidFault.
 
         >>> rule = kafka.fault(on="OffsetCommit", group="billing", answer=ErrorCode.COORDINATOR_NOT_AVAILABLE, times=2)
         >>> rule.hits
         0
+
+        One partition fails, and the others are committed:
+
+        >>> code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+        >>> rule = kafka.fault(on="OffsetCommit", topic="orders", partitions=(1,), partition_error=code)
+
+        The first 10 bytes of the answer are sent, and the connection is closed; or half of it is, in a complete frame:
+
+        >>> rule = kafka.fault(on="SyncGroup", cut="frame", cut_at=10)
+        >>> rule = kafka.fault(on="Metadata", cut="body", cut_at=0.5)
+
+        A follower takes itself for the leader, and a client reads the last record again:
+
+        >>> rule = kafka.fault(on="JoinGroup", client_id="second", false_answer="second_leader", times=1)
+        >>> rule = kafka.fault(on="OffsetFetch", false_answer="older_offset")
         """
         return FaultHandle(self._running, self._running.run(self._emulator.fault(**rule)))
 

@@ -24,7 +24,6 @@ from regroup.protocol.messages.records import (
 )
 from regroup.testing import Emulator, InvalidFault
 from tests.testing.conftest import ManualMember, stable_pair
-from tests.testing.polling import confluent_consumer, kafka_python_consumer, polling
 
 StartEmulator = Callable[..., Emulator]
 COMMIT = OffsetCommitRequest(
@@ -277,37 +276,3 @@ def test_a_late_wait_for_hits_says_how_many_there_were(kafka: Emulator) -> None:
 def test_a_rule_that_cannot_do_what_it_says_is_refused(kafka: Emulator, rule: dict, text: str) -> None:
     with pytest.raises(InvalidFault, match=text):
         kafka.fault(**rule)
-
-
-# Real clients
-
-
-def test_a_consumer_repeats_a_commit_that_was_refused(kafka: Emulator) -> None:
-    kafka.produce("orders", "one")
-    consumer = confluent_consumer(kafka.bootstrap_servers, "first", "billing")
-    assert next(each for each in iter(lambda: consumer.poll(0.1), "end") if each and not each.error())
-    with kafka.fault(on="OffsetCommit", answer=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=1) as rule:
-        consumer.commit(asynchronous=False)
-    consumer.close()
-    assert (rule.hits, kafka.committed("billing")[("orders", 0)]) == (1, 1)
-
-
-def test_a_consumer_survives_a_lost_sync_answer(kafka: Emulator) -> None:
-    with (
-        kafka.fault(on="SyncGroup", close="after", times=1) as rule,
-        polling("confluent-kafka", kafka.bootstrap_servers, "first"),
-    ):
-        rule.wait_hits()
-        assert len(kafka.group("billing").wait_until_stable(members=1, timeout_s=30).partitions_of("first")) == 2
-
-
-def test_a_commit_whose_answer_is_lost_is_applied_and_sent_again(kafka: Emulator) -> None:
-    kafka.produce("orders", "one")
-    consumer = kafka_python_consumer(kafka.bootstrap_servers, "first", "billing")
-    while not consumer.poll(500):
-        pass
-    with kafka.fault(on="OffsetCommit", close="after", times=1) as rule:
-        consumer.commit()
-    consumer.close()
-    assert (rule.hits, kafka.committed("billing")[("orders", 0)]) == (1, 1)
-    assert [event.type for event in kafka.group("billing").events()].count("offsets-committed") == 2
