@@ -49,6 +49,8 @@ from regroup.protocol.messages.transactions import (
 
 STEPS_PER_TURN: Final = 1_000
 """Steps of one request before the other connections have their turn."""
+FIRST_STEPS_WHILE_OTHERS_WAIT: Final = 50
+"""Steps that a request may have at once while the work of others waits for its next turn; most need no more."""
 ENCODED_BYTES_PER_TURN: Final = 256 * 1024
 """Bytes of a response that are encoded before the other connections have their turn."""
 DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
@@ -57,7 +59,7 @@ MAX_COMMITTED_PARTITIONS: Final = 10_000
 """Partitions of one commit: a group changes in one step, and its events are written together. In Kafka they have to fit
 into one batch of `message.max.bytes`, which by default is about as many."""
 MAX_FETCHED_PARTITIONS: Final = 20_000
-"""Entries of one Fetch: all its partitions are read in one step."""
+"""Entries of one Fetch. While it waits, it listens to all its partitions."""
 MAX_GROUP_ENTRIES: Final = 20_000
 """Protocols, assignments, members or partitions that one request about a group or a transaction may name, for the same
 reason."""
@@ -103,7 +105,7 @@ LIMITS: Final[dict[type[Message], RequestLimit]] = {
         f"{MAX_DECOMPRESSED_BYTES // 2**20} MiB of them decompressed",
     ),
     FetchRequest: RequestLimit(
-        _WHOLE,
+        "a partition, or 100 batches",
         _ONCE,
         "`fetch.max.bytes` of records, or seven eighths of the largest response",
         max_entries=MAX_FETCHED_PARTITIONS,
@@ -114,7 +116,7 @@ LIMITS: Final[dict[type[Message], RequestLimit]] = {
         f"{MAX_SCANNED_RECORDS:,} records of a batch are searched; behind them its start is returned",
     ),
     MetadataRequest: RequestLimit(
-        "a topic",
+        "a topic, or a partition that is described for the first time",
         _ONCE,
         f"UNKNOWN_TOPIC_OR_PARTITION, and no topic is created, for more than {MAX_CREATED_PARTITIONS:,} new partitions",
     ),

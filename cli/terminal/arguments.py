@@ -96,3 +96,12 @@ def add_mqtt_settings_argument(parser: ArgumentParser) -> None:
         help="a TOML file with username, password, ca_file, cert_file, key_file; REGROUP_MQTT_USERNAME, "
         "REGROUP_MQTT_PASSWORD, … in the environment come first",
     )
+
+
+@argument_type
+def new_file(text: str) -> Path:
+    """Check, before a long job, that its output file can be written."""
+    path = Path(text)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise ValueError(f"cannot write to {text!r}: it is a folder, or lies in none")
+    return path

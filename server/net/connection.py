@@ -213,6 +213,7 @@ class Connection(asyncio.Protocol):
             client_host=self.client_host,
             on_response=self._finish,
             on_close=self._close_unanswered,
+            on_work=self._run,
         )
         gate = self._broker.gate
         if gate is None:
@@ -237,6 +238,8 @@ class Connection(asyncio.Protocol):
 
     def _run(self, exchange: Exchange, turns: Turns) -> None:
         """Do work for the current request, which ends with the connection."""
+        if exchange is not self._current:
+            return
         work = self._broker.turns.run(turns, lambda error: self._fail(exchange, error))
         if not work.is_done:
             self._work = work

@@ -22,6 +22,7 @@ class Exchange:
     __slots__ = (
         "_on_close",
         "_on_response",
+        "_on_work",
         "client_host",
         "close_behind",
         "connection_name",
@@ -43,6 +44,7 @@ class Exchange:
         client_host: str,
         on_response: Callable[["Exchange", Message | None], None],
         on_close: Callable[["Exchange", str], None],
+        on_work: Callable[["Exchange", Turns], None],
     ) -> None:
         self.header = header
         self.request = request
@@ -63,6 +65,7 @@ class Exchange:
         """Set before `respond`: why the connection is closed behind the response; empty to keep it."""
         self._on_response = on_response
         self._on_close = on_close
+        self._on_work = on_work
 
     @property
     def version(self) -> int:
@@ -89,6 +92,10 @@ class Exchange:
         intercept, self.intercept = self.intercept, None
         if intercept is not None:
             intercept(response)
+
+    def work(self, turns: Turns) -> None:
+        """Do long work for a request that was held; what it raises costs only this connection."""
+        self._on_work(self, turns)
 
     def respond_when_durable(
         self, response: Message, when_durable: Callable[[Callable[[], None], Callable[[], None]], None]

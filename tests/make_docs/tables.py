@@ -7,8 +7,8 @@ from regroup.cli.chaos.words import invariant_tables
 from regroup.control.document import openapi_document, statuses_of
 from regroup.control.endpoints.all import ENDPOINTS
 from regroup.control.errors import Status
-from regroup.lab.plan.library import scenario, scenario_names, scenario_text
 from regroup.lab.plan.reference import ReferenceTable, field_meanings, scenario_reference
+from regroup.lab.plan.scenario_files import scenario, scenario_names, scenario_text
 from regroup.pipeline.campaign.scenarios import OPTION_LIMITS, SCENARIOS, ScenarioOptions
 
 

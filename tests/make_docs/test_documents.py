@@ -13,7 +13,7 @@ import pytest
 
 from regroup.cli.main import COMMANDS, build_parser
 from regroup.cli.terminal.arguments import load
-from regroup.lab.plan.library import scenario_names
+from regroup.lab.plan.scenario_files import scenario_names
 from tests.make_docs.blocks import DOCUMENTS, ROOT, BlockOptions, blocks_of, made_parts
 from tests.make_docs.tables import MAKERS
 from tests.make_docs.transcripts import normalised, shell

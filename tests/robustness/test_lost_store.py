@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -194,6 +195,9 @@ def test_a_loss_in_the_middle_of_a_commit_is_noticed(
                 eventually(lambda output=output: output.stat().st_size > 100, "the first commits")
                 time.sleep(rng.uniform(0, 0.02))  # another moment each time
                 lose(store)
+                deadline = threading.Timer(30, process.kill)
+                deadline.start()
                 assert any("StoreLost" in line for line in process.stderr)
+                deadline.cancel()
             finally:
                 process.kill()

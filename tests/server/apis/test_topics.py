@@ -1,5 +1,6 @@
 """Creating, configuring, deleting and describing topics over the wire."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from regroup.protocol.messages.cluster import (
     FindCoordinatorRequest,
     MetadataRequest,
     MetadataRequestTopic,
+    MetadataResponsePartition,
 )
 from regroup.protocol.messages.topics import (
     AlterConfigsEntry,
@@ -29,6 +31,8 @@ from regroup.protocol.messages.topics import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
 )
+from regroup.server.apis.cluster import ClusterApis
+from regroup.server.limits import STEPS_PER_TURN
 from tests.coordinator.group_harness import behaviour
 
 
@@ -182,6 +186,45 @@ async def test_metadata_has_unknown_topic_ids_first(harness) -> None:
     asked = [MetadataRequestTopic(name=None, topic_id=each) for each in (known, b"\x07" * 16, known)]
     response = await (await harness.connect()).call(MetadataRequest(topics=asked), 12)
     assert [(each.topic_id == known, each.error_code) for each in response.topics] == [(False, 100), (True, 0)]
+
+
+async def test_metadata_leaves_out_names_beside_topic_ids(harness) -> None:
+    """Asked of Kafka 4.4.0."""
+    await harness.create_topic("orders")
+    await harness.create_topic("payments")
+    asked = [
+        MetadataRequestTopic(name="payments"),
+        MetadataRequestTopic(topic_id=harness.state.topics["orders"].id_bytes),
+    ]
+    response = await (await harness.connect()).call(MetadataRequest(topics=asked), 12)
+    assert [each.name for each in response.topics] == ["orders"]
+
+
+@pytest.mark.parametrize("topics", [None, [MetadataRequestTopic(name="large")]])
+async def test_the_partitions_of_a_large_topic_are_described_in_turns(
+    harness, topics: list[MetadataRequestTopic] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await harness.create_topic("large", 20_000)
+    client = await harness.connect()
+    described, most = 0, 0
+    describe = ClusterApis._describe_partition
+
+    def counted(self: ClusterApis, index: int) -> MetadataResponsePartition:
+        nonlocal described
+        described += 1
+        return describe(self, index)
+
+    def each_turn() -> None:
+        nonlocal described, most
+        most, described = max(most, described), 0
+        ticker.append(asyncio.get_running_loop().call_soon(each_turn))
+
+    monkeypatch.setattr(ClusterApis, "_describe_partition", counted)
+    ticker = [asyncio.get_running_loop().call_soon(each_turn)]
+    response = await client.call(MetadataRequest(topics=topics), 12)
+    ticker[-1].cancel()
+    assert [each.partition_index for each in response.topics[0].partitions] == list(range(20_000))
+    assert 0 < most <= STEPS_PER_TURN
 
 
 @pytest.mark.parametrize(("endpoint_type", "code"), [(2, 114), (3, 115)])
