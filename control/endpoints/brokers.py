@@ -24,6 +24,7 @@ class EmulatorAnswer(msgspec.Struct, frozen=True, kw_only=True):
     started_at_ms: int
     position: Annotated[int, Meta(description="The position of the last event; null while no broker runs.")] | None
     crashed_clients: tuple[str, ...]
+    waiting_requests: Annotated[int, Meta(description="Requests to this port that wait for something.")]
 
 
 class BrokerAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,6 +117,7 @@ async def process(controlled: ControlledEmulator, wanted: NoInput) -> EmulatorAn
         started_at_ms=emulator.started_at_ms,
         position=emulator.position() if running else None,
         crashed_clients=emulator.interference.crashed_clients,
+        waiting_requests=controlled.waits,
     )
 
 

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias, get_type_hints
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_type_hints
 
 import msgspec
+from msgspec import Meta
 
 from regroup.control.errors import Status
 from regroup.testing.async_emulator import AsyncEmulator
@@ -13,10 +14,18 @@ from regroup.testing.async_emulator import AsyncEmulator
 Method: TypeAlias = Literal["GET", "POST"]
 MAX_WAIT_S: Final = 600.0
 """The longest wait that a request may ask for."""
+MAX_ROWS: Final = 10_000
+"""The most rows of an answer."""
 
 
 class NoInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Nothing."""
+
+
+class ListInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much of a list is wanted."""
+
+    limit: Annotated[int, Meta(ge=1, le=MAX_ROWS, description="The most rows of the answer.")] = MAX_ROWS
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -25,13 +34,15 @@ class Done(msgspec.Struct, frozen=True):
     done: bool = True
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ControlledEmulator:
     """The emulator, and what the control port keeps beside it."""
 
     emulator: AsyncEmulator
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while the brokers are killed or started again."""
+    waits: int = 0
+    """Requests that wait for something."""
 
 
 Handler: TypeAlias = Callable[[ControlledEmulator, Any], Awaitable[Any]]

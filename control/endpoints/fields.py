@@ -5,11 +5,10 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from regroup.control.endpoints.endpoint import MAX_WAIT_S
+from regroup.control.endpoints.endpoint import MAX_ROWS, MAX_WAIT_S
 
 MAX_NAME: int = 32_767
 """Characters of a name, as a string of Kafka's protocol can have."""
-MAX_ROWS: int = 10_000
 
 GroupName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, description="The group's name.")]
 OptionalGroup: TypeAlias = Annotated[str, Meta(max_length=MAX_NAME, description="Only of this group.")]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, Done, NoInput, act, look
+from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, Done, ListInput, act, look
 from regroup.control.endpoints.fields import GroupName, MemberName, PartitionOfTopic, RowLimit, WaitTimeoutS
 from regroup.control.errors import Status, UnknownGroup
 from regroup.coordinator.group import AwaitedResponse, GroupState
@@ -194,11 +194,11 @@ async def answer_of(acting: Awaitable[GroupView]) -> GroupAnswer:
 # Look
 
 
-async def groups(controlled: ControlledEmulator, wanted: NoInput) -> tuple[GroupInList, ...]:
+async def groups(controlled: ControlledEmulator, wanted: ListInput) -> tuple[GroupInList, ...]:
     """List the groups."""
     return tuple(
         GroupInList(group=group.group_id, state=group.state, generation=group.generation_id, members=len(group.members))
-        for group in controlled.emulator.cluster.groups()
+        for group in islice(controlled.emulator.cluster.groups(), wanted.limit)
     )
 
 
@@ -212,13 +212,12 @@ async def committed(controlled: ControlledEmulator, wanted: GroupInput) -> tuple
     return offset_answers(await (await existing_group(controlled, wanted.group)).now())
 
 
-async def members(controlled: ControlledEmulator, wanted: NoInput) -> tuple[GroupMemberAnswer, ...]:
+async def members(controlled: ControlledEmulator, wanted: ListInput) -> tuple[GroupMemberAnswer, ...]:
     """List the members of all groups."""
     cluster = controlled.emulator.cluster
-    views = [view_of(group, cluster.state) for group in cluster.groups()]
-    return tuple(
-        GroupMemberAnswer(group=view.name, **member_fields(member)) for view in views for member in view.members
-    )
+    views = (view_of(group, cluster.state) for group in cluster.groups())
+    found = (GroupMemberAnswer(group=view.name, **member_fields(member)) for view in views for member in view.members)
+    return tuple(islice(found, wanted.limit))
 
 
 async def events(controlled: ControlledEmulator, wanted: EventsInput) -> tuple[EventAnswer, ...]:

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, Done, NoInput, act, look
+from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, Done, ListInput, act, look
 from regroup.control.endpoints.fields import PartitionIndex, RowLimit, TopicName
 from regroup.control.errors import Status
 from regroup.testing.topics import TopicRecord, topic_records
@@ -104,9 +104,9 @@ def record_answer(record: TopicRecord) -> RecordAnswer:
     )
 
 
-async def topics(controlled: ControlledEmulator, wanted: NoInput) -> tuple[TopicAnswer, ...]:
+async def topics(controlled: ControlledEmulator, wanted: ListInput) -> tuple[TopicAnswer, ...]:
     """List the topics; those of Kafka itself are left out."""
-    return tuple(TopicAnswer(*each) for each in (await controlled.emulator.topics()).items())
+    return tuple(TopicAnswer(*each) for each in islice((await controlled.emulator.topics()).items(), wanted.limit))
 
 
 async def records(controlled: ControlledEmulator, wanted: RecordsInput) -> tuple[RecordAnswer, ...]:

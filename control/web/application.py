@@ -48,7 +48,6 @@ class ControlApplication:
 
     def __init__(self, controlled: ControlledEmulator, access: Access) -> None:
         self._controlled = controlled
-        self._waits = 0
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         routes = [Route(each.path, self._handler(each), methods=[each.method]) for each in ENDPOINTS]
         routes += [Route(path, _page_handler(*page), methods=["GET"]) for path, page in PAGE_FILES.items()]
@@ -79,9 +78,9 @@ class ControlApplication:
 
     async def _wait(self, endpoint: ControlEndpoint, wanted: Any, request: Request) -> Any:
         """Run an endpoint that waits until it is done, the client is gone, or the server stops."""
-        if self._waits >= MAX_WAITS:
+        if self._controlled.waits >= MAX_WAITS:
             raise ControlRefused(Status.TOO_MANY_WAITS, f"{MAX_WAITS} requests wait already: let one of them end")
-        self._waits += 1
+        self._controlled.waits += 1
         waiting = asyncio.ensure_future(self._run(endpoint, wanted, request))
         gone = asyncio.ensure_future(_disconnected(request))
         try:
@@ -92,7 +91,7 @@ class ControlApplication:
                 raise ClientDisconnect
             raise ControlRefused(Status.UNAVAILABLE, "regroup is stopping")
         finally:
-            self._waits -= 1
+            self._controlled.waits -= 1
             waiting.cancel()
             gone.cancel()
             await asyncio.gather(waiting, gone, return_exceptions=True)

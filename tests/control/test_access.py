@@ -4,6 +4,7 @@ import http.client
 import socket
 import time
 from base64 import b64encode
+from collections.abc import Callable
 from contextlib import closing
 
 import pytest
@@ -12,7 +13,7 @@ from regroup.control.web import application
 from regroup.control.web.access import Access, host_name
 from regroup.coordinator.settings import InvalidSetting
 from regroup.testing import Emulator
-from tests.control.conftest import TOKEN, Control, Port, StartControl
+from tests.control.conftest import TIMEOUT_S, TOKEN, Control, Port, StartControl
 
 
 def asked_as(control: Control, **headers: str) -> int:
@@ -166,10 +167,24 @@ def test_an_act_takes_no_query(control: Control) -> None:
     assert answer.status == 422
 
 
-def test_the_number_of_waits_is_bounded(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+def until(condition: Callable[[], object]) -> None:
+    """Wait for what happens in the thread of the emulator."""
+    end = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def is_waited_for(kafka: Emulator) -> bool:
+    """Whether a request waits for a change of the emulator."""
+    return any(not change.done() for change in kafka._emulator.changes._waiting)
+
+
+def test_the_number_of_waits_is_bounded(kafka: Emulator, control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(application, "MAX_WAITS", 1)
-    first = control.in_background("/group/wait-stable", group="billing", timeout_s=20)
-    answer = second_wait(control)
+    first = control.in_background("/group/wait-stable", group="billing", timeout_s=600)
+    until(lambda: is_waited_for(kafka))
+    answer = control.get("/group/wait-stable", group="billing", timeout_s=0)
     assert (answer.status, answer.error) == (429, "1 requests wait already: let one of them end")
     control.act("/emulator/kill")
     assert first.result().status == 503
@@ -177,29 +192,21 @@ def test_the_number_of_waits_is_bounded(control: Control, monkeypatch: pytest.Mo
     assert control.get("/group/wait-stable", group="billing", timeout_s=0).status == 409
 
 
-def second_wait(control: Control):
-    """The answer to a wait beside one that was sent and may not have come yet."""
-    end = time.monotonic() + 10
-    while (answer := control.get("/group/wait-stable", group="billing", timeout_s=0)).status == 409:
-        assert time.monotonic() < end
-    return answer
-
-
-def test_a_wait_whose_client_is_gone_makes_room(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_whose_client_is_gone_makes_room(
+    kafka: Emulator, control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(application, "MAX_WAITS", 1)
     with socket.create_connection((control.host, control.port)) as gone:
         gone.sendall(b"GET /group/wait-stable?group=billing&timeout_s=600 HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert second_wait(control).status == 429
-    end = time.monotonic() + 10
-    while control.get("/group/wait-stable", group="billing", timeout_s=0).status == 429:
-        assert time.monotonic() < end
+        until(lambda: is_waited_for(kafka))
+        assert control.get("/group/wait-stable", group="billing", timeout_s=0).status == 429
+    until(lambda: control.get("/group/wait-stable", group="billing", timeout_s=0).status == 409)
 
 
 def test_waits_end_when_the_port_is_closed(kafka: Emulator) -> None:
     port = Port(kafka)
     waiting = port.control.in_background("/group/wait-stable", group="billing", timeout_s=600)
-    while not kafka._emulator.changes._waiting:
-        time.sleep(0.01)
+    until(lambda: is_waited_for(kafka))
     before_s = time.monotonic()
     port.close()
     assert time.monotonic() - before_s < 5

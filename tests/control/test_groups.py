@@ -144,6 +144,15 @@ def test_events_are_read_from_a_position_on_and_bounded(kafka: Emulator, control
     assert some == every[1:3]
 
 
+def test_lists_are_bounded(kafka: Emulator, control: Control) -> None:
+    stable_pair(kafka)
+    stable_pair(kafka, "other")
+    assert [len(control.look(path, limit=1)) for path in ("/groups", "/members")] == [1, 1]
+    kafka.create_topic("payments")
+    assert [len(control.look("/topics", limit=limit)) for limit in (1, 2)] == [1, 2]
+    assert control.get("/groups", limit=10_001).status == 422
+
+
 def test_a_story_is_text(kafka: Emulator, control: Control) -> None:
     stable_pair(kafka)
     assert control.look("/group/story", group="billing")["text"] == kafka.group("billing").story()

@@ -19,7 +19,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
 
 from tests.cli.conftest import RunCommand
-from tests.clients.emulator import REGROUP_COMMAND, TIMEOUT_S
+from tests.clients.emulator import REGROUP_COMMAND, TIMEOUT_S, eventually
 from tests.control.conftest import TOKEN, Control
 
 RULES = "- on: OffsetCommit\n  group: billing\n  answer: COORDINATOR_NOT_AVAILABLE\n  times: 2\n"
@@ -117,12 +117,12 @@ def test_a_killed_server_comes_back_on_its_store(start: Start, tmp_path: Path) -
 def test_an_end_does_not_wait_for_waits(start: Start) -> None:
     with start("--control", "127.0.0.1:0") as served:
         waiting = served.control.in_background("/group/wait-stable", group="billing", timeout_s=600)
-        served.control.look("/groups")
+        eventually(lambda: served.control.look("/emulator")["waiting_requests"] == 1, "the wait")
         before_s = time.monotonic()
         served.process.send_signal(signal.SIGTERM)
         assert served.process.wait(TIMEOUT_S) == 0
         assert time.monotonic() - before_s < 5
-        assert waiting._thread.join(TIMEOUT_S) is None
+        assert (waiting.result().status, waiting.result().error) == (503, "regroup is stopping")
 
 
 def test_a_killed_server_ends_in_good_order(start: Start) -> None:
