@@ -1,5 +1,6 @@
 """What a refused request is answered with: a status, and one sentence."""
 
+import re
 from enum import IntEnum
 from typing import Final
 
@@ -85,6 +86,19 @@ STATUSES: Final[tuple[tuple[type[Exception], Status], ...]] = (
 """The statuses of the errors of the test kit; the first class that fits."""
 
 
+_PLACE: Final = re.compile(r"^(.*) - at `\$\.?([^`]*)`$")
+"""How msgspec ends a sentence: with a path such as `$.member`."""
+
+
+def _with_field_first(sentence: str) -> str:
+    """`invalid member: expected str, got int`."""
+    found = _PLACE.match(sentence)
+    if found is None:
+        return sentence
+    what = found[1][:1].lower() + found[1][1:].replace("`", "")
+    return f"invalid {found[2] or 'input'}: {what}"
+
+
 def problem_of(error: Exception) -> tuple[Status, Problem] | None:
     """How this error is answered; None if it is a fault of regroup."""
     if isinstance(error, ControlRefused):
@@ -95,4 +109,6 @@ def problem_of(error: Exception) -> tuple[Status, Problem] | None:
     if isinstance(error, EmulatorDown):
         return status, Problem("the brokers were killed: POST /emulator/restart starts them again")
     sentence, _, story = str(error).partition("\n")
+    if isinstance(error, msgspec.ValidationError):
+        sentence = _with_field_first(sentence)
     return status, Problem(sentence or type(error).__name__, story)

@@ -162,6 +162,19 @@ def test_a_query_that_is_not_the_input_is_invalid(control: Control, query: str) 
     assert (answer.status, bool(answer.error)) == (422, True)
 
 
+def test_a_wrong_field_is_named_first(control: Control) -> None:
+    said = [
+        control.post("/group/expire", group="billing", member=7).error,
+        control.get("/group/wait-stable", group="billing", members="two").error,
+        control.post("/group/forget-offsets", group="g", partitions=[{"topic": "t", "partition": -1}]).error,
+    ]
+    assert said == [
+        "invalid member: expected str, got int",
+        "invalid members: expected int | null, got str",
+        "invalid partitions[0].partition: expected int >= 0",
+    ]
+
+
 def test_an_act_takes_no_query(control: Control) -> None:
     answer = control.send("POST", "/emulator/kill?x=1", b"{}", {"content-type": "application/json"})
     assert answer.status == 422
