@@ -63,8 +63,9 @@ MAX_FETCHED_PARTITIONS: Final = 20_000
 MAX_GROUP_ENTRIES: Final = 20_000
 """Protocols, assignments, members or partitions that one request about a group or a transaction may name, for the same
 reason."""
-MAX_CREATED_PARTITIONS: Final = 10_000
-"""Partitions that one request may create, all topics together; Kafka's controller has the same limit."""
+MAX_CREATION_RECORDS: Final = 10_000
+"""Topics, settings and partitions that one request may create, all together: each is a record of Kafka's controller,
+which writes at most so many at once. Of the partitions that a request names no more are allowed, either."""
 MAX_DECOMPRESSED_BYTES: Final = 16 * 1024 * 1024
 """Bytes of all gzipped legacy sets of one request together, decompressed."""
 MAX_LEGACY_MESSAGES: Final = 50_000
@@ -94,7 +95,7 @@ _ONCE: Final = "one entry in the response, as in Kafka"
 _EACH: Final = "an entry each time"
 _SHARED: Final = "an entry each time, computed once"
 _WHOLE: Final = "the whole request"
-_CREATES: Final = f"POLICY_VIOLATION for more than {MAX_CREATED_PARTITIONS:,} new partitions"
+_CREATES: Final = f"POLICY_VIOLATION for all if topics, settings and partitions are more than {MAX_CREATION_RECORDS:,}"
 _COMMITS: Final = f"INVALID_COMMIT_OFFSET_SIZE for more than {MAX_COMMITTED_PARTITIONS:,} partitions"
 
 LIMITS: Final[dict[type[Message], RequestLimit]] = {
@@ -118,7 +119,8 @@ LIMITS: Final[dict[type[Message], RequestLimit]] = {
     MetadataRequest: RequestLimit(
         "a topic, or a partition that is described for the first time",
         _ONCE,
-        f"UNKNOWN_TOPIC_OR_PARTITION, and no topic is created, for more than {MAX_CREATED_PARTITIONS:,} new partitions",
+        f"UNKNOWN_TOPIC_OR_PARTITION, and no topic is created, if new topics and their partitions are more than "
+        f"{MAX_CREATION_RECORDS:,}",
     ),
     OffsetCommitRequest: RequestLimit(_WHOLE, _EACH, _COMMITS),
     OffsetFetchRequest: RequestLimit("a group, or a partition", _SHARED, max_entries=MAX_GROUP_ENTRIES),
@@ -141,7 +143,9 @@ LIMITS: Final[dict[type[Message], RequestLimit]] = {
     TxnOffsetCommitRequest: RequestLimit(_WHOLE, _EACH, _COMMITS),
     DescribeConfigsRequest: RequestLimit("a resource", _SHARED),
     AlterConfigsRequest: RequestLimit("a resource", _NO_DUPLICATES),
-    CreatePartitionsRequest: RequestLimit("a topic", _NO_DUPLICATES, _CREATES),
+    CreatePartitionsRequest: RequestLimit(
+        "a topic", _NO_DUPLICATES, f"POLICY_VIOLATION for more than {MAX_CREATION_RECORDS:,} new partitions"
+    ),
     DeleteGroupsRequest: RequestLimit("a group", _ONCE),
     IncrementalAlterConfigsRequest: RequestLimit("a resource", _NO_DUPLICATES),
     OffsetDeleteRequest: RequestLimit(_WHOLE, _EACH, max_entries=MAX_GROUP_ENTRIES),

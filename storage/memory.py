@@ -101,6 +101,9 @@ class MemoryStore(EventStore):
     async def get_value(self, name: str) -> bytes | None:
         return self._values.get(name)
 
+    async def coordinator_epoch(self) -> int:
+        return self._coordinator_epoch
+
     async def next_coordinator_epoch(self) -> int:
         self._coordinator_epoch += 1
         return self._coordinator_epoch

@@ -104,6 +104,10 @@ class EventStore(ABC):
         """The value stored under a name, or None."""
 
     @abstractmethod
+    async def coordinator_epoch(self) -> int:
+        """The coordinator epoch that was given out last; 0 before the first."""
+
+    @abstractmethod
     async def next_coordinator_epoch(self) -> int:
         """The next coordinator epoch: 1, 2, 3 …, durable before it is returned."""
 

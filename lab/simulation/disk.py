@@ -126,6 +126,9 @@ class SimulatedStore(EventStore):
     async def get_value(self, name: str) -> bytes | None:
         return await self._store.get_value(name)
 
+    async def coordinator_epoch(self) -> int:
+        return await self._store.coordinator_epoch()
+
     async def next_coordinator_epoch(self) -> int:
         self._check_writable()
         return await self._store.next_coordinator_epoch()

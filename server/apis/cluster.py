@@ -30,7 +30,7 @@ from regroup.protocol.messages.cluster import (
 from regroup.server.cluster.events import TopicCreated
 from regroup.server.cluster.image import Topic, metric_name_of
 from regroup.server.cluster.state import ClusterState
-from regroup.server.limits import MAX_CREATED_PARTITIONS, STEPS_PER_TURN
+from regroup.server.limits import MAX_CREATION_RECORDS, STEPS_PER_TURN
 from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.turns import Turns
 
@@ -173,7 +173,7 @@ class ClusterApis:
         if not (request.allow_auto_topic_creation and settings.auto_create_topics_enable):
             return False
         missing = sum(each.topic_id == NO_UUID and each.name not in self._state.topics for each in wanted)
-        return missing <= 1 or missing * settings.num_partitions <= MAX_CREATED_PARTITIONS
+        return missing <= 1 or missing * (1 + settings.num_partitions) <= MAX_CREATION_RECORDS
 
     def _create_missing(self, wanted: list[MetadataRequestTopic], exchange: Exchange) -> None:
         """Create those of the topics that do not exist and may."""

@@ -7,7 +7,9 @@ from functools import partial
 from msgspec.structs import replace
 
 from regroup.protocol.message import Message
+from regroup.protocol.messages.cluster import MetadataResponse, MetadataResponseBroker
 from regroup.protocol.messages.records import FetchRequest
+from regroup.server.faults.cluster_facts import ClusterFacts
 from regroup.server.faults.cuts import cut_frame
 from regroup.server.faults.rule import FaultRule
 from regroup.server.net.exchange import Exchange
@@ -22,24 +24,34 @@ from regroup.server.responses.partitions import (
 )
 
 
-def apply_fault(rule: FaultRule, exchange: Exchange, proceed: Callable[[], None], topic_name: TopicNames) -> None:
+def apply_fault(rule: FaultRule, exchange: Exchange, proceed: Callable[[], None], cluster: ClusterFacts) -> None:
     """Do what the rule says to a request whose delay is over."""
     if rule.close == "before":
         exchange.close_connection("a fault rule closes it")
     elif rule.answer is not None:
-        refuse(rule, rule.answer, exchange)
+        refuse(rule, rule.answer, exchange, cluster)
     elif rule.partition_error is not None:
-        apply_in_part(rule, rule.partition_error, exchange, proceed, topic_name)
+        apply_in_part(rule, rule.partition_error, exchange, proceed, cluster.topic_name)
     elif rule.drop != "request":
         apply_and_change(rule, exchange, proceed)
 
 
-def refuse(rule: FaultRule, code: int, exchange: Exchange) -> None:
+def refuse(rule: FaultRule, code: int, exchange: Exchange, cluster: ClusterFacts) -> None:
     """Answer with an error. A producer that expects no answer sees a closed connection, as Kafka does it."""
-    if expects_response(exchange.request):
-        send_changed(rule, exchange, error_response(exchange.request, exchange.version, code))
-    else:
+    if not expects_response(exchange.request):
         exchange.close_connection("a fault rule refuses a request that expects no response")
+        return
+    response = error_response(exchange.request, exchange.version, code)
+    if isinstance(response, MetadataResponse):
+        response = with_brokers(response, cluster)
+    send_changed(rule, exchange, response)
+
+
+def with_brokers(response: MetadataResponse, cluster: ClusterFacts) -> MetadataResponse:
+    """The brokers are named beside the errors of topics: a client without brokers could ask nothing more."""
+    nodes = cluster.brokers()
+    brokers = [MetadataResponseBroker(node_id=each.node_id, host=each.host, port=each.port) for each in nodes.values()]
+    return replace(response, brokers=brokers, controller_id=min(nodes, default=-1))
 
 
 def apply_and_change(rule: FaultRule, exchange: Exchange, proceed: Callable[[], None]) -> None:

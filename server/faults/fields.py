@@ -10,8 +10,6 @@ from regroup.members.durations import format_duration, parse_exact_duration_ms
 from regroup.protocol.errors import ErrorCode
 from regroup.server.faults.rule import FaultRule, InvalidFault
 
-__all__ = ["read_rule", "written_fields", "shown", "CONDITIONS", "COUNTS", "EFFECTS"]
-
 CONDITIONS: Final = (
     "on",
     "version",

@@ -159,7 +159,7 @@ class FaultGate:
             proceed()
             return
         self._rules.on_hit(fault, exchange)
-        begin = partial(apply_fault, fault.rule, exchange, proceed, self._rules.cluster.topic_name)
+        begin = partial(apply_fault, fault.rule, exchange, proceed, self._rules.cluster)
         if fault.rule.hold:
             fault.hold(exchange, partial(self._begin, fault.rule.delay_s, begin))
         else:

@@ -19,8 +19,6 @@ from regroup.server.faults.fields import CONDITIONS, COUNTS, EFFECTS, read_rule,
 from regroup.server.faults.gate import ActiveFault, FaultRules
 from regroup.server.faults.rule import FaultRule, InvalidFault
 
-__all__ = ["FAULT_WORDS", "parse_fault_command", "run_fault_command", "parse_rule", "format_rule", "describe_fault"]
-
 FAULT_WORDS: Final = ("fault", "faults", "release", "remove")
 """The first words of the commands."""
 USAGE: Final = "type fault FIELD=VALUE ..., faults, release N or remove N"

@@ -39,10 +39,10 @@ def find_coordinator(request: cluster.FindCoordinatorRequest, version: int, code
 
 
 def metadata(request: cluster.MetadataRequest, version: int, code: int) -> Message:
-    """The error of each topic that is named, and of the response since v13. As from Kafka it names no broker."""
+    """The error of each topic that is named; of the response, since v13, if none is. It names no broker."""
     return cluster.MetadataResponse(
         brokers=[],
-        error_code=code if version >= FIRST_METADATA_ERROR else 0,
+        error_code=code if version >= FIRST_METADATA_ERROR and not request.topics else 0,
         topics=[
             cluster.MetadataResponseTopic(error_code=code, name=topic.name, topic_id=topic.topic_id)
             for topic in request.topics or ()

@@ -173,6 +173,10 @@ class SqliteStore(EventStore):
             rows = await self._rows(Value, sql.GET_VALUE, (name,))
             return rows[0].value if rows else None
 
+    async def coordinator_epoch(self) -> int:
+        async with self._exclusive():
+            return (await self._only_row(Number, sql.COUNTER, ("coordinator_epoch",))).value
+
     async def next_coordinator_epoch(self) -> int:
         async with self._transaction():
             await self._connection.execute(sql.INCREMENT_COUNTER, ("coordinator_epoch",))

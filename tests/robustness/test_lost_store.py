@@ -171,9 +171,9 @@ def test_a_loss_while_nothing_is_written_is_told_at_the_end(serve: Serve, lose: 
 @pytest.mark.parametrize(
     ("lose", "rounds"),
     [
-        (cut_the_end_off_the_log, 5),
-        (empty_the_log, 5),
-        (overwrite_the_log, 5),
+        (cut_the_end_off_the_log, 2),
+        (empty_the_log, 2),
+        (overwrite_the_log, 2),
         *(pytest.param(lose, 20, marks=pytest.mark.slow) for lose in LOSSES),
     ],
 )

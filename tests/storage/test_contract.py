@@ -235,7 +235,9 @@ async def test_a_named_value_is_stored_and_replaced(store: EventStore) -> None:
 
 
 async def test_each_coordinator_epoch_is_larger_than_the_last(store: EventStore) -> None:
+    assert await store.coordinator_epoch() == 0
     assert [await store.next_coordinator_epoch() for _ in range(3)] == [1, 2, 3]
+    assert await store.coordinator_epoch() == 3
 
 
 async def test_following_yields_new_records_as_they_are_committed(filled: EventStore) -> None:

@@ -45,7 +45,7 @@ def first_record(consumer: Any) -> Any:
 
 
 def kafka_python_consumer(servers: str, client_id: str, group: str = "billing", **settings: Any) -> Any:
-    return kafka.KafkaConsumer(
+    consumer = kafka.KafkaConsumer(
         "orders",
         bootstrap_servers=servers.split(","),
         client_id=client_id,
@@ -57,6 +57,8 @@ def kafka_python_consumer(servers: str, client_id: str, group: str = "billing", 
         reconnect_backoff_max_ms=200,
         **settings,
     )
+    consumer.partitions_for_topic("orders")  # without the metadata it would join, get nothing, and join again
+    return consumer
 
 
 CONSUMERS: dict[str, tuple[Callable[..., Any], float]] = {

@@ -11,7 +11,12 @@ from regroup.protocol.consumer.subscription import decode_assignment
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.frames import encode_request
 from regroup.protocol.header import RequestHeader
-from regroup.protocol.messages.cluster import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
+from regroup.protocol.messages.cluster import (
+    ApiVersionsRequest,
+    FindCoordinatorRequest,
+    MetadataRequest,
+    MetadataRequestTopic,
+)
 from regroup.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -159,6 +164,15 @@ def test_metadata_of_all_topics_names_one_partition_without_a_leader(kafka: Emul
     }
     assert leaders.pop(("orders", 2)) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
     assert set(leaders.values()) == {(0, 0)}
+
+
+def test_metadata_with_an_error_names_the_brokers(emulator: StartEmulator) -> None:
+    kafka = emulator(topics={"orders": 3}, brokers=2)
+    kafka.fault(on="Metadata", topic="orders", answer=ErrorCode.LEADER_NOT_AVAILABLE)
+    response = kafka.connect().send(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
+    ports = [int(address.split(":")[1]) for address in kafka.bootstrap_servers.split(",")]
+    assert [broker.port for broker in response.brokers] == ports
+    assert [(topic.name, topic.error_code) for topic in response.topics] == [("orders", 5)]
 
 
 def test_offsets_are_listed_in_the_other_partitions(kafka: Emulator) -> None:

@@ -19,7 +19,7 @@ class Suite:
     def run(self, test: str, *options: str) -> str:
         (self.folder / "test_suite.py").write_text(dedent(test), encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "-p", "regroup_pytest", "-p", "no:cacheprovider", *options]
-        environment = {**os.environ, "PYTEST_ADDOPTS": "", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**os.environ, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         environment.pop("PYTEST_XDIST_WORKER", None)
         done = subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=100, check=False
@@ -167,7 +167,11 @@ def test_it_works_with_xdist_asyncio_and_unittest(suite: Suite) -> None:
         def test_shared(kafka_session, number):
             kafka_session.create_topic(kafka_session.unique_name("orders"))
         """,
+        "-p",
+        "xdist",
         "-n2",
+        "-p",
+        "asyncio",
         "-o",
         "asyncio_mode=auto",
         "-o",
