@@ -96,7 +96,7 @@ class Broker:
         self.max_idle_s = state.settings.connections_max_idle_ms / 1000
         self.observers: RequestObservers = [] if observers is None else observers
         self.gate: RequestGate | None = None
-        """It stands between the connections and the handlers; set it before the start."""
+        """It stands between connections and handlers; `BrokerCluster.install_gates` changes it while they run."""
         self._host, self._port, self._advertise = host, port, advertise
         self._other_settings = other_settings
         self._handlers: dict[int, RequestHandler] = {}

@@ -312,6 +312,18 @@ class BrokerCluster:
         for coordinator in self.router.coordinators:
             yield from coordinator.groups()
 
+    def install_gates(self, gate_factory: Callable[[int], RequestGate]) -> None:
+        """Let each request from now on pass the gate of its broker, also those of connections that are open."""
+        for broker in self.brokers:
+            broker.gate = gate_factory(broker.node_id)
+        self.forget_cached_responses()
+
+    def forget_cached_responses(self) -> None:
+        """Decode the next request of every connection, because a gate may stop it from now on."""
+        for broker in self.brokers:
+            for connection in broker.connections():
+                connection.forget_cached_response()
+
     async def ensure_topic(self, name: str, partitions: int) -> None:
         """Create a topic if it does not exist. Raises InvalidSetting if the name is invalid."""
         if name in self.state.topics:

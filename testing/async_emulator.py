@@ -18,7 +18,7 @@ from regroup.testing.faults import AsyncFault, FaultConditions, FaultOptions
 from regroup.testing.groups.async_group import AsyncGroup
 from regroup.testing.groups.views import PartitionName, view_of
 from regroup.testing.interference import abort_client, find_client_id
-from regroup.testing.options import EmulatorOptions
+from regroup.testing.options import ProcessOptions
 from regroup.testing.process import EmulatorProcess
 from regroup.testing.recorder import RecordedExchange, check_exchanges
 from regroup.testing.topics import (
@@ -28,7 +28,7 @@ from regroup.testing.topics import (
     as_bytes,
     create_topic,
     delete_topic,
-    read_topic,
+    topic_records,
 )
 
 MAX_GROUPS_IN_STORY = 5
@@ -37,7 +37,7 @@ MAX_GROUPS_IN_STORY = 5
 class AsyncEmulator(EmulatorProcess):
     """The brokers, in the running loop: `async with Emulator(...) as kafka`."""
 
-    def __init__(self, options: EmulatorOptions) -> None:
+    def __init__(self, options: ProcessOptions) -> None:
         super().__init__(options)
         self._name_numbers = count(1)
         self._connections: list[ClientConnection] = []
@@ -88,6 +88,9 @@ class AsyncEmulator(EmulatorProcess):
         """The addresses of all brokers: `127.0.0.1:40001,127.0.0.1:40002`."""
         if not self.ports:
             raise EmulatorDown("the emulator has no addresses before it is started")
+        if advertise := self.options.cluster.advertise:
+            host, first = advertise
+            return ",".join(f"{host}:{first + node_id}" for node_id in range(len(self.ports)))
         return ",".join(f"127.0.0.1:{port}" for port in self.ports)
 
     async def connect(self, client_id: str = "test", *, broker: int = 0, group: str | None = None) -> ClientConnection:
@@ -147,8 +150,9 @@ class AsyncEmulator(EmulatorProcess):
             connection.forget_cached_response()
 
     def _check_broker(self, broker: int) -> None:
-        if not 0 <= broker < self.options.brokers:
-            raise ValueError(f"unknown broker: {broker}; there are {self.options.brokers}, counted from 0")
+        brokers = self.options.cluster.brokers
+        if not 0 <= broker < brokers:
+            raise ValueError(f"unknown broker: {broker}; there are {brokers}, counted from 0")
 
     async def coordinator_of(self, group: str) -> int:
         state = self.cluster.state
@@ -254,7 +258,7 @@ class AsyncEmulator(EmulatorProcess):
         return record
 
     async def records(self, topic: str, partition: int | None = None) -> list[TopicRecord]:
-        return read_topic(self.cluster.state, topic, partition)
+        return list(topic_records(self.cluster.state, topic, partition))
 
     async def _wait_until_durable(self) -> None:
         journal = self.cluster.journal

@@ -62,7 +62,7 @@ class Emulator:
             record=record,
         )
         self._thread: LoopThread | None = None
-        self._emulator = AsyncEmulator(self.options)
+        self._emulator = AsyncEmulator(self.options.process_options())
 
     # Start and stop
 

@@ -28,6 +28,11 @@ class Interference:
     def is_crashed(self, client_id: str) -> bool:
         return client_id in self._unanswered
 
+    @property
+    def crashed_clients(self) -> tuple[str, ...]:
+        """The client ids that get no answers."""
+        return tuple(self._unanswered)
+
     def crash(self, client_id: str) -> None:
         """Answer nothing to this client from now on."""
         self._unanswered.setdefault(client_id, [])

@@ -4,6 +4,7 @@ regroup serve --port 9092 --topic orders:7
 regroup serve --port 0 --set group.initial.rebalance.delay.ms=0 --store /tmp/groups.db
 regroup serve --port 9092 --brokers 3       (then type: stop 1, start 1)
 regroup serve --mqtt mqtt://localhost:1883  (every event as JSON; `regroup watch` shows the groups)
+regroup serve --control 127.0.0.1:9080      (look at groups and act on them over HTTP, from a test in any language)
 """
 
 from argparse import ArgumentParser
@@ -111,6 +112,27 @@ def add_arguments(parser: ArgumentParser) -> None:
         "the member from its group at once (default: watch)",
     )
 
+    add(
+        "--control",
+        metavar="HOST:PORT",
+        type=loaded_type("regroup.cli.serve.control:control_address"),
+        help="look at groups, members and brokers, and act on them, over HTTP and JSON at this address; port 0 picks a "
+        "free one. Beyond this machine a token is needed (docs/control.md; pip install starlette uvicorn)",
+    )
+    add(
+        "--control-token",
+        metavar="FILE",
+        type=Path,
+        help="a file with the token that every request to --control must carry; REGROUP_CONTROL_TOKEN in the "
+        "environment does the same",
+    )
+    add(
+        "--faults",
+        metavar="FILE",
+        type=Path,
+        help="a YAML file with rules for requests that are to be delayed, lost or answered with errors "
+        "(docs/testing.md); more can be typed at the prompt",
+    )
     add(
         "--loop",
         choices=("asyncio", "uvloop"),

@@ -12,6 +12,7 @@ from regroup.server.mqtt.connection_losses import ConnectionLosses
 from regroup.server.mqtt.routing import GROUP_APIS
 from regroup.server.net.connection import Connection
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.turns import Turns
 
 MAX_RESPONSE_MESSAGE_BYTES: Final = 4 * 1024 * 1024
@@ -138,7 +139,11 @@ class ObservedBroker:
         self.turns = broker.turns
         self.served_versions, self.refusal_of = broker.served_versions, broker.refusal_of
         self.add_connection, self.remove_connection = broker.add_connection, broker.remove_connection
-        self.observers, self.gate = broker.observers, broker.gate
+        self.observers = broker.observers
+
+    @property
+    def gate(self) -> RequestGate | None:
+        return self._broker.gate
 
     def handler_for(self, header: RequestHeader) -> RequestHandler | None:
         handler = self._broker.handler_for(header)

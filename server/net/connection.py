@@ -35,12 +35,14 @@ class BrokerHandle(Protocol):
     max_idle_s: float
     observers: RequestObservers
     """They see each exchange that is finished."""
-    gate: RequestGate | None
-    """It stands before the handlers."""
     needs_whole_responses: bool
     """A response must be written in one piece, as one message."""
     turns: TurnQueue
     """The long requests of all connections."""
+
+    @property
+    def gate(self) -> RequestGate | None:
+        """It stands before the handlers."""
 
     def handler_for(self, header: RequestHeader) -> RequestHandler | None:
         """The handler of this API in this version; None if the broker does not serve it."""
@@ -66,7 +68,6 @@ class Connection(asyncio.Protocol):
         self.name = name
         self.client_host = ""
         self._broker = broker
-        self._gate = broker.gate
         self._loop = asyncio.get_running_loop()
         self._frame_reader = FrameReader(broker.max_frame_bytes)
         self._frames: deque[bytes] = deque()
@@ -214,11 +215,12 @@ class Connection(asyncio.Protocol):
             on_close=self._close_unanswered,
             on_work=self._run,
         )
-        if self._gate is None:
+        gate = self._broker.gate
+        if gate is None:
             self._proceed(handler, exchange)
             return
         try:
-            self._gate.admit(exchange, partial(self._proceed, handler, exchange))
+            gate.admit(exchange, partial(self._proceed, handler, exchange))
         except Exception as error:  # noqa: BLE001  # logged there
             self._fail(exchange, error)
 
@@ -281,7 +283,8 @@ class Connection(asyncio.Protocol):
     def _cache(self, exchange: Exchange, still_valid: StillValid, response: bytearray) -> None:
         """Keep a short response for the next request, unless the gate might stop that one."""
         is_short = len(self._current_frame) + len(response) <= MAX_CACHED_BYTES
-        if is_short and (self._gate is None or not self._gate.may_stop(exchange)):
+        gate = self._broker.gate
+        if is_short and (gate is None or not gate.may_stop(exchange)):
             self._cached = CachedResponse.from_frames(self._current_frame, response, still_valid)
 
     def _end(self, exchange: Exchange) -> None:

@@ -1,5 +1,6 @@
 """One group of a running emulator, for coroutines in the emulator's loop: look at it, wait for it, act on it."""
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -8,10 +9,11 @@ from regroup.coordinator.group import GroupState
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.errors import ErrorCode
 from regroup.server.broker_cluster import BrokerCluster
+from regroup.storage.records import Record
 from regroup.storage.store import EventStore
 from regroup.testing.errors import ActRefused
 from regroup.testing.groups.changes import Changes
-from regroup.testing.groups.story import GroupEvent, event_of, story_table
+from regroup.testing.groups.story import MAX_ROWS, GroupEvent, event_of, story_table
 from regroup.testing.groups.views import GroupView, PartitionName, view_of
 from regroup.testing.groups.waiting import WaitTimeout, wait_for_change
 from regroup.testing.recorder import Recorder, error_codes
@@ -65,7 +67,10 @@ class AsyncGroup:
         return [event_of(record) async for record in self._emulator.history.read(group=self.name)]
 
     async def story(self) -> str:
-        events = await self.events()
+        last: deque[Record] = deque(maxlen=MAX_ROWS)
+        async for record in self._emulator.history.read(group=self.name):
+            last.append(record)
+        events = [event_of(record) for record in last]
         recorder = self._emulator.recorder
         exchanges = recorder.exchanges(group=self.name) if recorder else None
         return story_table(events, exchanges, self._emulator.started_at_ms)
