@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from regroup.members.durations import parse_duration_ms
+from regroup.notation.durations import parse_duration_ms
 
 MAX_PORT: Final = 65_535
 

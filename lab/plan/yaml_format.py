@@ -26,7 +26,7 @@ from regroup.lab.plan.steps import parse_step
 from regroup.lab.plan.triggers import parse_trigger
 from regroup.lab.plan.validation import invalid_member_name, plan_problems
 from regroup.lab.plan.yaml_options import InvalidScenarioOption, read_options, write_options
-from regroup.server.unique_keys import UniqueKeyLoader
+from regroup.notation.yaml_keys import UniqueKeyLoader
 
 __all__ = ["InvalidScenario", "read_plan", "write_plan"]
 

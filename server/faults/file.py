@@ -15,10 +15,10 @@ from typing import Final
 
 import yaml
 
+from regroup.notation.yaml_keys import UniqueKeyLoader
 from regroup.server.faults.fields import read_rule, shown
 from regroup.server.faults.gate import MAX_RULES
 from regroup.server.faults.rule import FaultRule, InvalidFault
-from regroup.server.unique_keys import UniqueKeyLoader
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 
