@@ -17,6 +17,8 @@ SettingValues: TypeAlias = Mapping[str, str | int | bool]
 
 DEFAULT_WAIT_TIMEOUT_S: Final = 10.0
 MAX_BROKERS: Final = 100
+RECORD_MAX_BYTES: Final = 256 * 1024 * 1024
+"""How much of the file `store` the recorded exchanges may take, compressed."""
 SETTINGS_FOR_TESTS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1",

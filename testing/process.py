@@ -14,6 +14,10 @@ from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, Clu
 from regroup.server.clock import Clock
 from regroup.server.faults.gate import ActiveFault, FaultRules
 from regroup.server.net.exchange import Exchange
+from regroup.server.recording.event_links import EventLinks
+from regroup.server.recording.exchange import RecordedExchange
+from regroup.server.recording.recorder import Recorder
+from regroup.server.recording.selection import ExchangeFilter, select_exchanges
 from regroup.storage.memory import MemoryStore
 from regroup.storage.store import EventStore
 from regroup.testing.clock.manual_clock import ManualClock, ManualClockLoop
@@ -21,8 +25,7 @@ from regroup.testing.errors import ActRefused, EmulatorDown
 from regroup.testing.groups.changes import Changes
 from regroup.testing.interference import BrokerGate, Interference
 from regroup.testing.logs import write_to_logging
-from regroup.testing.options import EmulatorOptions
-from regroup.testing.recorder import Recorder
+from regroup.testing.options import RECORD_MAX_BYTES, EmulatorOptions
 
 
 class EmulatorProcess:
@@ -32,8 +35,9 @@ class EmulatorProcess:
         self.options = options
         self.changes = Changes()
         self.started_at_ms = 0
-        self.recorder = Recorder(self.now_ms, self._topic_name) if options.record else None
-        self.interference = Interference(FaultRules(self._topic_name), self.recorder)
+        self.recorder = Recorder(self.now_ms) if options.record else None
+        self._links = EventLinks()
+        self.interference = Interference(FaultRules(self._topic_name))
         self.interference.faults.on_change = self._forget_cached_responses
         self.interference.faults.on_hit = self._on_hit
         self.ports: tuple[int, ...] = ()
@@ -88,6 +92,7 @@ class EmulatorProcess:
             brokers=self.options.brokers,
             ports=self.ports,
             snapshot_interval_records=0,
+            record_max_bytes=RECORD_MAX_BYTES if self.recorder and self.options.store else 0,
         )
         self._cluster = await BrokerCluster.start(self._open_store(), options, self._environment())
         self.ports = tuple(port for _, port in self._cluster.addresses)
@@ -103,6 +108,7 @@ class EmulatorProcess:
             clock=self._clock,
             coordinator_factory=partial(GroupCoordinator, observer=self.changes, timer_tick_ms=tick_ms),
             gate_factory=lambda node_id: BrokerGate(node_id, self.interference),
+            recorder=self.recorder,
         )
 
     def _open_store(self) -> StoreFactory:
@@ -146,14 +152,21 @@ class EmulatorProcess:
             )
         return loop
 
+    async def recorded_exchanges(self, wanted: ExchangeFilter) -> list[RecordedExchange] | None:
+        """The exchanges of which all conditions hold, with the events to which they led; None if nothing records."""
+        if self.recorder is None:
+            return None
+        exchanges = list(select_exchanges(self.recorder.rows(), wanted))
+        if self.options.store is None or self._cluster is not None:
+            await self._links.read(self.history)
+        return self._links.link(exchanges)
+
     def _on_hit(self, fault: ActiveFault, exchange: Exchange) -> None:
-        if self.recorder:
-            self.recorder.hit(exchange, fault.rule.effect)
+        if self.recorder and exchange.row:
+            self.recorder.note_fault(exchange.row, fault.rule.effect)
         self.changes.notify()
 
     def _on_exchange(self, exchange: Exchange, response: Message | None) -> None:
-        if self.recorder:
-            self.recorder.finish(exchange, response)
         self.changes.notify()
 
     def _topic_name(self, topic_id: bytes) -> str:

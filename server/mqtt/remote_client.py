@@ -138,7 +138,7 @@ class ObservedBroker:
         self.turns = broker.turns
         self.served_versions, self.refusal_of = broker.served_versions, broker.refusal_of
         self.add_connection, self.remove_connection = broker.add_connection, broker.remove_connection
-        self.observers, self.gate = broker.observers, broker.gate
+        self.observers, self.gate, self.recorder = broker.observers, broker.gate, broker.recorder
 
     def handler_for(self, header: RequestHeader) -> RequestHandler | None:
         handler = self._broker.handler_for(header)

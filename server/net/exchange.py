@@ -8,6 +8,7 @@ from regroup.protocol.apis import APIS
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.server.net.cached_response import StillValid
+from regroup.server.net.request_recorder import ExchangeRow
 from regroup.server.net.turns import Turns
 
 
@@ -29,6 +30,7 @@ class Exchange:
         "is_answered",
         "on_connection_lost",
         "request",
+        "row",
         "still_valid",
     )
 
@@ -55,6 +57,8 @@ class Exchange:
         """Called if the connection is lost before the response: a handler that holds the exchange can drop it."""
         self.intercept: Callable[[Message | None], None] | None = None
         """Takes the next response in place of the client, once; None for a request that expects none."""
+        self.row: ExchangeRow | None = None
+        """Where it is recorded; None if nothing records."""
         self._on_response = on_response
         self._on_close = on_close
 

@@ -8,13 +8,14 @@ from regroup.coordinator.group import GroupState
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.errors import ErrorCode
 from regroup.server.broker_cluster import BrokerCluster
+from regroup.server.recording.exchange import RecordedExchange, error_codes
+from regroup.server.recording.selection import ExchangeFilter
 from regroup.storage.store import EventStore
 from regroup.testing.errors import ActRefused
 from regroup.testing.groups.changes import Changes
 from regroup.testing.groups.story import GroupEvent, event_of, story_table
 from regroup.testing.groups.views import GroupView, PartitionName, view_of
 from regroup.testing.groups.waiting import WaitTimeout, wait_for_change
-from regroup.testing.recorder import Recorder, error_codes
 
 
 class RunningEmulator(Protocol):
@@ -28,8 +29,7 @@ class RunningEmulator(Protocol):
     @property
     def changes(self) -> Changes: ...
 
-    @property
-    def recorder(self) -> Recorder | None:
+    async def recorded_exchanges(self, wanted: ExchangeFilter) -> list[RecordedExchange] | None:
         """None if exchanges are not recorded."""
         ...
 
@@ -66,8 +66,7 @@ class AsyncGroup:
 
     async def story(self) -> str:
         events = await self.events()
-        recorder = self._emulator.recorder
-        exchanges = recorder.exchanges(group=self.name) if recorder else None
+        exchanges = await self._emulator.recorded_exchanges(ExchangeFilter(group=self.name))
         return story_table(events, exchanges, self._emulator.started_at_ms)
 
     # Wait

@@ -47,8 +47,8 @@ from regroup.protocol.messages.transactions import (
     TxnOffsetCommitRequestTopic,
 )
 from regroup.server.faults.answers import ANSWERS, error_response
+from regroup.server.recording.exchange import error_codes
 from regroup.testing import Emulator, InvalidFault
-from regroup.testing.recorder import error_codes
 from tests.testing.conftest import ManualMember, stable_pair
 from tests.testing.polling import confluent_consumer, kafka_python_consumer, polling
 

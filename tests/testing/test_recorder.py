@@ -7,7 +7,8 @@ import pytest
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import HeartbeatRequest, JoinGroupResponse
 from regroup.protocol.messages.records import PartitionProduceData, ProduceRequest, TopicProduceData
-from regroup.testing import ActRefused, Emulator, recorder
+from regroup.server.recording import recorder
+from regroup.testing import ActRefused, Emulator
 from tests.testing.conftest import ManualMember, stable_pair
 from tests.testing.polling import polling
 
