@@ -14,17 +14,32 @@ EVERY_EXCHANGE = ExchangeFilter()
 
 async def read_exchanges(store: EventStore, wanted: ExchangeFilter = EVERY_EXCHANGE) -> list[RecordedExchange]:
     """The recorded exchanges of which all conditions hold, in the order of their requests. Raises StoreDamaged."""
+    exchanges, _ = await read_recording(store, wanted)
+    return exchanges
+
+
+async def read_recording(
+    store: EventStore, wanted: ExchangeFilter = EVERY_EXCHANGE
+) -> tuple[list[RecordedExchange], dict[int, int]]:
+    """The wanted exchanges, and from when on each process has recorded, by the epoch with which it began.
+
+    The wanted ones are all in memory; of the others there is one block at a time. Raises StoreDamaged.
+    """
     merger = RowMerger(wanted)
+    recorded_since_ms: dict[int, int] = {}
     # A change of a row may be stored so much later than the row itself.
     from_ms = 0 if wanted.from_ms is None else max(0, wanted.from_ms - 2 * REWRITE_INTERVAL_MS)
     async for block in store.read_exchanges(from_ms=from_ms):
         for row in decode_block(block):
+            epoch = row.connection.rpartition("@")[2]
+            if row.request and epoch.isdecimal():
+                recorded_since_ms.setdefault(int(epoch), row.at_ms)
             merger.add(row)
-    links = EventLinks()
     exchanges = [each for each in merger.exchanges() if wanted.takes(each)]
+    links = EventLinks()
     if exchanges:
         await links.read(store)
-    return links.link(exchanges)
+    return links.link(exchanges), recorded_since_ms
 
 
 class RowMerger:
