@@ -3,8 +3,8 @@
 import asyncio
 import shlex
 from argparse import Namespace
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
@@ -19,20 +19,23 @@ from regroup.server.recording.selection import ExchangeFilter
 from regroup.storage.store import EventStore
 
 LINE_LENGTH: Final = 80
+MAX_CLIENT_LENGTH: Final = 12
+MAX_ANSWER_LENGTH: Final = 20
+"""A longer answer, which is rare, moves the rest of its line."""
 MAX_VALUE_LENGTH: Final = 400
 """Characters of one decoded message in the text; `--json` has all."""
 
 
 def run(args: Namespace) -> int:
     exchanges = asyncio.run(selected(args))
-    day = ""
+    layout, day = Layout.of(exchanges), ""
     for exchange in exchanges:
         if args.json:
             print(exchange_json(exchange))
             continue
         if day != (day := date_of(exchange.at_ms)):
             print(f"{day}, times in UTC")
-        print(exchange_line(exchange))
+        print(layout.line(exchange))
         if args.verbose:
             for line in message_lines(exchange):
                 print(line)
@@ -58,9 +61,11 @@ async def selected(args: Namespace) -> list[RecordedExchange]:
 
 
 async def last_recorded_ms(store: EventStore) -> int | None:
-    """The end of the last recorded exchange; None if none was recorded."""
-    last_ms = [block.last_ms async for block in store.read_exchanges()]
-    return max(last_ms, default=None)
+    """The end of the last block of exchanges; None if there is none."""
+    last_ms = None
+    async for block in store.read_exchanges():
+        last_ms = max(last_ms or 0, block.last_ms)
+    return last_ms
 
 
 def known_api(name: str) -> str:
@@ -71,13 +76,33 @@ def known_api(name: str) -> str:
     raise CannotRun(f"unknown API {name!r}; known are {', '.join(sorted(api.name for api in APIS.values()))}")
 
 
-def exchange_line(exchange: RecordedExchange) -> str:
-    """`12:00:00.200 first        Heartbeat v4 x15       NONE g, generation 2`, at most 80 characters."""
-    run = f" x{exchange.count}" if exchange.count > 1 else ""
-    start = f"{clock_time(exchange.at_ms)} {clipped(exchange.client_id or '-', 12):<12} "
-    start += f"{exchange.api} v{exchange.version}{run}".ljust(23) + f" {exchange.answer}"
-    details = ", ".join(line_details(exchange))
-    return clipped(printable(f"{start}  {details}".rstrip()), LINE_LENGTH)
+class Layout(NamedTuple):
+    """The widths of the columns, by what stands in them."""
+
+    client: int
+    api: int
+    answer: int
+
+    @classmethod
+    def of(cls, exchanges: Sequence[RecordedExchange]) -> Self:
+        return cls(
+            min(MAX_CLIENT_LENGTH, max((len(printable(each.client_id)) for each in exchanges), default=0)),
+            max((len(api_text(each)) for each in exchanges), default=0),
+            min(MAX_ANSWER_LENGTH, max((len(each.answer) for each in exchanges), default=0)),
+        )
+
+    def line(self, exchange: RecordedExchange) -> str:
+        """`12:00:00.200 first  Heartbeat v4 x15  NONE  until 12:00:42.200, g`, at most 80 characters."""
+        client = clipped(printable(exchange.client_id) or "-", self.client)
+        start = f"{clock_time(exchange.at_ms)} {client:<{self.client}}  {api_text(exchange):<{self.api}}"
+        details = printable(", ".join(line_details(exchange)))
+        return clipped(f"{start}  {exchange.answer:<{self.answer}}  {details}".rstrip(), LINE_LENGTH)
+
+
+def api_text(exchange: RecordedExchange) -> str:
+    """`Heartbeat v4 x15`."""
+    version = f" v{exchange.version}" if exchange.version >= 0 else ""
+    return f"{exchange.api}{version}" + (f" x{exchange.count}" if exchange.count > 1 else "")
 
 
 def line_details(exchange: RecordedExchange) -> Iterator[str]:
@@ -88,7 +113,7 @@ def line_details(exchange: RecordedExchange) -> Iterator[str]:
         positions = format_ranges([event.position for event in exchange.events])
         yield f"event{'s' if len(exchange.events) > 1 else ''} {positions}"
     if exchange.closed:
-        yield f"closed: {exchange.closed}"
+        yield exchange.closed
     if exchange.count > 1:
         yield f"until {clock_time(exchange.last_at_ms)}"
     if exchange.groups:

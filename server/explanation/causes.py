@@ -3,7 +3,7 @@
 from typing import Final
 
 from regroup.coordinator.serialization import Cause
-from regroup.server.explanation.history import GroupHappening, GroupHistory
+from regroup.server.explanation.history import GroupHappening, KnownHistory
 from regroup.server.explanation.sentences import NOT_RECORDED, Explanation, counted, reason
 
 DEADLINES: Final = {
@@ -30,7 +30,7 @@ def cause_text(cause: Cause) -> str:
     return f"of {cause.internal}" if cause.internal else f"the cause is {NOT_RECORDED}"
 
 
-def cause_of(history: GroupHistory, happening: GroupHappening) -> Explanation:
+def cause_of(history: KnownHistory, happening: GroupHappening) -> Explanation:
     """The cause, with what a fault rule did to the request where it was recorded."""
     exchange = history.exchange_of(happening)
     text = cause_text(happening.cause)

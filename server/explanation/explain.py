@@ -1,6 +1,6 @@
 """Explanations of an event, of the last thing that happened to a member, and of the last rebalance.
 
-history = await read_group_history(store, "billing")
+history = await read_known_history(store, "billing")
 for explanation in explain_group(history):          # or explain_member(history, "second"), explain_event(history, 120)
     print(explanation)
 """
@@ -12,7 +12,7 @@ from regroup.coordinator import events as e
 from regroup.coordinator.serialization import EVENT_TYPE_NAMES
 from regroup.server.explanation import membership, offsets, rebalances
 from regroup.server.explanation.causes import cause_of
-from regroup.server.explanation.history import GroupHappening, GroupHistory
+from regroup.server.explanation.history import GroupHappening, KnownHistory
 from regroup.server.explanation.sentences import NOT_RECORDED, Explanation, reason, time_text
 
 __all__ = ["CannotExplain", "explain_event", "explain_member", "explain_group"]
@@ -22,7 +22,7 @@ class CannotExplain(LookupError):
     """There is no such event, member or rebalance in the history."""
 
 
-Explain = Callable[[GroupHistory, GroupHappening, Any], Explanation]
+Explain = Callable[[KnownHistory, GroupHappening, Any], Explanation]
 
 _EXPLAIN: Final[dict[type[e.Event], Explain]] = {
     e.MemberRemoved: membership.explain_removal,
@@ -43,7 +43,7 @@ _MEMBER_EVENTS: Final = (
 )  # fmt: skip
 
 
-def explain_event(history: GroupHistory, position: int) -> list[Explanation]:
+def explain_event(history: KnownHistory, position: int) -> list[Explanation]:
     """Why the event at this position happened. Raises CannotExplain."""
     index = history.index_of(position)
     if index is None:
@@ -55,7 +55,7 @@ def explain_event(history: GroupHistory, position: int) -> list[Explanation]:
     return explanations
 
 
-def _explain(history: GroupHistory, index: int) -> Explanation:
+def _explain(history: KnownHistory, index: int) -> Explanation:
     happening = history.happenings[index]
     explain = _EXPLAIN.get(type(happening.event))
     if explain is not None:
@@ -74,7 +74,7 @@ def _explain(history: GroupHistory, index: int) -> Explanation:
     )
 
 
-def _explain_load(history: GroupHistory, index: int, event: e.CoordinatorLoaded) -> Explanation:
+def _explain_load(history: KnownHistory, index: int, event: e.CoordinatorLoaded) -> Explanation:
     happening = history.happenings[index]
     before = history.happenings[index - 1] if index else None
     if before is not None and history.began_a_process(happening, before):
@@ -89,7 +89,7 @@ def _explain_load(history: GroupHistory, index: int, event: e.CoordinatorLoaded)
     )
 
 
-def explain_member(history: GroupHistory, name: str) -> list[Explanation]:
+def explain_member(history: KnownHistory, name: str) -> list[Explanation]:
     """The last thing that happened to a member, and which of its requests were refused afterwards.
 
     `name` is a member id, an instance id or a client id. Raises CannotExplain.
@@ -113,7 +113,7 @@ def _names(event: e.Event) -> set[str]:
     return {getattr(event, "member_id", ""), getattr(event, "replaced_member_id", "")} - {""}
 
 
-def explain_group(history: GroupHistory) -> list[Explanation]:
+def explain_group(history: KnownHistory) -> list[Explanation]:
     """The last rebalance of the group. Raises CannotExplain if it had none."""
     explanations = rebalances.explain_whole_rebalance(history)
     if not explanations:

@@ -16,7 +16,7 @@ from regroup.server.recording.selection import ExchangeFilter
 from regroup.storage.records import Record
 from regroup.storage.store import EventStore
 
-__all__ = ["GroupHistory", "read_group_history"]
+__all__ = ["KnownHistory", "read_known_history"]
 
 _UUID_TAIL: Final = re.compile(r"([0-9a-f]{8})(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 EventKind = TypeVar("EventKind")
@@ -42,7 +42,7 @@ GroupHappening = Happening[e.Event]
 ClusterHappening = Happening[ClusterEvent]
 
 
-class GroupHistory:
+class KnownHistory:
     """What is known about a group.
 
     `recorded_since_ms` says from when on each process has recorded exchanges, by the coordinator epoch with which it
@@ -175,13 +175,13 @@ class GroupHistory:
                 yield each
 
 
-async def read_group_history(store: EventStore, group_id: str) -> GroupHistory:
+async def read_known_history(store: EventStore, group_id: str) -> KnownHistory:
     """Read what a store has about a group. Raises StoreError."""
     after = store.trimmed_through
     happenings = [_happening(record, decode_event(record)) async for record in store.read(group=group_id, after=after)]
     cluster = [_happening(record, decode_cluster_event(record)) async for record in store.read(group=None, after=after)]
     exchanges, recorded_since_ms = await read_recording(store, ExchangeFilter(group=group_id))
-    return GroupHistory(group_id, happenings, cluster, exchanges, recorded_since_ms)
+    return KnownHistory(group_id, happenings, cluster, exchanges, recorded_since_ms)
 
 
 def _happening(record: Record, event: EventKind) -> Happening[EventKind]:

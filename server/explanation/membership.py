@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from regroup.coordinator import events as e
 from regroup.coordinator.group import MemberId
 from regroup.server.explanation.causes import cause_of, cause_text, refused_text
-from regroup.server.explanation.history import GroupHappening, GroupHistory
+from regroup.server.explanation.history import GroupHappening, KnownHistory
 from regroup.server.explanation.sentences import (
     NOT_RECORDED,
     Explanation,
@@ -19,7 +19,7 @@ from regroup.server.explanation.sentences import (
 from regroup.server.recording.exchange import NO_ANSWER, RecordedExchange
 
 
-def explain_removal(history: GroupHistory, happening: GroupHappening, event: e.MemberRemoved) -> Explanation:
+def explain_removal(history: KnownHistory, happening: GroupHappening, event: e.MemberRemoved) -> Explanation:
     return Explanation(
         sentence=f"{history.name_of(event.member_id)} was removed at {time_text(happening.at_ms)}",
         position=happening.position,
@@ -27,7 +27,7 @@ def explain_removal(history: GroupHistory, happening: GroupHappening, event: e.M
     )
 
 
-def _reason_of_removal(history: GroupHistory, happening: GroupHappening, event: e.MemberRemoved) -> Explanation:
+def _reason_of_removal(history: KnownHistory, happening: GroupHappening, event: e.MemberRemoved) -> Explanation:
     cause = happening.cause
     if event.timeout_ms is not None and event.last_seen_ms is not None:
         timeout = duration_text(event.timeout_ms)
@@ -50,12 +50,12 @@ def _reason_of_removal(history: GroupHistory, happening: GroupHappening, event: 
     return reason(event.reason or cause_text(cause))
 
 
-def _phase_began_ms(history: GroupHistory, happening: GroupHappening) -> int:
+def _phase_began_ms(history: KnownHistory, happening: GroupHappening) -> int:
     index = history.last_before(history.happenings.index(happening), e.RebalanceStarted)
     return happening.at_ms if index is None else history.happenings[index].at_ms
 
 
-def _phase_began(history: GroupHistory, happening: GroupHappening, kind: type[e.Event]) -> Iterator[Explanation]:
+def _phase_began(history: KnownHistory, happening: GroupHappening, kind: type[e.Event]) -> Iterator[Explanation]:
     """When the join phase or the sync phase began, for the deadline that ended it."""
     index = history.last_before(history.happenings.index(happening), kind)
     if index is not None:
@@ -67,7 +67,7 @@ def _phase_began(history: GroupHistory, happening: GroupHappening, kind: type[e.
             yield reason(f"the rebalance had begun at {time_text(before.at_ms)}{why}")
 
 
-def _last_seen(history: GroupHistory, happening: GroupHappening, member_id: MemberId) -> Explanation:
+def _last_seen(history: KnownHistory, happening: GroupHappening, member_id: MemberId) -> Explanation:
     """What restarted the session timeout the last time, and that nothing did so afterwards."""
     event = happening.event
     assert isinstance(event, e.MemberRemoved)
@@ -97,7 +97,7 @@ MAX_HANDLING_MS = 5
 """A repeated heartbeat is recorded so much later, at most, than it was accepted."""
 
 
-def _accepted_request_at(history: GroupHistory, member_id: MemberId, at_ms: int) -> RecordedExchange | None:
+def _accepted_request_at(history: KnownHistory, member_id: MemberId, at_ms: int) -> RecordedExchange | None:
     """The accepted request of the member that was handled at this time."""
     found = None
     for each in history.requests_of(member_id, at_ms - MAX_HANDLING_MS, at_ms + 1):
@@ -107,7 +107,7 @@ def _accepted_request_at(history: GroupHistory, member_id: MemberId, at_ms: int)
     return found
 
 
-def _event_at(history: GroupHistory, at_ms: int) -> str:
+def _event_at(history: KnownHistory, at_ms: int) -> str:
     """What happened to the group at this time and started session timeouts."""
     for each in reversed(history.happenings):
         if each.at_ms == at_ms:
@@ -122,7 +122,7 @@ def _event_at(history: GroupHistory, at_ms: int) -> str:
 
 
 def _later_requests(
-    history: GroupHistory, happening: GroupHappening, member_id: MemberId, since_ms: int
+    history: KnownHistory, happening: GroupHappening, member_id: MemberId, since_ms: int
 ) -> tuple[str, ...]:
     """What became of the requests of a member that came later and did not help."""
     if not history.is_recorded(happening, since_ms):
@@ -147,7 +147,7 @@ def _what_became_of(requests: Iterable[RecordedExchange]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def explain_leave(history: GroupHistory, happening: GroupHappening, event: e.MemberLeft) -> Explanation:
+def explain_leave(history: KnownHistory, happening: GroupHappening, event: e.MemberLeft) -> Explanation:
     name, cause = history.name_of(event.member_id), happening.cause
     at = time_text(happening.at_ms)
     if cause.test or cause.deadline or not cause.api:
@@ -166,7 +166,7 @@ def explain_leave(history: GroupHistory, happening: GroupHappening, event: e.Mem
     return Explanation(sentence=text, position=happening.position, because=(reason(why),))
 
 
-def explain_replacement(history: GroupHistory, happening: GroupHappening, event: e.StaticMemberReplaced) -> Explanation:
+def explain_replacement(history: KnownHistory, happening: GroupHappening, event: e.StaticMemberReplaced) -> Explanation:
     """A static member's old process is fenced by its new one."""
     old, new = event.replaced_member_id, event.member_id
     client = happening.cause.client_id or "a client without a name"
@@ -188,7 +188,7 @@ def explain_replacement(history: GroupHistory, happening: GroupHappening, event:
     )
 
 
-def explain_join(history: GroupHistory, happening: GroupHappening, event: e.MemberJoined) -> Explanation:
+def explain_join(history: KnownHistory, happening: GroupHappening, event: e.MemberJoined) -> Explanation:
     name, client_id = history.name_of(event.member_id), event.profile.client_id
     notes = [f"the reason it gave is: {event.reason}"] if event.reason else []
     index = history.happenings.index(happening)
@@ -209,7 +209,7 @@ def explain_join(history: GroupHistory, happening: GroupHappening, event: e.Memb
     )
 
 
-def explain_new_member_id(history: GroupHistory, happening: GroupHappening, event: e.PendingMemberAdded) -> Explanation:
+def explain_new_member_id(history: KnownHistory, happening: GroupHappening, event: e.PendingMemberAdded) -> Explanation:
     """MEMBER_ID_REQUIRED, and what became of the member id."""
     later = [each for each in history.happenings if each.position > happening.position]
     follow_up = "until the end of the history no JoinGroup used it"
@@ -226,17 +226,13 @@ def explain_new_member_id(history: GroupHistory, happening: GroupHappening, even
     return Explanation(
         sentence=f"a JoinGroup of {sender} was refused with MEMBER_ID_REQUIRED at {time_text(happening.at_ms)}",
         position=happening.position,
-        because=(
-            reason(
-                f"it came without a member id, and got the id of {history.name_of(event.member_id)} to join with (KIP-394)"
-            ),
-        ),
+        because=(reason(f"it came without a member id, and got the id of {given} to join with (KIP-394)"),),
         notes=(follow_up,),
     )
 
 
 def explain_dropped_member_id(
-    history: GroupHistory, happening: GroupHappening, event: e.PendingMemberRemoved
+    history: KnownHistory, happening: GroupHappening, event: e.PendingMemberRemoved
 ) -> Explanation:
     return Explanation(
         sentence=f"the id of {history.name_of(event.member_id)}, which no member had used, was dropped at "
@@ -250,15 +246,18 @@ def _why_dropped(event: e.PendingMemberRemoved) -> str:
     return f"it {event.reason}" if event.reason.startswith("did not") else event.reason
 
 
-def explain_refusals(history: GroupHistory, member_ids: Sequence[MemberId], last: Explanation) -> Iterator[Explanation]:
+def explain_refusals(history: KnownHistory, member_ids: Sequence[MemberId], last: Explanation) -> Iterator[Explanation]:
     """The requests of a member that were refused after the last thing that happened to it, as far as recorded."""
     after = next((each for each in history.happenings if each.position == last.position), None)
     if after is None:
         return
+    expected = {"NONE", NO_ANSWER, "MEMBER_ID_REQUIRED"}
+    if isinstance(after.event, e.StaticMemberReplaced):
+        expected.add("FENCED_INSTANCE_ID")  # the explanation of the replacement counts them
     found: dict[tuple[str, str], list[RecordedExchange]] = {}
     for member_id in member_ids:
         for each in history.requests_of(member_id, after.at_ms):
-            if each.at_ms >= after.at_ms and each.answer not in ("NONE", NO_ANSWER, "MEMBER_ID_REQUIRED"):
+            if each.at_ms >= after.at_ms and each.answer not in expected:
                 requests = found.setdefault((each.api, each.answer), [])
                 if each not in requests:
                     requests.append(each)

@@ -3,11 +3,11 @@
 from regroup.coordinator import events as e
 from regroup.server.cluster.events import ProducerInitialized, TransactionPrepared
 from regroup.server.explanation.causes import cause_of, cause_text
-from regroup.server.explanation.history import ClusterHappening, GroupHappening, GroupHistory
+from regroup.server.explanation.history import ClusterHappening, GroupHappening, KnownHistory
 from regroup.server.explanation.sentences import NOT_RECORDED, Explanation, duration_text, listed, reason, time_text
 
 
-def explain_deleted_offsets(history: GroupHistory, happening: GroupHappening, event: e.OffsetsDeleted) -> Explanation:
+def explain_deleted_offsets(history: KnownHistory, happening: GroupHappening, event: e.OffsetsDeleted) -> Explanation:
     partitions = listed(f"{topic}-{index}" for topic, indexes in event.partitions.items() for index in indexes)
     cause = happening.cause
     if cause.deadline == "retention":
@@ -25,7 +25,7 @@ def explain_deleted_offsets(history: GroupHistory, happening: GroupHappening, ev
     )
 
 
-def _empty_since(history: GroupHistory, happening: GroupHappening) -> tuple[Explanation, ...]:
+def _empty_since(history: KnownHistory, happening: GroupHappening) -> tuple[Explanation, ...]:
     index = history.last_before(history.happenings.index(happening), e.GroupEmptied)
     if index is not None:
         since = history.happenings[index]
@@ -38,7 +38,7 @@ def _empty_since(history: GroupHistory, happening: GroupHappening) -> tuple[Expl
     return (reason(f"the last commit was {duration_text(happening.at_ms - since.at_ms)} ago"),)
 
 
-def explain_transaction_end(history: GroupHistory, happening: GroupHappening, event: e.TransactionEnded) -> Explanation:
+def explain_transaction_end(history: KnownHistory, happening: GroupHappening, event: e.TransactionEnded) -> Explanation:
     ended = "committed" if event.committed else "dropped"
     return Explanation(
         sentence=f"the pending offsets of producer {event.producer_id} were {ended} at {time_text(happening.at_ms)}",
@@ -47,7 +47,7 @@ def explain_transaction_end(history: GroupHistory, happening: GroupHappening, ev
     )
 
 
-def _outcome(history: GroupHistory, happening: GroupHappening, event: e.TransactionEnded) -> Explanation:
+def _outcome(history: KnownHistory, happening: GroupHappening, event: e.TransactionEnded) -> Explanation:
     """The decision about the transaction, which is an event of the cluster."""
     decided = _prepared(history, happening, event.producer_id)
     what = "was committed" if event.committed else "was aborted"
@@ -65,7 +65,7 @@ def _outcome(history: GroupHistory, happening: GroupHappening, event: e.Transact
     return Explanation(sentence=text, position=decided.position, because=(why,), notes=tuple(notes))
 
 
-def _prepared(history: GroupHistory, happening: GroupHappening, producer_id: int) -> ClusterHappening | None:
+def _prepared(history: KnownHistory, happening: GroupHappening, producer_id: int) -> ClusterHappening | None:
     names = {
         each.event.transactional_id
         for each in history.cluster

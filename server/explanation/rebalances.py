@@ -7,7 +7,7 @@ from regroup.coordinator.group import MemberId, MemberProfile
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_subscribed_topics
 from regroup.server.cluster.events import PartitionsAdded, TopicCreated, TopicDeleted
 from regroup.server.explanation.causes import cause_of, cause_text
-from regroup.server.explanation.history import GroupHappening, GroupHistory
+from regroup.server.explanation.history import GroupHappening, KnownHistory
 from regroup.server.explanation.membership import explain_join, explain_leave, explain_removal, explain_replacement
 from regroup.server.explanation.sentences import (
     NOT_RECORDED,
@@ -25,7 +25,7 @@ _TRIGGERS = (
 )  # fmt: skip
 
 
-def explain_rebalance(history: GroupHistory, happening: GroupHappening, event: e.RebalanceStarted) -> Explanation:
+def explain_rebalance(history: KnownHistory, happening: GroupHappening, event: e.RebalanceStarted) -> Explanation:
     return Explanation(
         sentence=f"a rebalance started at {time_text(happening.at_ms)}",
         position=happening.position,
@@ -33,7 +33,7 @@ def explain_rebalance(history: GroupHistory, happening: GroupHappening, event: e
     )
 
 
-def _triggers(history: GroupHistory, happening: GroupHappening, event: e.RebalanceStarted) -> Iterator[Explanation]:
+def _triggers(history: KnownHistory, happening: GroupHappening, event: e.RebalanceStarted) -> Iterator[Explanation]:
     """The events of the same act before it. A LeaveGroup, or a sync phase that ends, may remove several members."""
     index = history.happenings.index(happening)
     if happening.cause.test == "rebalance":
@@ -49,7 +49,7 @@ def _triggers(history: GroupHistory, happening: GroupHappening, event: e.Rebalan
         yield reason(event.reason or cause_text(happening.cause))
 
 
-def _trigger(history: GroupHistory, happening: GroupHappening) -> Explanation:
+def _trigger(history: KnownHistory, happening: GroupHappening) -> Explanation:
     match happening.event:
         case e.MemberJoined() as joined:
             return explain_join(history, happening, joined)
@@ -66,7 +66,7 @@ def _trigger(history: GroupHistory, happening: GroupHappening) -> Explanation:
     return reason(happening.event.reason or cause_text(happening.cause))
 
 
-def explain_rejoin(history: GroupHistory, happening: GroupHappening, event: e.MemberRejoined) -> Explanation:
+def explain_rejoin(history: KnownHistory, happening: GroupHappening, event: e.MemberRejoined) -> Explanation:
     """A member sent JoinGroup again: its subscription changed, topics did, a rebalance runs, or it says why."""
     return Explanation(
         sentence=f"{history.name_of(event.member_id)} sent JoinGroup again at {time_text(happening.at_ms)}",
@@ -76,7 +76,7 @@ def explain_rejoin(history: GroupHistory, happening: GroupHappening, event: e.Me
 
 
 def _reasons_to_rejoin(
-    history: GroupHistory, happening: GroupHappening, event: e.MemberRejoined
+    history: KnownHistory, happening: GroupHappening, event: e.MemberRejoined
 ) -> Iterator[Explanation]:
     index = history.happenings.index(happening)
     if event.reason:
@@ -101,7 +101,7 @@ def _reasons_to_rejoin(
         yield reason(started)
 
 
-def _profile_changes(history: GroupHistory, index: int, event: e.MemberRejoined) -> Iterator[str]:
+def _profile_changes(history: KnownHistory, index: int, event: e.MemberRejoined) -> Iterator[str]:
     old = _profile_before(history, index, event.member_id)
     if old is None or old.supported_protocols == event.profile.supported_protocols:
         return
@@ -121,7 +121,7 @@ def _profile_changes(history: GroupHistory, index: int, event: e.MemberRejoined)
         yield f"its subscription changed from {listed(topics[0])} to {listed(topics[1])}"
 
 
-def _profile_before(history: GroupHistory, index: int, member_id: MemberId) -> MemberProfile | None:
+def _profile_before(history: KnownHistory, index: int, member_id: MemberId) -> MemberProfile | None:
     for each in reversed(history.happenings[:index]):
         match each.event:
             case (
@@ -133,7 +133,7 @@ def _profile_before(history: GroupHistory, index: int, member_id: MemberId) -> M
     return None
 
 
-def _topic_changes(history: GroupHistory, index: int) -> Iterator[str]:
+def _topic_changes(history: KnownHistory, index: int) -> Iterator[str]:
     """Changes of subscribed topics since the generation began, which the leader may have found in its metadata."""
     started = history.last_before(index, e.GenerationStarted)
     if started is None:
@@ -154,7 +154,7 @@ def _topic_changes(history: GroupHistory, index: int) -> Iterator[str]:
                 yield f"topic {name} had got {counted(partitions, 'partition')} at {at}"
 
 
-def explain_generation(history: GroupHistory, happening: GroupHappening, event: e.GenerationStarted) -> Explanation:
+def explain_generation(history: KnownHistory, happening: GroupHappening, event: e.GenerationStarted) -> Explanation:
     return Explanation(
         sentence=f"generation {event.generation_id} began at {time_text(happening.at_ms)} with the assignor "
         f"{event.protocol_name or 'without a name'}",
@@ -163,7 +163,7 @@ def explain_generation(history: GroupHistory, happening: GroupHappening, event: 
     )
 
 
-def _ends_of_join_phase(history: GroupHistory, happening: GroupHappening) -> Iterator[Explanation]:
+def _ends_of_join_phase(history: KnownHistory, happening: GroupHappening) -> Iterator[Explanation]:
     index, cause = history.happenings.index(happening), happening.cause
     if cause.deadline == "join-phase":
         started = history.last_before(index, e.RebalanceStarted, e.JoinPhaseExtended)
@@ -185,7 +185,7 @@ def _ends_of_join_phase(history: GroupHistory, happening: GroupHappening) -> Ite
             yield _trigger(history, each)
 
 
-def explain_leader(history: GroupHistory, happening: GroupHappening, event: e.GenerationStarted) -> Explanation:
+def explain_leader(history: KnownHistory, happening: GroupHappening, event: e.GenerationStarted) -> Explanation:
     """The leader of a generation, and why it leads."""
     leader = history.name_of(event.leader_id)
     index = history.happenings.index(happening)
@@ -205,7 +205,7 @@ def explain_leader(history: GroupHistory, happening: GroupHappening, event: e.Ge
     return Explanation(sentence=sentence, because=(reason(f"of an election that is {NOT_RECORDED}"),))
 
 
-def _election(history: GroupHistory, happening: GroupHappening) -> Explanation:
+def _election(history: KnownHistory, happening: GroupHappening) -> Explanation:
     text = happening.event.reason
     if text == "first member":
         return reason("it was the first member of the group")
@@ -217,7 +217,7 @@ def _election(history: GroupHistory, happening: GroupHappening) -> Explanation:
     return reason(text or cause_text(happening.cause))
 
 
-def explain_whole_rebalance(history: GroupHistory) -> list[Explanation]:
+def explain_whole_rebalance(history: KnownHistory) -> list[Explanation]:
     """The last rebalance of the group: its start, who was removed in it, its end, and the leader."""
     happenings = history.happenings
     started = history.last_before(len(happenings), e.RebalanceStarted)
@@ -252,7 +252,7 @@ def explain_whole_rebalance(history: GroupHistory) -> list[Explanation]:
     return [*explanations, _unfinished(history, started)]
 
 
-def _unfinished(history: GroupHistory, started: int) -> Explanation:
+def _unfinished(history: KnownHistory, started: int) -> Explanation:
     """What the rebalance waits for at the end of the history."""
     later = history.happenings[started:]
     generation = next((each for each in later if isinstance(each.event, e.GenerationStarted)), None)
@@ -275,7 +275,7 @@ def _unfinished(history: GroupHistory, started: int) -> Explanation:
     )
 
 
-def explain_assignment(history: GroupHistory, happening: GroupHappening) -> Explanation:
+def explain_assignment(history: KnownHistory, happening: GroupHappening) -> Explanation:
     return Explanation(
         sentence=f"the group was Stable at {time_text(happening.at_ms)}",
         position=happening.position,

@@ -1,7 +1,6 @@
 """Explanations as values, and as text. Names from clients stand in them as they are: filter them for display."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -37,7 +36,8 @@ def reason(sentence: str, *because: Explanation, notes: Iterable[str] = ()) -> E
 
 def time_text(at_ms: int) -> str:
     """`12:00:45.200`, in UTC."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
+    seconds, milliseconds = divmod(at_ms % 86_400_000, 1000)
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{milliseconds:03}"
 
 
 def duration_text(duration_ms: int) -> str:

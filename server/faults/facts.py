@@ -11,7 +11,7 @@ from regroup.protocol.message import Message, Structure
 from regroup.protocol.messages.cluster import FindCoordinatorRequest
 
 
-class SentRequest(Protocol):
+class DecodedRequest(Protocol):
     """The part of an exchange that facts are read from; a recorded exchange has it too."""
 
     @property
@@ -24,7 +24,7 @@ class SentRequest(Protocol):
 class RequestFacts:
     """The facts of one request, each read when a rule asks for it. `topic_name` finds the name of a topic's id."""
 
-    def __init__(self, exchange: SentRequest, broker: int, topic_name: Callable[[bytes], str]) -> None:
+    def __init__(self, exchange: DecodedRequest, broker: int, topic_name: Callable[[bytes], str]) -> None:
         self._request = exchange.request
         self._topic_name = topic_name
         self.api = APIS[exchange.header.api_key].name

@@ -31,7 +31,7 @@ from regroup.protocol.messages.transactions import (
     TxnOffsetCommitRequestTopic,
 )
 from regroup.server.explanation.explain import CannotExplain, explain_event, explain_group, explain_member
-from regroup.server.explanation.history import GroupHistory, read_group_history
+from regroup.server.explanation.history import KnownHistory, read_known_history
 from regroup.server.explanation.sentences import Explanation
 from regroup.storage.sqlite.threaded import open_store
 from regroup.testing import Emulator
@@ -58,14 +58,14 @@ class Reader:
         self._folder = folder
         self._files = 0
 
-    def history(self, kafka: Emulator, *, exchanges: bool = True) -> GroupHistory:
+    def history(self, kafka: Emulator, *, exchanges: bool = True) -> KnownHistory:
         self._files += 1
         path = self._folder / f"{self._files}.db"
         kafka.save(path, exchanges=exchanges)
 
-        async def read() -> GroupHistory:
+        async def read() -> KnownHistory:
             async with await open_store(path, read_only=True) as store:
-                return await read_group_history(store, "billing")
+                return await read_known_history(store, "billing")
 
         return asyncio.run(read())
 
@@ -364,4 +364,4 @@ def test_what_is_not_in_the_history_cannot_be_explained(kafka: Emulator, reader:
     with pytest.raises(CannotExplain, match="position 99999 has no event"):
         explain_event(history, 99_999)
     with pytest.raises(CannotExplain, match="has no rebalance"):
-        explain_group(GroupHistory("billing", ()))
+        explain_group(KnownHistory("billing", ()))
