@@ -1,10 +1,12 @@
 """The price of recording: CPU of the server for a commit and a heartbeat, recording off, in memory and in the store.
 
-    python benchmarks/recording.py [--runs N] [--seconds S]
+    python benchmarks/recording.py [--runs N] [--slices N] [--requests N]
 
-The servers run at the same time and are driven in turn within each round, by one client that is no part of the figures.
-All have a store with `--durability process`. Shown are medians over the rounds; a price is the median of the ratios
-within the rounds.
+The servers run at the same time. In each run they are driven in turn, in many short slices and each time in another
+order, so that a busy machine disturbs all alike; the one client is no part of the figures. All have a store with
+`--durability process`. CPU is that of every thread of the server, in nanoseconds (`/proc/PID/task/*/schedstat`), and
+includes what the store writes every half second. Shown are medians over the runs; a price is the median of the ratios
+within the runs, with its quartiles.
 """
 
 import argparse
@@ -12,12 +14,11 @@ import socket
 import struct
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from itertools import count
+from itertools import count, cycle, islice, permutations
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import NamedTuple
 
 from servers import Server, running_server
@@ -105,18 +106,25 @@ class Load(NamedTuple):
         topic = OffsetCommitRequestTopic(name="orders", partitions=[partition])
         return encode(OffsetCommitRequest(generation_id_or_member_epoch=1, topics=[topic], **member), 7, number)
 
-    def run(self, kind: str, in_flight: int, seconds: float, numbers: Callable[[], int]) -> float:
+    def run(self, kind: str, in_flight: int, requests: int, numbers: Callable[[], int]) -> float:
         """Microseconds of CPU of the server for a request."""
-        first, answered = self.frame(kind, 1), 0
-        call_raw(self.socket, first)
-        cpu_s, end = self.server.cpu_s(), time.monotonic() + seconds
-        while time.monotonic() < end:
-            batch = b"".join(self.frame(kind, numbers()) for _ in range(in_flight))
+        batches = [
+            b"".join(self.frame(kind, numbers()) for _ in range(in_flight))
+            for _ in range(max(1, requests // in_flight))
+        ]
+        call_raw(self.socket, self.frame(kind, 1))
+        before_ns = cpu_ns(self.server)
+        for batch in batches:
             self.socket.sendall(batch)
             for _ in range(in_flight):
                 receive(self.socket)
-            answered += in_flight
-        return (self.server.cpu_s() - cpu_s) / answered * 1e6
+        return (cpu_ns(self.server) - before_ns) / len(batches) / in_flight / 1e3
+
+
+def cpu_ns(server: Server) -> int:
+    """The time that all threads of the server have run."""
+    tasks = Path(f"/proc/{server.process_id}/task").iterdir()
+    return sum(int((task / "schedstat").read_text(encoding="ascii").split()[0]) for task in tasks)
 
 
 def encode(request: Message, version: int, correlation_id: int) -> bytes:
@@ -139,8 +147,9 @@ def call(connection: socket.socket, request: Message, version: int) -> Message:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=7, help="rounds of each load (default 7)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="seconds of each server in a round (default 2)")
+    parser.add_argument("--runs", type=int, default=9, help="runs of each load (default 9)")
+    parser.add_argument("--slices", type=int, default=18, help="slices of a run (default 18)")
+    parser.add_argument("--requests", type=int, default=160, help="requests to each server in a slice (default 160)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         loads = {}
@@ -149,19 +158,26 @@ def main() -> None:
             loads[mode] = Load.join(stack.enter_context(running_server(command)))
         numbers = count(1).__next__
         print("CPU µs of the server for a request, by what is sent × in flight")
-        print(f"{'':16}{''.join(f'{mode:>9}' for mode in MODES)}{'memory':>12}{'store':>9}")
+        print(f"{'':16}{''.join(f'{mode:>9}' for mode in MODES)}{'price in memory':>22}{'in the store':>19}")
         for kind, in_flight in LOADS:
-            rounds = [
-                {mode: load.run(kind, in_flight, options.seconds, numbers) for mode, load in loads.items()}
-                for _ in range(options.runs)
-            ]
-            cpu_us = "".join(f"{median(each[mode] for each in rounds):9.1f}" for mode in MODES)
-            price = "".join(
-                f"{median(each[mode] / each['off'] for each in rounds) - 1:+9.0%}" for mode in ("memory", "store")
-            )
-            print(f"{kind:>10} × {in_flight:<3}{cpu_us}   {price}", flush=True)
+            runs = []
+            for _ in range(options.runs):
+                total = dict.fromkeys(MODES, 0.0)
+                for order in islice(cycle(permutations(MODES)), options.slices):
+                    for mode in order:
+                        total[mode] += loads[mode].run(kind, in_flight, options.requests, numbers) / options.slices
+                runs.append(total)
+            cpu_us = "".join(f"{median(each[mode] for each in runs):9.1f}" for mode in MODES)
+            prices = "".join(price([each[mode] / each["off"] - 1 for each in runs]) for mode in MODES[1:])
+            print(f"{kind:>10} × {in_flight:<3}{cpu_us}   {prices}", flush=True)
         for load in loads.values():
             load.socket.close()
+
+
+def price(ratios: list[float]) -> str:
+    """`+7 % (+4 to +11)`."""
+    lower, middle, upper = quantiles(ratios, n=4)
+    return f"{middle * 100:+6.0f} % ({lower * 100:+.0f} to {upper * 100:+.0f})"
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def _last_seen(history: KnownHistory, happening: GroupHappening, member_id: Memb
     if not is_recorded:
         return reason(text, notes=[f"whether requests of it followed is {NOT_RECORDED}"])
     later = [each for each in history.requests_of(member_id, since_ms, happening.at_ms) if each is not last]
-    text += " and no request that counts followed" if later else " and none followed"
+    text += ", and no request that counts followed" if later else ", and no request of it followed"
     return reason(text, notes=_what_became_of(later))
 
 

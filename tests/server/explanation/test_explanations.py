@@ -108,7 +108,7 @@ def test_a_session_timeout_with_the_requests_that_a_fault_rule_kept(kafka: Emula
     expire_second_despite_a_lost_heartbeat(kafka)
     assert relative(kafka, explain_member(reader.history(kafka), "second")) == [
         "Member second was removed at +19.0, because its session of 9 s ended, because its last heartbeat came at "
-        "+10.0 and no request that counts followed; a fault rule hit 1 later Heartbeat request (drop request)."
+        "+10.0, and no request that counts followed; a fault rule hit 1 later Heartbeat request (drop request)."
     ]
 
 
