@@ -15,8 +15,6 @@ from regroup.server.explanation.causes import cause_of
 from regroup.server.explanation.history import GroupHappening, KnownHistory
 from regroup.server.explanation.sentences import NOT_RECORDED, Explanation, reason, time_text
 
-__all__ = ["CannotExplain", "explain_event", "explain_member", "explain_group"]
-
 
 class CannotExplain(LookupError):
     """There is no such event, member or rebalance in the history."""

@@ -16,8 +16,6 @@ from regroup.server.recording.selection import ExchangeFilter
 from regroup.storage.records import Record
 from regroup.storage.store import EventStore
 
-__all__ = ["KnownHistory", "read_known_history"]
-
 _UUID_TAIL: Final = re.compile(r"([0-9a-f]{8})(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 EventKind = TypeVar("EventKind")
 

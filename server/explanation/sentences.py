@@ -5,8 +5,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["Explanation"]
-
 NOT_RECORDED: Final = "not recorded"
 
 

@@ -16,8 +16,6 @@ from regroup.protocol.messages.group import JoinGroupResponse
 from regroup.server.faults.facts import RequestFacts
 from regroup.server.net.request_recorder import ExchangeRow
 
-__all__ = ["RecordedExchange", "LinkedEvent"]
-
 NO_ANSWER: Final = "no answer"
 NOT_KEPT: Final = "not kept"
 
