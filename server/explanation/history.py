@@ -96,7 +96,13 @@ class KnownHistory:
             for each in self.happenings
             if isinstance(each.event, e.PendingMemberAdded)
         }
-        return pending | {member_id: profile.client_id for member_id, profile in self._profiles.items()}
+        # Of a member that joined before the history was trimmed only the id is left, which begins with the client id.
+        removed = {
+            each.event.member_id: _UUID_TAIL.sub("", each.event.member_id).removesuffix("-")
+            for each in self.happenings
+            if isinstance(each.event, e.MemberRemoved | e.MemberLeft)
+        }
+        return removed | pending | {member_id: profile.client_id for member_id, profile in self._profiles.items()}
 
     @cached_property
     def _members_by_client_id(self) -> dict[str, list[MemberId]]:

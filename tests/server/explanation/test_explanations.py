@@ -356,6 +356,16 @@ def test_offsets_of_a_transaction_that_took_too_long(kafka: Emulator, reader: Re
     ]
 
 
+def test_a_member_that_joined_before_the_history_was_trimmed(kafka: Emulator, reader: Reader) -> None:
+    expire_second_despite_a_lost_heartbeat(kafka)
+    whole = reader.history(kafka)
+    trimmed = KnownHistory("billing", whole.happenings[-2:])
+    assert relative(kafka, explain_member(trimmed, "second"))[0] == (
+        "Member second was removed at +19.0, because its session of 9 s ended, because it was last seen at +10.0 (with "
+        "which request is not recorded); whether requests of it followed is not recorded."
+    )
+
+
 def test_what_is_not_in_the_history_cannot_be_explained(kafka: Emulator, reader: Reader) -> None:
     stable_pair(kafka)
     history = reader.history(kafka)
