@@ -6,11 +6,7 @@ from collections import defaultdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regroup.protocol.frames import encode_request, encode_response
-from regroup.protocol.header import RequestHeader
-from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersionsRequest
-from regroup.protocol.messages.group import HeartbeatRequest, HeartbeatResponse
 from regroup.protocol.messages.records import PartitionProduceData, ProduceRequest, TopicProduceData
 from regroup.server.net.request_recorder import ExchangeRow
 from regroup.server.recording.blocks import BlockEncoder
@@ -19,30 +15,7 @@ from regroup.server.recording.reading import read_exchanges
 from regroup.server.recording.recorder import MAX_FRAME_BYTES, MAX_RECORDS_FRAME_BYTES, ROW_BYTES, Recorder
 from regroup.server.recording.selection import ExchangeFilter
 from regroup.storage.memory import MemoryStore
-
-HOST = "/127.0.0.1"
-
-
-def frame(request: Message, version: int, correlation_id: int = 1, client_id: str = "anna") -> bytes:
-    return encode_request(RequestHeader(request.api_key, version, correlation_id, client_id), request)[4:]
-
-
-def heartbeat(correlation_id: int = 1, member_id: str = "anna-1") -> bytes:
-    return frame(HeartbeatRequest(group_id="g", generation_id=1, member_id=member_id), 3, correlation_id)
-
-
-def accepted(correlation_id: int = 1, error_code: int = 0) -> bytes:
-    return encode_response(HeartbeatRequest.api_key, 3, correlation_id, HeartbeatResponse(error_code=error_code))
-
-
-class Time:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.ms = 1_000
-
-    def __call__(self) -> int:
-        return self.ms
+from tests.server.recording.frames import HOST, Time, accepted, frame, heartbeat
 
 
 def test_the_number_of_exchanges_is_bounded() -> None:
@@ -183,6 +156,14 @@ def test_a_selection_from_the_store_is_that_from_memory(
     stored = asyncio.run(read_exchanges(script.store, wanted))
     in_memory = [row for row in script.recorder.rows() if wanted.takes(RecordedExchange(row))]
     assert sorted(each.row.number for each in stored) == sorted(row.number for row in in_memory)
+
+
+def test_a_heartbeat_that_was_stored_open_and_joined_a_run_is_not_read_twice() -> None:
+    script = Script()
+    for what in ("begin", "answer", "begin", "write", "answer", "write"):
+        script.step(what, 1, 1)
+    (run,) = asyncio.run(read_exchanges(script.store))
+    assert (run.count, run.correlation_id) == (2, 1)
 
 
 def test_a_run_survives_the_deletion_of_its_first_block() -> None:
