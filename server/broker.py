@@ -33,6 +33,7 @@ from regroup.server.net.connection import Connection
 from regroup.server.net.exchange import RequestHandler, RequestHandlers
 from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
+from regroup.server.net.request_recorder import RequestRecorder
 from regroup.server.net.turns import TurnQueue
 from regroup.server.releases import ANY_RELEASE, Release
 from regroup.server.settings import DescribedSetting, describe_settings
@@ -97,6 +98,8 @@ class Broker:
         self.observers: RequestObservers = [] if observers is None else observers
         self.gate: RequestGate | None = None
         """It stands between connections and handlers; `BrokerCluster.install_gates` changes it while they run."""
+        self.recorder: RequestRecorder | None = None
+        """It keeps the bytes of requests and responses; set it before the start."""
         self._host, self._port, self._advertise = host, port, advertise
         self._other_settings = other_settings
         self._handlers: dict[int, RequestHandler] = {}
@@ -228,7 +231,7 @@ class Broker:
             self._all_closed.set()
 
     def _new_connection(self) -> Connection:
-        return Connection(self, f"{self.node_id}-{next(self._connection_numbers)}")
+        return Connection(self, self._state.connection_name(f"{self.node_id}-{next(self._connection_numbers)}"))
 
 
 def _is_accepting(task: asyncio.Task[Any]) -> bool:

@@ -26,6 +26,8 @@ MIN_MAX_RESPONSE_BYTES: Final = 64 * 1024
 MAX_MAX_RESPONSE_BYTES: Final = 2**31 - 1
 DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
 """The same as in `regroup.server.limits`, which the help need not load."""
+MIN_RECORD_MAX_BYTES: Final = 1024 * 1024
+DEFAULT_RECORD_MAX_BYTES: Final = 256 * 1024 * 1024
 MAX_TOPIC_PARTITIONS: Final = 10_000
 """The most partitions of a topic, the same as for `num.partitions`."""
 
@@ -66,6 +68,19 @@ def add_arguments(parser: ArgumentParser) -> None:
         choices=("disk", "process"),
         default="disk",
         help="what an acknowledged change survives: a power failure, or only a crash of this process (default: disk)",
+    )
+    add(
+        "--record",
+        action="store_true",
+        help="keep every request and its response in the store too, for `regroup exchanges` and `regroup why`",
+    )
+    add(
+        "--record-max-bytes",
+        metavar="N",
+        type=whole_number(MIN_RECORD_MAX_BYTES, what="number of bytes"),
+        default=DEFAULT_RECORD_MAX_BYTES,
+        help="how much of the store they may take, compressed; the oldest are deleted (default: 268435456, which is "
+        "256 MiB)",
     )
     add(
         "--topic",

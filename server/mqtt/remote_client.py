@@ -139,7 +139,7 @@ class ObservedBroker:
         self.turns = broker.turns
         self.served_versions, self.refusal_of = broker.served_versions, broker.refusal_of
         self.add_connection, self.remove_connection = broker.add_connection, broker.remove_connection
-        self.observers = broker.observers
+        self.observers, self.recorder = broker.observers, broker.recorder
 
     @property
     def gate(self) -> RequestGate | None:
