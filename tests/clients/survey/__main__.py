@@ -1,0 +1,56 @@
+"""What real clients do after a fault: runs them against the emulator, and writes docs/clients.md.
+
+python -m tests.clients.survey                    run what is missing, and write the page
+python -m tests.clients.survey --clients java     one client; likewise --faults, --runs
+python -m tests.clients.survey --write            only write the page, from the runs that exist
+python -m tests.clients.survey --show librdkafka lost-sync-answer
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from tests.clients.survey.faults import FAULTS
+from tests.clients.survey.profile import RUNS
+from tests.clients.survey.progress import missing_steps, survey
+from tests.clients.survey.programs.starting import PROGRAMS, missing_tools
+from tests.clients.survey.results import WorkFolder, cell_of, write_cells
+
+DEFAULT_FOLDER = Path(__file__).parents[3] / "build" / "survey"
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.clients.survey", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--clients", nargs="+", choices=PROGRAMS, default=list(PROGRAMS))
+    parser.add_argument("--faults", nargs="+", choices=FAULTS, default=list(FAULTS), metavar="FAULT")
+    parser.add_argument("--runs", type=int, default=RUNS, help="runs of each cell")
+    parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="where the runs are kept until all are done")
+    parser.add_argument("--write", action="store_true", help="run nothing")
+    parser.add_argument("--show", nargs=2, metavar=("CLIENT", "FAULT"), help="print the exchanges that are kept of a cell")
+    return parser.parse_args()
+
+
+def main() -> int:
+    given = options()
+    work = WorkFolder(given.folder / "runs")
+    failed = []
+    if not given.write:
+        clients = []
+        for client in given.clients:
+            if missing := missing_tools(client):
+                print(f"left out: {client} needs {', '.join(missing)}", file=sys.stderr)
+            else:
+                clients.append(client)
+        failed = survey(given.folder, list(missing_steps(work, clients, given.faults, given.runs)))
+        for step in failed:
+            print(f"not done: {step.client} {step.fault} #{step.number + 1}", file=sys.stderr)
+    for client in given.clients:
+        cells = [cell_of(runs) for fault in FAULTS if (runs := work.runs(client, fault, given.runs))]
+        if cells:
+            write_cells(client, cells)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
