@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
+
 from regroup.protocol.errors import ErrorCode
 from regroup.testing import Emulator
 from regroup.testing.faults import FaultOptions
-
 from tests.clients.survey.profile import CLIENT_ID, GROUP, LOADING_S, THROTTLE_MS
 
 Moment: TypeAlias = Literal["start", "rebalance", "stable"]
@@ -27,6 +27,8 @@ class SurveyedFault(NamedTuple):
     act: Callable[[Emulator], object] | None = None
     evidence: tuple[str, ...] = ()
     """Of an act: the error codes of which one shows that the client was hit."""
+    seen_by: tuple[str, ...] = ()
+    """Of an act: the APIs that a client uses only if it has noticed the act in another way."""
     is_static: bool = False
     """The client is a static member."""
 
@@ -71,7 +73,9 @@ def retriable_codes() -> Iterator[SurveyedFault]:
 def lost_answers() -> Iterator[SurveyedFault]:
     for api in ("JoinGroup", "SyncGroup", "OffsetCommit", "Heartbeat"):
         short = {"JoinGroup": "join", "SyncGroup": "sync", "OffsetCommit": "commit"}.get(api, api.lower())
-        title = f"{api} is applied and never answered; the connection stays open, and the broker reads nothing more from it"
+        title = (
+            f"{api} is applied and never answered; the connection stays open, and the broker reads nothing more from it"
+        )
         yield rule(f"lost-{short}-answer", title, api, MOMENTS[api], drop="answer")
 
 
@@ -92,10 +96,12 @@ def other_rules() -> Iterator[SurveyedFault]:
 def acts() -> Iterator[SurveyedFault]:
     yield SurveyedFault(
         "coordinator-moved",
-        "the coordinator moves to another broker: NOT_COORDINATOR from the old one",
+        "the coordinator moves to another broker, with the leadership of some partitions: NOT_COORDINATOR from the old "
+        "one, or a FindCoordinator of a client that has noticed it by the partitions",
         "stable",
         act=lambda kafka: kafka.move_coordinator(GROUP),
         evidence=("NOT_COORDINATOR",),
+        seen_by=("FindCoordinator",),
     )
     yield SurveyedFault(
         "coordinator-loading",
@@ -106,8 +112,8 @@ def acts() -> Iterator[SurveyedFault]:
     )
     yield SurveyedFault(
         "fenced-static-member",
-        "a second process joins with the instance id of the client: FENCED_INSTANCE_ID, or UNKNOWN_MEMBER_ID if the client's "
-        "version of the API has no instance id",
+        "a second process joins with the instance id of the client: FENCED_INSTANCE_ID, or UNKNOWN_MEMBER_ID if the "
+        "client's version of the API has no instance id",
         "stable",
         act=fence,
         evidence=("FENCED_INSTANCE_ID", "UNKNOWN_MEMBER_ID"),  # the latter if the request has no instance id,

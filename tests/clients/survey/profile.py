@@ -31,8 +31,8 @@ COMMITS_BEFORE: Final = 4
 """So many more records of each partition are committed before the fault."""
 SETTLED_MS: Final = 900
 """A run ends when so much time has passed after the recovery without further trouble: three heartbeats."""
-QUIET_MS: Final = 13_000
-"""A client that has sent no request about its group for so long, longer than two sessions, has given up."""
-LIMIT_MS: Final = 30_000
+QUIET_MS: Final = 10_000
+"""A client that has sent no request about its group for so long, much longer than its session, has given up."""
+LIMIT_MS: Final = 15_000
 """A client that has not recovered by then counts as not recovered."""
 START_LIMIT_S: Final = 30.0

@@ -1,4 +1,4 @@
-"""The runs on disk: every run of the present survey in a work folder, and what is kept of each cell beside the tests."""
+"""The runs on disk: all of them in a work folder, and what is kept of each cell beside the tests."""
 
 import os
 from collections.abc import Iterator

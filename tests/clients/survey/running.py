@@ -1,4 +1,4 @@
-"""One run: an emulator and a client program, a fault, and what followed until the client has recovered or the time is over."""
+"""One run: an emulator, a client program, a fault, and what followed until the client has recovered."""
 
 import time
 from typing import Any
@@ -12,7 +12,6 @@ from regroup.testing import Emulator
 from regroup.testing.groups.story import GroupEvent
 from regroup.testing.groups.views import GroupView
 from regroup.testing.recorder import RecordedExchange
-
 from tests.clients.survey.faults import SurveyedFault
 from tests.clients.survey.observation import GROUP_APIS, ObservedEvent, ObservedRequest, ProgramLine, Run
 from tests.clients.survey.profile import (
@@ -110,12 +109,14 @@ class Survey:
     def _hit(self, exchanges: list[RecordedExchange]) -> int | None:
         """The index of the first request to which the fault did something."""
         for index, each in enumerate(exchanges):
-            is_evidence = each.answer in self._fault.evidence and (each.answered_at_ms or 0) >= self._act_ms
-            if each.fault or is_evidence:
+            is_evidence = each.answer in self._fault.evidence or each.api in self._fault.seen_by
+            if each.fault or (is_evidence and (each.answered_at_ms or 0) >= self._act_ms):
                 return index
         return None
 
-    def _result(self, ready: dict[str, Any], requests: list[ObservedRequest], hit: int, hit_ms: int, now_ms: int) -> Run:
+    def _result(
+        self, ready: dict[str, Any], requests: list[ObservedRequest], hit: int, hit_ms: int, now_ms: int
+    ) -> Run:
         exit_code = self._program.exit_code
         lines = list(self._program.lines)
         settings = next((each["settings"] for each in lines if each["what"] == "settings"), {})

@@ -22,7 +22,9 @@ def error_name(error: confluent_kafka.KafkaException) -> str:
 
 
 def main() -> None:
-    order = take_order("librdkafka", f"{confluent_kafka.libversion()[0]} (confluent-kafka {confluent_kafka.__version__})")
+    order = take_order(
+        "librdkafka", f"{confluent_kafka.libversion()[0]} (confluent-kafka {confluent_kafka.__version__})"
+    )
     settings = {
         "bootstrap.servers": order.servers,
         "group.id": order.group,

@@ -46,7 +46,7 @@ def report_settings(settings: dict[str, Any], *, hidden: Iterable[str] = ()) -> 
 
 
 class Positions:
-    """The last record of each partition: says where reading began, which record is read again or skipped, and when to commit."""
+    """The last record of each partition: reports where reading began, and which records are read again or skipped."""
 
     def __init__(self, commit_interval_ms: int) -> None:
         self._interval_s = commit_interval_ms / 1000

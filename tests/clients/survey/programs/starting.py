@@ -85,7 +85,11 @@ def python_program(module: str) -> Callable[[Path], Command]:
 def java_program(folder: Path) -> Command:
     jars = downloaded(
         f"kafka-clients-{JAVA_CLIENT}",
-        *("sh", "-c", f"mvn -q -B -f {HERE.parents[1] / 'others/pom.xml'} dependency:copy-dependencies -DoutputDirectory=$0"),
+        *(
+            "sh",
+            "-c",
+            f"mvn -q -B -f {HERE.parents[1] / 'others/pom.xml'} dependency:copy-dependencies -DoutputDirectory=$0",
+        ),
     )
     classes = folder / "java"
     _run("javac", "-cp", f"{jars}/*", "-d", classes, HERE / "SurveyConsumer.java")
