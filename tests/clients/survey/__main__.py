@@ -60,10 +60,12 @@ def main() -> int:
         failed = survey(given.folder, list(missing_steps(work, clients, given.faults, given.runs)))
         for step in failed:
             print(f"not done: {step.client} {step.fault} #{step.number + 1}", file=sys.stderr)
+    kept = {(cell.client, cell.fault): cell for cell in read_cells()}
     for client in given.clients:
-        cells = [cell_of(runs) for fault in FAULTS if (runs := work.runs(client, fault, given.runs))]
-        if cells:
-            write_cells(client, cells)
+        for fault in FAULTS:
+            if runs := work.runs(client, fault, given.runs):
+                kept[client, fault] = cell_of(runs)
+        write_cells(client, [kept[client, fault] for fault in FAULTS if (client, fault) in kept])
     PAGE.write_text(page(list(read_cells())), encoding="utf-8")
     return 1 if failed else 0
 

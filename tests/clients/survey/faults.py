@@ -6,12 +6,14 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from regroup.protocol.errors import ErrorCode
+from regroup.server.faults.rule import FaultRule
 from regroup.testing import Emulator
 from regroup.testing.faults import FaultOptions
 from tests.clients.survey.profile import CLIENT_ID, GROUP, LOADING_S, THROTTLE_MS
 
 Moment: TypeAlias = Literal["start", "rebalance", "stable"]
 """Before the client starts; in a Stable group, with a rebalance that makes the client join again; in a Stable group."""
+CUT_ANSWER: Final = "commit-answer-cut"
 TWIN_SESSION_MS: Final = 60_000
 """Longer than a run: the second process of the static member stays the member."""
 
@@ -93,6 +95,13 @@ def other_rules() -> Iterator[SurveyedFault]:
         yield rule(name, f"OffsetCommit is answered {code.name} once", commit, "stable", answer=code)
 
 
+def cut_answers() -> Iterator[SurveyedFault]:
+    """A truncated answer, as soon as fault rules can cut one."""
+    if "cut" in FaultRule.__struct_fields__:
+        title = "the answer to OffsetCommit is cut short after the commit was applied, and the connection closes"
+        yield rule(CUT_ANSWER, title, "OffsetCommit", "stable", cut="frame")
+
+
 def acts() -> Iterator[SurveyedFault]:
     yield SurveyedFault(
         "coordinator-moved",
@@ -135,4 +144,6 @@ def acts() -> Iterator[SurveyedFault]:
     )
 
 
-FAULTS: Final = {each.name: each for each in (*lost_answers(), *acts(), *other_rules(), *retriable_codes())}
+FAULTS: Final = {
+    each.name: each for each in (*lost_answers(), *acts(), *other_rules(), *cut_answers(), *retriable_codes())
+}

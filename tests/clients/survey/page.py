@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from tests.clients.survey.faults import FAULTS
+from tests.clients.survey.faults import CUT_ANSWER, FAULTS
 from tests.clients.survey.outcome import Outcome
 from tests.clients.survey.profile import COMMITTED_BEFORE, LIMIT_MS, PROFILE, QUIET_MS, SETTLED_MS
 from tests.clients.survey.programs.starting import PROGRAMS, WITHOUT_STATIC_MEMBERS
@@ -63,8 +63,7 @@ METHOD: Final = """\
 - Kafka holds back the requests of a client that does not wait after `throttle_time_ms`; the emulator does not.
 - kafka-python polls for up to 2 s, the others for 100 ms: a poll of kafka-python {kafka_python} that ends during
   a join may join again, or drop the assignment.
-- Not here: a truncated answer.
-
+{not_here}
 `python -m tests.clients.survey --show librdkafka lost-sync-answer` prints the exchanges of one run of a cell, which are
 kept in `tests/clients/observed/`.
 """
@@ -87,6 +86,7 @@ def page(cells: Sequence[Cell]) -> str:
             settled=SETTLED_MS,
             limit=LIMIT_MS // 1000,
             quiet=QUIET_MS // 1000,
+            not_here="" if CUT_ANSWER in faults else "- Not here: a truncated answer.\n",
             kafka_python=next((cell.version for cell in cells if cell.client == "kafka-python"), ""),
         ),
         *_versions(by_name, clients),

@@ -1,5 +1,6 @@
 """The runs on disk: all of them in a work folder, and what is kept of each cell beside the tests."""
 
+import gzip
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from tests.clients.survey.observation import Run
 from tests.clients.survey.outcome import Outcome, outcome_of
 
 OBSERVED: Final = Path(__file__).parent.parent / "observed"
-"""One file of JSON lines for each client, one line for each fault."""
+"""One file of JSON lines for each client, one line for each fault, compressed."""
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,11 +74,11 @@ def write_cells(client: str, cells: list[Cell]) -> None:
     """Write the file of one client."""
     OBSERVED.mkdir(exist_ok=True)
     lines = b"".join(msgspec.json.encode(cell) + b"\n" for cell in cells)
-    (OBSERVED / f"{client}.jsonl").write_bytes(lines)
+    (OBSERVED / f"{client}.jsonl.gz").write_bytes(gzip.compress(lines, mtime=0))
 
 
 def read_cells() -> Iterator[Cell]:
     """The cells of all clients that are kept."""
-    for path in sorted(OBSERVED.glob("*.jsonl")):
-        for line in path.read_bytes().splitlines():
+    for path in sorted(OBSERVED.glob("*.jsonl.gz")):
+        for line in gzip.decompress(path.read_bytes()).splitlines():
             yield msgspec.json.decode(line, type=Cell)
