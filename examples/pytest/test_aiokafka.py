@@ -2,7 +2,7 @@
 
 The emulator runs in the loop of the test.
 
-pip install kafka-regroup aiokafka pytest pytest-asyncio && pytest test_aiokafka.py
+Needs regroup, aiokafka, pytest and pytest-asyncio: pytest test_aiokafka.py
 """
 
 import asyncio

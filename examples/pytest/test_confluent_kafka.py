@@ -1,6 +1,6 @@
 """A service with confluent-kafka: one consumer is dead, the answer to a commit is lost, the coordinator moves.
 
-pip install kafka-regroup confluent-kafka pytest && pytest test_confluent_kafka.py
+Needs regroup, confluent-kafka and pytest: pytest test_confluent_kafka.py
 """
 
 import threading

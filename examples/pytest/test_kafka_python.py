@@ -1,6 +1,6 @@
 """A service with kafka-python: one consumer is dead, the answer to a commit is lost, the coordinator moves.
 
-pip install kafka-regroup kafka-python pytest && pytest test_kafka_python.py
+Needs regroup, kafka-python and pytest: pytest test_kafka_python.py
 """
 
 import threading
