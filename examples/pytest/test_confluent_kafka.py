@@ -25,7 +25,7 @@ def service(kafka: Emulator, client_id: str) -> Iterator[list[str]]:
             "client.id": client_id,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "reconnect.backoff.max.ms": 200,
+            "fetch.wait.max.ms": 50,  # otherwise its next request to this broker may wait half a second
             "heartbeat.interval.ms": 100,  # a consumer learns of a rebalance by its next heartbeat
         }
     )
@@ -57,6 +57,7 @@ def test_a_dead_consumer_is_replaced(kafka: Emulator) -> None:
         kafka.crash_client("second")
         group = kafka.group("billing").wait_until_stable(members=1)
         assert group.partitions_of("first") == ALL
+        kafka.revive_client("second")  # so that it can close
 
 
 @pytest.mark.kafka(topics={"orders": 1})

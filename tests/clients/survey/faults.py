@@ -9,7 +9,7 @@ from regroup.protocol.errors import ErrorCode
 from regroup.server.faults.rule import FaultRule
 from regroup.testing import Emulator
 from regroup.testing.faults import FaultOptions
-from tests.clients.survey.profile import CLIENT_ID, GROUP, LOADING_S, THROTTLE_MS
+from tests.clients.survey.profile import CLIENT_ID, GROUP, LOADING_S, LOOKUP_DELAY_S, THROTTLE_MS
 
 Moment: TypeAlias = Literal["start", "rebalance", "stable"]
 """Before the client starts; in a Stable group, with a rebalance that makes the client join again; in a Stable group."""
@@ -19,7 +19,7 @@ TWIN_SESSION_MS: Final = 60_000
 
 
 class SurveyedFault(NamedTuple):
-    """One fault: a rule, or an act whose effect the client sees as an error code."""
+    """One fault: a rule, or an act whose effect the client sees as an error code, or a rule and an act beside it."""
 
     name: str
     """On the command line: `lost-commit-answer`."""
@@ -62,6 +62,16 @@ CODES: Final = (
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 )
+
+
+def slow_lookup() -> SurveyedFault:
+    """A broker answers requests of one connection in turn, so a lookup waits behind a Fetch that waits for records."""
+    title = (
+        f"OffsetCommit is answered NOT_COORDINATOR once, and each FindCoordinator after {LOOKUP_DELAY_S * 1000:.0f} ms"
+    )
+    refused = rule("slow-lookup", title, "OffsetCommit", "stable", answer=ErrorCode.NOT_COORDINATOR)
+    delay: FaultOptions = {"on": "FindCoordinator", "client_id": CLIENT_ID, "answer_delay_s": LOOKUP_DELAY_S}
+    return refused._replace(act=lambda kafka: kafka.fault(**delay))
 
 
 def retriable_codes() -> Iterator[SurveyedFault]:
@@ -145,5 +155,6 @@ def acts() -> Iterator[SurveyedFault]:
 
 
 FAULTS: Final = {
-    each.name: each for each in (*lost_answers(), *acts(), *other_rules(), *cut_answers(), *retriable_codes())
+    each.name: each
+    for each in (*lost_answers(), *acts(), slow_lookup(), *other_rules(), *cut_answers(), *retriable_codes())
 }

@@ -18,6 +18,8 @@ PROFILE: Final = {
 }
 """The settings of all clients. Each program gives them to its library under the library's own names."""
 LOADING_S: Final = 3.0
+LOOKUP_DELAY_S: Final = 0.3
+"""As long as a lookup may wait behind a Fetch, and longer than a retry does."""
 THROTTLE_MS: Final = 2_000
 RUNS: Final = 5
 """Runs of a cell."""
