@@ -40,22 +40,25 @@ class Service extends EventEmitter {
   }
 }
 
+// A regroup for one test, and the services that the test starts; they end before it.
 async function withRegroup(context, ...options) {
   const regroup = await startRegroup(...options);
-  context.after(() => regroup.stop());
-  return regroup;
-}
-
-async function started(context, regroup, clientId) {
-  const service = await new Service(regroup.brokers, clientId).start();
-  context.after(() => service.consumer.disconnect());
-  return service;
+  const services = [];
+  context.after(async () => {
+    for (const service of services) await service.consumer.disconnect();
+    await regroup.stop();
+  });
+  const start = async (clientId) => {
+    services.push(await new Service(regroup.brokers, clientId).start());
+    return services.at(-1);
+  };
+  return { ...regroup, start };
 }
 
 test("a dead consumer is replaced", async (context) => {
   const regroup = await withRegroup(context, "--topic", "orders:6");
-  await started(context, regroup, "first");
-  await started(context, regroup, "second");
+  await regroup.start("first");
+  await regroup.start("second");
   await regroup.look("/group/wait-stable", { group: GROUP, members: 2 });
   await regroup.act("/client/crash", { client: "second" });
   const group = await regroup.look("/group/wait-stable", { group: GROUP, members: 1 });
@@ -68,7 +71,7 @@ test("no order is handled twice after a lost commit", async (context) => {
   const regroup = await withRegroup(context, "--topic", "orders:1");
   const lost = { on: "OffsetCommit", group: GROUP, close: "after", times: 1 };
   const { fault } = await regroup.act("/fault/add", lost);
-  const service = await started(context, regroup, "first");
+  const service = await regroup.start("first");
   await regroup.act("/topic/produce", { topic: "orders", value: "one pear" });
   await regroup.look("/fault/wait-hits", { fault });
   await regroup.act("/topic/produce", { topic: "orders", value: "two plums" });
@@ -78,7 +81,7 @@ test("no order is handled twice after a lost commit", async (context) => {
 
 test("a service follows its coordinator", async (context) => {
   const regroup = await withRegroup(context, "--topic", "orders:1", "--brokers", "2");
-  const service = await started(context, regroup, "first");
+  const service = await regroup.start("first");
   await regroup.act("/topic/produce", { topic: "orders", value: "one pear" });
   await service.committed(1);
   const before = await regroup.look("/group", { group: GROUP });
