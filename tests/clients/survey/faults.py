@@ -14,8 +14,6 @@ from tests.clients.survey.profile import CLIENT_ID, GROUP, LOADING_S, LOOKUP_DEL
 Moment: TypeAlias = Literal["start", "rebalance", "stable"]
 """Before the client starts; in a Stable group, with a rebalance that makes the client join again; in a Stable group."""
 CUT_ANSWER: Final = "commit-answer-cut"
-TWIN_SESSION_MS: Final = 60_000
-"""Longer than a run: the second process of the static member stays the member."""
 
 
 class SurveyedFault(NamedTuple):
@@ -38,7 +36,7 @@ class SurveyedFault(NamedTuple):
 def fence(kafka: Emulator) -> None:
     """Join with the instance id of the client, as a second process of it would."""
     latest = kafka.exchanges(api="JoinGroup", client_id=CLIENT_ID)[-1]
-    request = replace(latest.request, member_id="", session_timeout_ms=TWIN_SESSION_MS)
+    request = replace(latest.request, member_id="")
     with kafka.connect("twin", group=GROUP) as twin:
         twin.send(request, version=latest.version)
 
@@ -131,8 +129,8 @@ def acts() -> Iterator[SurveyedFault]:
     )
     yield SurveyedFault(
         "fenced-static-member",
-        "a second process joins with the instance id of the client: FENCED_INSTANCE_ID, or UNKNOWN_MEMBER_ID if the "
-        "client's version of the API has no instance id",
+        "a second process joins with the instance id of the client, and sends nothing further: "
+        "FENCED_INSTANCE_ID, or UNKNOWN_MEMBER_ID if the client's version of the API has no instance id",
         "stable",
         act=fence,
         evidence=("FENCED_INSTANCE_ID", "UNKNOWN_MEMBER_ID"),  # the latter if the request has no instance id,

@@ -100,7 +100,8 @@ def _membership(run: Run, hit: ObservedRequest, later: Sequence[ObservedRequest]
         yield "left the group"
     removed = [each for each in run.events if each.type == "member-removed" and each.at_ms >= 0]
     if any(each.cause == "deadline: session" for each in removed):
-        yield "its session ran out"
+        is_fenced = hit.answer == "FENCED_INSTANCE_ID"
+        yield "the session of the second process ran out" if is_fenced else "its session ran out"
     if any(each.what == "lost" and each.at_ms >= 0 for each in run.lines):
         yield "lost its assignment"
     if revoked_by_the_fault(run):
