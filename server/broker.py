@@ -28,12 +28,13 @@ from regroup.server.apis.transaction_lists import TransactionListApis
 from regroup.server.apis.transactions import TransactionApis
 from regroup.server.cluster.state import BrokerNode, ClusterState
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
-from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES
+from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES, MAX_UNREAD_RESPONSES
 from regroup.server.net.connection import Connection
 from regroup.server.net.exchange import RequestHandler, RequestHandlers
 from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
 from regroup.server.net.request_recorder import RequestRecorder
+from regroup.server.net.response_buffer import UnreadBytes
 from regroup.server.net.turns import TurnQueue
 from regroup.server.releases import ANY_RELEASE, Release
 from regroup.server.settings import DescribedSetting, describe_settings
@@ -86,6 +87,7 @@ class Broker:
         observers: RequestObservers | None = None,
         max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES,
         turns: TurnQueue | None = None,
+        unread: UnreadBytes | None = None,
     ) -> None:
         self._state = state
         self._release = release
@@ -94,6 +96,7 @@ class Broker:
         self.max_response_bytes = max_response_bytes
         self.needs_whole_responses = False
         self.turns = turns or TurnQueue()
+        self.unread = unread or UnreadBytes(max_response_bytes * MAX_UNREAD_RESPONSES)
         self.max_idle_s = state.settings.connections_max_idle_ms / 1000
         self.observers: RequestObservers = [] if observers is None else observers
         self.gate: RequestGate | None = None

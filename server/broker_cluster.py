@@ -32,9 +32,10 @@ from regroup.server.cluster.events import BROKER_START
 from regroup.server.cluster.group_router import GroupRouter
 from regroup.server.cluster.state import ClusterState, StoredClusterState, load_cluster_state
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
-from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES
+from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES, MAX_UNREAD_RESPONSES
 from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
+from regroup.server.net.response_buffer import UnreadBytes
 from regroup.server.net.turns import TurnQueue
 from regroup.server.recording.recorder import Recorder
 from regroup.server.recording.writer import RecordingWriter
@@ -189,6 +190,7 @@ class BrokerCluster:
             ),
         )
         self.turns = TurnQueue()
+        self._unread = UnreadBytes(options.max_response_bytes * MAX_UNREAD_RESPONSES)
         self.transactions = TransactionCoordinator(self.state, self.router, self.turns)
         self.refusals = RefusalNotices(self.state.now_ms)
         self.observers: RequestObservers = [self.refusals]
@@ -230,6 +232,7 @@ class BrokerCluster:
             observers=self.observers,
             max_response_bytes=options.max_response_bytes,
             turns=self.turns,
+            unread=self._unread,
         )
         broker.gate = environment.gate_factory(node_id) if environment.gate_factory else None
         broker.recorder = self.recorder

@@ -19,7 +19,7 @@ from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
 from regroup.server.net.request_recorder import ExchangeRow, RequestRecorder
-from regroup.server.net.response_buffer import ResponseBuffer
+from regroup.server.net.response_buffer import ResponseBuffer, UnreadBytes
 from regroup.server.net.turns import LongWork, TurnQueue, Turns
 from regroup.storage.errors import StoreError
 
@@ -40,6 +40,8 @@ class BrokerHandle(Protocol):
     """It keeps the bytes of requests and responses."""
     needs_whole_responses: bool
     """A response must be written in one piece, as one message."""
+    unread: UnreadBytes
+    """What the clients of all brokers have not read."""
     turns: TurnQueue
     """The long requests of all connections."""
 
@@ -85,7 +87,7 @@ class Connection(asyncio.Protocol):
         self._last_header: RequestHeader | None = None
         self._work: LongWork | None = None
         self._cached: CachedResponse | None = None
-        self._responses = ResponseBuffer()
+        self._responses = ResponseBuffer(broker.unread)
         self._is_processing = False
         self._can_write = True
         self._is_reading = True
@@ -309,6 +311,12 @@ class Connection(asyncio.Protocol):
     def _encode(self, exchange: Exchange, response: Message) -> Turns:
         encoder = ResponseEncoder(exchange.header, response, self._broker.max_response_bytes)
         for _ in encoder.turns(ENCODED_BYTES_PER_TURN):
+            self._responses.count_encoded(len(encoder.out))
+            if self._broker.unread.are_too_many:
+                mib = self._broker.unread.total_bytes // 2**20
+                self._responses.count_encoded(0)
+                self._close_unanswered(exchange, f"clients have not read {mib} MiB of responses; this one is not sent")
+                return
             yield STEPS_PER_TURN
         sent = encoder.out if exchange.edit_frame is None else exchange.edit_frame(encoder.out)
         self._responses.add(sent)
