@@ -7,7 +7,13 @@ from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, NoReturn
 
 from regroup.cli.terminal.arguments import load
-from regroup.cli.terminal.output import EXIT_CANNOT_RUN, escape_unencodable_output, print_error, run_and_flush
+from regroup.cli.terminal.output import (
+    EXIT_CANNOT_RUN,
+    EXIT_INTERRUPTED,
+    escape_unencodable_output,
+    print_error,
+    run_and_flush,
+)
 from regroup.cli.terminal.text import printable_lines
 
 TOUR: Final = """\
@@ -133,8 +139,11 @@ def build_parser(argv: Sequence[str]) -> CommandParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 1 if something was found wrong, 2 if it cannot be carried out."""
     words = list(sys.argv[1:] if argv is None else argv)
-    escape_unencodable_output()
-    return run_and_flush(next(iter(words), "--help"), lambda: run_command(words))
+    try:
+        escape_unencodable_output()
+        return run_and_flush(next(iter(words), "--help"), lambda: run_command(words))
+    except KeyboardInterrupt:  # also while the modules of a command are imported
+        return EXIT_INTERRUPTED
 
 
 def run_command(argv: Sequence[str]) -> int:

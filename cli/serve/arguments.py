@@ -14,6 +14,7 @@ from typing import Final
 from regroup.cli.terminal.arguments import (
     add_mqtt_settings_argument,
     argument_type,
+    host,
     host_and_port,
     loaded_type,
     port,
@@ -38,7 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(job="regroup.cli.serve.command:run")
     add = parser.add_argument
 
-    add("--host", default="127.0.0.1", help="the address to listen on (default: this machine alone)")
+    add("--host", type=host, default="127.0.0.1", help="the address to listen on (default: this machine alone)")
     add("--port", type=port, default=9092, help="the port; 0 picks a free one (default: 9092)")
     add(
         "--advertise",
