@@ -58,7 +58,8 @@ METHOD: Final = """\
 - A request that is *never answered* leaves the connection open, and the broker reads nothing more from it, as Kafka
   does while it handles a request. A client that sends its next requests on the same connection waits for them too;
   this is *stayed on the connection*.
-- Loading lasts 3 s and not 10, and sessions are 6 s and not 45, so that a survey takes an hour. Only the times change.
+- So that a survey takes an hour, loading lasts 3 s and not 10, sessions 6 s and not 45, and requests time out after 3 s
+  and not after 30 or 60. With the defaults of the libraries, what follows a lost answer takes as much longer.
 - The machine has two cores, with other work on them, so single milliseconds mean nothing.
 - Kafka holds back the requests of a client that does not wait after `throttle_time_ms`; the emulator does not.
 - kafka-python polls for up to 2 s, the others for 100 ms: a poll of kafka-python {kafka_python} that ends during
