@@ -31,8 +31,9 @@ LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-emit-find-links --no-header --quiet
 
 lock:  ## pin the newest dependencies again (needs uv); the files hold no index address
-	$(LOCK) --group dev --extra spark --extra spark-java --output-file requirements.lock
+	$(LOCK) --group dev --extra control --extra spark --extra spark-java --output-file requirements.lock
 	$(LOCK) --group demo --constraint requirements.lock --output-file requirements-demo.lock
+	$(LOCK) --extra control --constraint requirements.lock --output-file requirements-docker.lock
 
 check: install  ## formatter, linter, strict types, and the imports that each folder may have
 	$(BIN)/ruff format --check .
@@ -70,7 +71,7 @@ conformance-kafka: install  ## start Apache Kafka with all settings that its sto
 	$(BIN)/python -m tests.conformance.full_run kafka
 
 bench: install  ## measure speed, beside others in the same run; see benchmarks/README.md (ten minutes)
-	@for what in heartbeats to_stable store history memory request_limits lab mqtt pipeline testing; do \
+	@for what in heartbeats to_stable store history memory request_limits lab mqtt pipeline testing fault_rules recording; do \
 		echo; echo "== $$what"; $(BIN)/python benchmarks/$$what.py || exit 1; done
 
 clean:  ## remove what was made

@@ -46,7 +46,7 @@ class CaseMember(msgspec.Struct, rename="camel", frozen=True):
     user_data_raw: str | None = None
 
     def previous_partitions(self) -> tuple[TopicPartition, ...]:
-        """The partitions it had before, in the listed order."""
+        """The partitions that the member had before this assignment, in the listed order."""
         return tuple(TopicPartition(topic, number) for topic, number in self.owned or self.current)
 
     def assignor_member(self, assignor: str) -> AssignorMember:

@@ -16,6 +16,7 @@ A coordinator of Kafka consumer groups that you may break, replay and look at.
   regroup demo                                  a group, a crashed consumer, a crashed coordinator, in half a minute
   regroup serve --topic orders:7                a coordinator for real Kafka clients; the history goes to regroup.db
   regroup events regroup.db --follow            what happened, line by line, and why
+  regroup why regroup.db --group payments       why it rebalanced last, in sentences
   regroup replay regroup.db --at 120            the state of the groups at any position
   regroup verify regroup.db                     fold the whole history and check every invariant
   regroup copy regroup.db monday.db             a sound copy, also of a store that is being written
@@ -46,6 +47,12 @@ COMMANDS: Final[dict[str, CliCommand]] = {
     ),
     "serve": CliCommand("coordinate the groups of real Kafka clients", "regroup.cli.serve.arguments:add_arguments"),
     "events": CliCommand("show a store's events", "regroup.cli.store.arguments:add_events_arguments"),
+    "exchanges": CliCommand(
+        "show the requests and responses that were recorded", "regroup.cli.store.arguments:add_exchanges_arguments"
+    ),
+    "why": CliCommand(
+        "say why a group rebalanced, or a member was removed", "regroup.cli.store.arguments:add_why_arguments"
+    ),
     "replay": CliCommand("show the state of a store's groups", "regroup.cli.store.arguments:add_replay_arguments"),
     "verify": CliCommand("fold a store's history and check it", "regroup.cli.store.arguments:add_verify_arguments"),
     "trim": CliCommand("delete a store's oldest events", "regroup.cli.store.arguments:add_trim_arguments"),

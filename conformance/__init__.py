@@ -1,6 +1,6 @@
 """Conformance tests of group coordinators: short stories that any Kafka broker can be tested with, over the wire.
 
-    from regroup.conformance.harness.target import ConformanceTarget    # the broker under test: versions, settings
+    from regroup.conformance.harness.broker_under_test import ConformanceTarget  # the broker under test
     from regroup.conformance.stories import CASES                       # all stories, by behaviour id
     from regroup.conformance.run.runner import run_stories              # runs stories side by side, returns verdicts
     from regroup.conformance.run.report import encode_report, format_report

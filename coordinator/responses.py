@@ -174,6 +174,18 @@ def unavailable_response(command: c.Command, code: ErrorCode) -> Structure:
     return UNAVAILABLE_RESPONSES[type(command)](command, code)
 
 
+def lost_replacement_response(group: Group, code: ErrorCode) -> JoinGroupResponse:
+    """The response to a static member whose replacement Kafka could not write: the generation, without a member id."""
+    return JoinGroupResponse(
+        error_code=code,
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=group.leader_id or "",
+        member_id="",
+    )
+
+
 def failed_append_response(command: c.Command, code: ErrorCode) -> Structure:
     """The response to a request whose record the emulated Kafka log lost.
 

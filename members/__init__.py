@@ -6,7 +6,6 @@ from regroup.members.consumer.inputs import Subscribe, Poll, …         # what 
 from regroup.members.consumer.effects import PartitionsAssigned, …     # what comes out of it
 from regroup.members.faults import MemberFault, parse_fault            # faults as values and as text
 from regroup.members.partitioners import create_partitioner            # Kafka's partitioners
-from regroup.members.durations import parse_duration_ms                # `20s`, `300ms`, `1m`
 from regroup.members.runtime.member import SimulatedMember             # a consumer with an application and faults
 from regroup.members.runtime.producer import SimulatedProducer         # simulated records
 from regroup.members.runtime.workload import Workload, RecordLedger    # what members do, and the records they processed

@@ -38,7 +38,7 @@ from regroup.members.consumer.effects import (
     PartitionsLost,
     PartitionsRevoked,
 )
-from regroup.members.durations import format_duration, parse_duration_ms
+from regroup.notation.durations import format_duration, parse_duration_ms
 from regroup.protocol.consumer.subscription import Assignment, decode_assignment, encode_assignment
 from regroup.protocol.message import Message
 from regroup.protocol.messages.group import SyncGroupRequest, SyncGroupRequestAssignment

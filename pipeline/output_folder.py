@@ -124,8 +124,8 @@ def renamed_to(target: Path) -> Iterator[Path]:
 def events_fingerprint(folder: Path) -> str:
     """A hash of the names and sizes of all files with events, which stays the same if the folder is copied."""
     files = sorted(file for kind in EVENT_FOLDERS for file in (folder / kind).rglob("[!.]*.parquet"))
-    lines = [f"{file.relative_to(folder).as_posix()} {file.stat().st_size}" for file in files]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    file_lines = [f"{file.relative_to(folder).as_posix()} {file.stat().st_size}" for file in files]
+    return hashlib.sha256("\n".join(file_lines).encode()).hexdigest()
 
 
 def write_stamp(folder: Path, fingerprint: str) -> None:

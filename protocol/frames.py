@@ -86,10 +86,8 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     position = 10 + max(length, 0)
     if length < -1 or position > len(frame):
         raise Malformed(f"request header, field client_id, offset 8: length {length} is impossible")
-    try:
-        client_id = None if length < 0 else frame[10:position].decode()
-    except UnicodeDecodeError as error:
-        raise Malformed(f"request header, field client_id, offset 10: {error}") from None
+    # Kafka serves a client whose id is not UTF-8, and puts U+FFFD in place of what it cannot decode.
+    client_id = None if length < 0 else frame[10:position].decode(errors="replace")
     header = RequestHeader(key, version, correlation_id, client_id)
     if version in _api_of(header).flexible:
         position = _skip_header_tags(frame, position, "request")

@@ -35,7 +35,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "lab.checker.checker",
         "lab.checker.metrics",
         "lab.plan.yaml_format",
-        "lab.plan.library",
+        "lab.plan.scenario_files",
         "lab.plan.plan",
         "lab.search.swarm",
         "lab.search.plan_text",

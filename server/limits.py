@@ -49,20 +49,25 @@ from regroup.protocol.messages.transactions import (
 
 STEPS_PER_TURN: Final = 1_000
 """Steps of one request before the other connections have their turn."""
+FIRST_STEPS_WHILE_OTHERS_WAIT: Final = 50
+"""Steps that a request may have at once while the work of others waits for its next turn; most need no more."""
 ENCODED_BYTES_PER_TURN: Final = 256 * 1024
 """Bytes of a response that are encoded before the other connections have their turn."""
 DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
 """The largest response unless `--max-response-bytes` says otherwise. `fetch.max.bytes` is 55 MiB by default."""
-MAX_COMMITTED_PARTITIONS: Final = 10_000
-"""Partitions of one commit: a group changes in one step, and its events are written together. In Kafka they have to fit
-into one batch of `message.max.bytes`, which by default is about as many."""
+MAX_UNREAD_RESPONSES: Final = 8
+"""How many of the largest responses all clients together may leave unread; beyond them no long response is sent."""
+MAX_COMMITTED_PARTITIONS: Final = 17_000
+"""Partitions of one commit. In Kafka they have to fit into one batch of `message.max.bytes`, which is checked when the
+group is changed (`coordinator/log_batch_size.py`): with the shortest names 16,774 do."""
 MAX_FETCHED_PARTITIONS: Final = 20_000
-"""Entries of one Fetch: all its partitions are read in one step."""
+"""Entries of one Fetch. While it waits, it listens to all its partitions."""
 MAX_GROUP_ENTRIES: Final = 20_000
 """Protocols, assignments, members or partitions that one request about a group or a transaction may name, for the same
 reason."""
-MAX_CREATED_PARTITIONS: Final = 10_000
-"""Partitions that one request may create, all topics together; Kafka's controller has the same limit."""
+MAX_CREATION_RECORDS: Final = 10_000
+"""Topics, settings and partitions that one request may create, all together: each is a record of Kafka's controller,
+which writes at most so many at once. Of the partitions that a request names no more are allowed, either."""
 MAX_DECOMPRESSED_BYTES: Final = 16 * 1024 * 1024
 """Bytes of all gzipped legacy sets of one request together, decompressed."""
 MAX_LEGACY_MESSAGES: Final = 50_000
@@ -92,8 +97,10 @@ _ONCE: Final = "one entry in the response, as in Kafka"
 _EACH: Final = "an entry each time"
 _SHARED: Final = "an entry each time, computed once"
 _WHOLE: Final = "the whole request"
-_CREATES: Final = f"POLICY_VIOLATION for more than {MAX_CREATED_PARTITIONS:,} new partitions"
-_COMMITS: Final = f"INVALID_COMMIT_OFFSET_SIZE for more than {MAX_COMMITTED_PARTITIONS:,} partitions"
+_CREATES: Final = f"POLICY_VIOLATION for all if topics, settings and partitions are more than {MAX_CREATION_RECORDS:,}"
+_COMMITS: Final = (
+    "UNKNOWN_SERVER_ERROR, and nothing is committed, if Kafka could not write it as one batch of 1,048,588 bytes"
+)
 
 LIMITS: Final[dict[type[Message], RequestLimit]] = {
     ProduceRequest: RequestLimit(
@@ -103,7 +110,7 @@ LIMITS: Final[dict[type[Message], RequestLimit]] = {
         f"{MAX_DECOMPRESSED_BYTES // 2**20} MiB of them decompressed",
     ),
     FetchRequest: RequestLimit(
-        _WHOLE,
+        "a partition, or 100 batches",
         _ONCE,
         "`fetch.max.bytes` of records, or seven eighths of the largest response",
         max_entries=MAX_FETCHED_PARTITIONS,
@@ -114,9 +121,10 @@ LIMITS: Final[dict[type[Message], RequestLimit]] = {
         f"{MAX_SCANNED_RECORDS:,} records of a batch are searched; behind them its start is returned",
     ),
     MetadataRequest: RequestLimit(
-        "a topic",
+        "a topic, or a partition that is described for the first time",
         _ONCE,
-        f"UNKNOWN_TOPIC_OR_PARTITION, and no topic is created, for more than {MAX_CREATED_PARTITIONS:,} new partitions",
+        f"UNKNOWN_TOPIC_OR_PARTITION, and no topic is created, if new topics and their partitions are more than "
+        f"{MAX_CREATION_RECORDS:,}",
     ),
     OffsetCommitRequest: RequestLimit(_WHOLE, _EACH, _COMMITS),
     OffsetFetchRequest: RequestLimit("a group, or a partition", _SHARED, max_entries=MAX_GROUP_ENTRIES),
@@ -139,7 +147,9 @@ LIMITS: Final[dict[type[Message], RequestLimit]] = {
     TxnOffsetCommitRequest: RequestLimit(_WHOLE, _EACH, _COMMITS),
     DescribeConfigsRequest: RequestLimit("a resource", _SHARED),
     AlterConfigsRequest: RequestLimit("a resource", _NO_DUPLICATES),
-    CreatePartitionsRequest: RequestLimit("a topic", _NO_DUPLICATES, _CREATES),
+    CreatePartitionsRequest: RequestLimit(
+        "a topic", _NO_DUPLICATES, f"POLICY_VIOLATION for more than {MAX_CREATION_RECORDS:,} new partitions"
+    ),
     DeleteGroupsRequest: RequestLimit("a group", _ONCE),
     IncrementalAlterConfigsRequest: RequestLimit("a resource", _NO_DUPLICATES),
     OffsetDeleteRequest: RequestLimit(_WHOLE, _EACH, max_entries=MAX_GROUP_ENTRIES),

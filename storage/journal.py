@@ -158,10 +158,11 @@ class Journal:
     def _start_idle_timer(self) -> None:
         """One timer runs at a time, and is not moved by commits: a commit costs nothing."""
         self._idle_timer = asyncio.get_running_loop().call_later(
-            IDLE_CHECKPOINT_DELAY_S, self._idle_timer_fired, self.durable_position
+            IDLE_CHECKPOINT_DELAY_S, self._checkpoint_if_idle, self.durable_position
         )
 
-    def _idle_timer_fired(self, durable_position: int) -> None:
+    def _checkpoint_if_idle(self, durable_position: int) -> None:
+        """Let the writer checkpoint the store if nothing was appended since the timer was started."""
         self._idle_timer = None
         if self.durable_position == durable_position == self.last_position:
             self._checkpoint_is_due = True

@@ -9,17 +9,21 @@ from typing import Unpack
 
 from regroup.protocol.client import ClientConnection
 from regroup.server.faults.rule import FaultRule
+from regroup.server.recording.blocks import BlockEncoder
+from regroup.server.recording.exchange import RecordedExchange
+from regroup.server.recording.selection import ExchangeFilter
 from regroup.storage.journal import Journal
+from regroup.storage.store import append_history
 from regroup.testing.clock.advancing import advance_to, settle
 from regroup.testing.clock.deadlines import PassedDeadline, next_deadline_of
 from regroup.testing.errors import ActRefused, EmulatorDown
+from regroup.testing.exchanges import check_exchanges
 from regroup.testing.faults import AsyncFault, FaultConditions, FaultOptions
 from regroup.testing.groups.async_group import AsyncGroup
 from regroup.testing.groups.views import PartitionName, view_of
 from regroup.testing.interference import abort_client, find_client_id
-from regroup.testing.options import EmulatorOptions
+from regroup.testing.options import RECORD_MAX_BYTES, ProcessOptions
 from regroup.testing.process import EmulatorProcess
-from regroup.testing.recorder import RecordedExchange, check_exchanges
 from regroup.testing.topics import (
     TopicRecord,
     add_partitions,
@@ -27,7 +31,7 @@ from regroup.testing.topics import (
     as_bytes,
     create_topic,
     delete_topic,
-    read_topic,
+    topic_records,
 )
 
 MAX_GROUPS_IN_STORY = 5
@@ -36,7 +40,7 @@ MAX_GROUPS_IN_STORY = 5
 class AsyncEmulator(EmulatorProcess):
     """The brokers, in the running loop: `async with Emulator(...) as kafka`."""
 
-    def __init__(self, options: EmulatorOptions) -> None:
+    def __init__(self, options: ProcessOptions) -> None:
         super().__init__(options)
         self._name_numbers = count(1)
         self._connections: list[ClientConnection] = []
@@ -71,14 +75,17 @@ class AsyncEmulator(EmulatorProcess):
             stories.insert(0, f"{len(touched)} groups were touched; the last {len(names)} are:")
         return "\n\n".join(stories) or "no group was touched"
 
-    async def save(self, path: Path) -> None:
+    async def save(self, path: Path, *, exchanges: bool = False) -> None:
         from regroup.storage.sqlite.threaded import open_store  # noqa: PLC0415  # only a test that failed needs it
 
         records = [record async for record in self.history.read(after=self.history.trimmed_through)]
         async with await open_store(path, durability="process") as copy:
             if copy.last_position:
                 raise FileExistsError(f"{path} holds a history already: name another file")
-            await copy.append(records)
+            await append_history(copy, records)
+            if exchanges and self.recorder is not None:
+                for block in BlockEncoder().encode(self.recorder.rows(), self.now_ms()):
+                    await copy.append_exchanges(block, max_bytes=RECORD_MAX_BYTES)
 
     # Addresses
 
@@ -87,6 +94,9 @@ class AsyncEmulator(EmulatorProcess):
         """The addresses of all brokers: `127.0.0.1:40001,127.0.0.1:40002`."""
         if not self.ports:
             raise EmulatorDown("the emulator has no addresses before it is started")
+        if advertise := self.options.cluster.advertise:
+            host, first = advertise
+            return ",".join(f"{host}:{first + node_id}" for node_id in range(len(self.ports)))
         return ",".join(f"127.0.0.1:{port}" for port in self.ports)
 
     async def connect(self, client_id: str = "test", *, broker: int = 0, group: str | None = None) -> ClientConnection:
@@ -146,8 +156,9 @@ class AsyncEmulator(EmulatorProcess):
             connection.forget_cached_response()
 
     def _check_broker(self, broker: int) -> None:
-        if not 0 <= broker < self.options.brokers:
-            raise ValueError(f"unknown broker: {broker}; there are {self.options.brokers}, counted from 0")
+        brokers = self.options.cluster.brokers
+        if not 0 <= broker < brokers:
+            raise ValueError(f"unknown broker: {broker}; there are {brokers}, counted from 0")
 
     async def coordinator_of(self, group: str) -> int:
         state = self.cluster.state
@@ -209,16 +220,25 @@ class AsyncEmulator(EmulatorProcess):
         return await self.fault(on=on, hold=True, **conditions)
 
     async def exchanges(
-        self, *, api: str | tuple[str, ...] = (), client_id: str = "", group: str = ""
+        self, *, api: str | tuple[str, ...] = (), client_id: str = "", group: str = "", member: str = ""
     ) -> list[RecordedExchange]:
-        if self.recorder is None:
+        apis = (api,) if isinstance(api, str) else api
+        wanted = ExchangeFilter(apis=apis, client_id=client_id, group=group, member=member)
+        exchanges = await self.recorded_exchanges(wanted)
+        if exchanges is None:
             raise ActRefused("this emulator does not record exchanges: Emulator(record=True)")
-        return self.recorder.exchanges(api=api, client_id=client_id, group=group)
+        return exchanges
 
     async def assert_exchanges(
-        self, expected: list[str], *, api: str | tuple[str, ...] = (), client_id: str = "", group: str = ""
+        self,
+        expected: list[str],
+        *,
+        api: str | tuple[str, ...] = (),
+        client_id: str = "",
+        group: str = "",
+        member: str = "",
     ) -> None:
-        check_exchanges(expected, await self.exchanges(api=api, client_id=client_id, group=group))
+        check_exchanges(expected, await self.exchanges(api=api, client_id=client_id, group=group, member=member))
 
     # Topics and records
 
@@ -253,7 +273,7 @@ class AsyncEmulator(EmulatorProcess):
         return record
 
     async def records(self, topic: str, partition: int | None = None) -> list[TopicRecord]:
-        return read_topic(self.cluster.state, topic, partition)
+        return list(topic_records(self.cluster.state, topic, partition))
 
     async def _wait_until_durable(self) -> None:
         journal = self.cluster.journal

@@ -3,7 +3,7 @@
 from typing import Self, TypedDict
 
 from regroup.server.faults.gate import ActiveFault, FaultRules
-from regroup.server.faults.rule import CloseKind, DropKind
+from regroup.server.faults.rule import CloseKind, CutKind, DropKind, FalseAnswer, FaultRule
 from regroup.testing.clock.loop_thread import LoopThread
 from regroup.testing.groups.changes import Changes
 from regroup.testing.groups.waiting import wait_for_change
@@ -18,6 +18,7 @@ class FaultConditions(TypedDict, total=False):
     instance_id: str
     client_id: str
     topic: str
+    partitions: tuple[int, ...]
     broker: int
     generation: int
     skip: int
@@ -33,8 +34,12 @@ class FaultOptions(FaultConditions, total=False):
     on: str | tuple[str, ...]
     delay_s: float
     answer: int
+    partition_error: int
     drop: DropKind
     close: CloseKind
+    cut: CutKind
+    cut_at: float
+    false_answer: FalseAnswer
     repeat: bool
     hold: bool
     answer_delay_s: float
@@ -51,9 +56,29 @@ class AsyncFault:
         self._wait_timeout_s = wait_timeout_s
 
     @property
+    def rule(self) -> FaultRule:
+        """The rule itself."""
+        return self._fault.rule
+
+    @property
+    def number(self) -> int:
+        """The number of the rule."""
+        return self._fault.number
+
+    @property
     def hits(self) -> int:
         """How many requests the rule has hit."""
         return self._fault.hits
+
+    @property
+    def matched(self) -> int:
+        """How many requests the conditions of the rule hold of."""
+        return self._fault.matched
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the rule was neither removed nor has expired."""
+        return self._rules.is_active(self._fault)
 
     async def wait_hits(self, hits: int = 1, *, timeout_s: float | None = None) -> None:
         timeout_s = self._wait_timeout_s if timeout_s is None else timeout_s
@@ -94,6 +119,48 @@ class FaultHandle:
         0
         """
         return self._fault.hits
+
+    @property
+    def matched(self) -> int:
+        """How many requests the conditions of the rule hold of, whether it has hit them or not.
+
+        >>> from regroup.protocol.messages.cluster import ApiVersionsRequest
+        >>> with kafka.fault(on="ApiVersions", throttle_ms=20, skip=1) as rule, kafka.connect() as connection:
+        ...     throttled = [connection.send(ApiVersionsRequest(), version=1).throttle_time_ms for _ in range(3)]
+        >>> throttled, rule.matched, rule.hits
+        ([0, 20, 20], 3, 2)
+        """
+        return self._fault.matched
+
+    @property
+    def rule(self) -> FaultRule:
+        """The rule itself.
+
+        >>> kafka.hold("SyncGroup", client_id="first").rule.client_id
+        'first'
+        """
+        return self._fault.rule
+
+    @property
+    def number(self) -> int:
+        """Its number: rules are numbered in the order in which they were added, from 1.
+
+        >>> kafka.fault(on="Metadata", delay_s=0.1).number, kafka.hold("SyncGroup").number
+        (1, 2)
+        """
+        return self._fault.number
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the rule was neither removed nor has expired. One that has hit `times` requests is still active.
+
+        >>> with kafka.hold("SyncGroup") as held:
+        ...     held.is_active
+        True
+        >>> held.is_active
+        False
+        """
+        return self._fault.is_active
 
     def wait_hits(self, hits: int = 1, *, timeout_s: float | None = None) -> None:
         """Wait until the rule has hit so many requests. Raises TimeoutError.

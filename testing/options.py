@@ -1,14 +1,20 @@
 """What an emulator is started with."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from regroup.coordinator.runtime.logger import LogSink
 from regroup.coordinator.settings import CoordinatorSettings, InvalidSetting
+from regroup.protocol.internal_topics import OFFSETS_TOPIC
+from regroup.server.broker_cluster import BrokerCluster, ClusterOptions, StoreFactory
 from regroup.server.cluster.image import topic_name_error
 from regroup.server.settings import BrokerSettings, format_setting, settings_from_texts
+from regroup.testing.logs import write_to_logging
 
 ClockKind: TypeAlias = Literal["real", "manual"]
 StorePath: TypeAlias = str | os.PathLike[str]
@@ -17,12 +23,39 @@ SettingValues: TypeAlias = Mapping[str, str | int | bool]
 
 DEFAULT_WAIT_TIMEOUT_S: Final = 10.0
 MAX_BROKERS: Final = 100
+RECORD_MAX_BYTES: Final = 256 * 1024 * 1024
+"""How much of the file `store` the recorded exchanges may take, compressed."""
 SETTINGS_FOR_TESTS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1",
     "auto.create.topics.enable": "false",
 }
 """Where tests want other values than Apache Kafka's defaults: nothing waits, and a misspelt topic is an error."""
+
+
+ServiceOfBrokers: TypeAlias = Callable[[BrokerCluster], AbstractAsyncContextManager[None]]
+"""Runs something beside the brokers, from their start to their end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessOptions:
+    """The brokers of an emulator, whether a test or `regroup serve` starts them.
+
+    `topics` are created at every first start if they are missing. The `services` run with the brokers: they end before
+    a kill and begin again with the restart. Without a `log` the lines go where the process has sent them.
+    """
+
+    cluster: ClusterOptions
+    open_store: StoreFactory | None = None
+    """Opens the store at the start and at each restart; None for one in memory."""
+    reopen_store: StoreFactory | None = None
+    """Opens the store after a failure."""
+    topics: tuple[tuple[str, int], ...] = ()
+    services: tuple[ServiceOfBrokers, ...] = ()
+    clock: ClockKind = "real"
+    wait_timeout_s: float = DEFAULT_WAIT_TIMEOUT_S
+    record: bool = True
+    log: LogSink | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +86,34 @@ class EmulatorOptions:
         """The settings for tests, changed by those that were given. Raises UnknownSetting or InvalidSetting."""
         texts = {**SETTINGS_FOR_TESTS, "auto.create.topics.enable": format_setting(self.create_topics)}
         return settings_from_texts(texts | {name: format_setting(value) for name, value in self.settings.items()})
+
+    def process_options(self) -> ProcessOptions:
+        """The brokers on free ports of this machine, with their log in `logging`."""
+        settings, broker_settings = self.cluster_settings()
+        # Otherwise the first client that asks for a coordinator creates it, is refused, and asks again later.
+        offsets_topic = (OFFSETS_TOPIC, settings.offsets_topic_num_partitions)
+        return ProcessOptions(
+            cluster=ClusterOptions(
+                settings=settings,
+                broker_settings=broker_settings,
+                brokers=self.brokers,
+                snapshot_interval_records=0,
+                record_max_bytes=RECORD_MAX_BYTES if self.record and self.store is not None else 0,
+            ),
+            open_store=self._store_factory(),
+            topics=(offsets_topic, *self.topics.items()),
+            clock=self.clock,
+            wait_timeout_s=self.wait_timeout_s,
+            record=self.record,
+            log=write_to_logging,
+        )
+
+    def _store_factory(self) -> StoreFactory | None:
+        if self.store is None:
+            return None
+        from regroup.storage.sqlite.threaded import open_store  # noqa: PLC0415  # most tests need no file
+
+        return partial(open_store, self.store, durability="process")
 
 
 def check_partitions(partitions: int) -> None:

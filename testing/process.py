@@ -1,39 +1,44 @@
 """The brokers of an emulator with their store, clock, ports and log: started, killed, and started again."""
 
 import asyncio
-from contextlib import AbstractContextManager
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Self
 
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.logger import log_sink
 from regroup.coordinator.runtime.timers import TICK_MS
-from regroup.protocol.internal_topics import OFFSETS_TOPIC
 from regroup.protocol.message import Message
-from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, ClusterOptions, StoreFactory
+from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment
 from regroup.server.clock import Clock
+from regroup.server.faults.cluster_facts import ClusterFacts
 from regroup.server.faults.gate import ActiveFault, FaultRules
 from regroup.server.net.exchange import Exchange
+from regroup.server.recording.event_links import EventLinks
+from regroup.server.recording.exchange import RecordedExchange
+from regroup.server.recording.recorder import Recorder
+from regroup.server.recording.selection import ExchangeFilter, select_exchanges
 from regroup.storage.memory import MemoryStore
 from regroup.storage.store import EventStore
 from regroup.testing.clock.manual_clock import ManualClock, ManualClockLoop
 from regroup.testing.errors import ActRefused, EmulatorDown
 from regroup.testing.groups.changes import Changes
 from regroup.testing.interference import BrokerGate, Interference
-from regroup.testing.logs import write_to_logging
-from regroup.testing.options import EmulatorOptions
-from regroup.testing.recorder import Recorder
+from regroup.testing.options import ProcessOptions
 
 
 class EmulatorProcess:
     """What ends with a kill, the brokers, and what outlives it: addresses, faults, recorded exchanges, time."""
 
-    def __init__(self, options: EmulatorOptions) -> None:
+    def __init__(self, options: ProcessOptions) -> None:
         self.options = options
         self.changes = Changes()
         self.started_at_ms = 0
-        self.recorder = Recorder(self.now_ms, self._topic_name) if options.record else None
-        self.interference = Interference(FaultRules(self._topic_name), self.recorder)
+        facts = ClusterFacts(lambda: self._cluster)
+        self.recorder = Recorder(self.now_ms) if options.record else None
+        self._links = EventLinks()
+        self.interference = Interference(FaultRules(facts))
         self.interference.faults.on_change = self._forget_cached_responses
         self.interference.faults.on_hit = self._on_hit
         self.ports: tuple[int, ...] = ()
@@ -41,18 +46,18 @@ class EmulatorProcess:
         self._memory = MemoryStore()
         self._cluster: BrokerCluster | None = None
         self._clock: Clock | None = None
-        self._log: AbstractContextManager[None] | None = None
+        self._log = ExitStack()
+        self._services = AsyncExitStack()
 
     async def start(self) -> Self:
-        """Listen, and create the topics. Raises StoreError, or OSError if a port is in use."""
-        self._log = log_sink(write_to_logging)
-        self._log.__enter__()
+        """Listen, create the topics, and start the services. Raises StoreError, or OSError if a port is in use."""
+        if self.options.log is not None:
+            self._log.enter_context(log_sink(self.options.log))
         try:
-            await self.restart()
-            # Otherwise the first client that asks for a coordinator creates it, is refused, and asks again later.
-            await self.cluster.ensure_topic(OFFSETS_TOPIC, self.cluster.state.offsets_topic_partitions)
-            for name, partitions in self.options.topics.items():
+            await self._start_brokers()
+            for name, partitions in self.options.topics:
                 await self.cluster.ensure_topic(name, partitions)
+            await self._start_services()
         except BaseException:
             await self.close()
             raise
@@ -64,36 +69,44 @@ class EmulatorProcess:
         loop = asyncio.get_running_loop()
         if isinstance(loop, ManualClockLoop):
             loop.release()
-        cluster, self._cluster = self._cluster, None
-        if cluster is not None:
-            await cluster.close()
-        log, self._log = self._log, None
-        if log is not None:
-            log.__exit__(None, None, None)
+        with self._log:
+            await self._services.aclose()
+            cluster, self._cluster = self._cluster, None
+            if cluster is not None:
+                await cluster.close()
 
     async def kill(self) -> None:
-        """End as a killed process does."""
+        """End as a killed process does; only the services are stopped in good order."""
         cluster, self._cluster = self.cluster, None
-        await cluster.kill()
+        try:
+            await self._services.aclose()
+        finally:
+            await cluster.kill()
         self.changes.notify()
 
     async def restart(self) -> None:
         """Listen at the same addresses, with what the store has. Raises StoreError or OSError as `start` does."""
         if self._cluster is not None:
             raise ActRefused("the emulator runs: kill() it first")
-        settings, broker_settings = self.options.cluster_settings()
-        options = ClusterOptions(
-            settings=settings,
-            broker_settings=broker_settings,
-            brokers=self.options.brokers,
-            ports=self.ports,
-            snapshot_interval_records=0,
+        await self._start_brokers()
+        await self._start_services()
+
+    async def _start_brokers(self) -> None:
+        options = self.options
+        self._cluster = await BrokerCluster.start(
+            options.open_store or self._memory.open,
+            replace(options.cluster, ports=self.ports) if self.ports else options.cluster,
+            self._environment(),
+            reopen_store=options.reopen_store,
         )
-        self._cluster = await BrokerCluster.start(self._open_store(), options, self._environment())
         self.ports = tuple(port for _, port in self._cluster.addresses)
         self._cluster.observers.append(self._on_exchange)
         self._cluster.state.event_listeners.append(lambda event: self.changes.notify())
         self.changes.notify()
+
+    async def _start_services(self) -> None:
+        for service in self.options.services:
+            await self._services.enter_async_context(service(self.cluster))
 
     def _environment(self) -> ClusterEnvironment:
         if self._clock is None:
@@ -103,14 +116,13 @@ class EmulatorProcess:
             clock=self._clock,
             coordinator_factory=partial(GroupCoordinator, observer=self.changes, timer_tick_ms=tick_ms),
             gate_factory=lambda node_id: BrokerGate(node_id, self.interference),
+            recorder=self.recorder,
         )
 
-    def _open_store(self) -> StoreFactory:
-        if self.options.store is None:
-            return self._memory.open
-        from regroup.storage.sqlite.threaded import open_store  # noqa: PLC0415  # most tests need no file
-
-        return partial(open_store, self.options.store, durability="process")
+    @property
+    def is_running(self) -> bool:
+        """Not before the start, and not from a kill to the restart."""
+        return self._cluster is not None
 
     @property
     def cluster(self) -> BrokerCluster:
@@ -126,7 +138,7 @@ class EmulatorProcess:
     @property
     def history(self) -> EventStore:
         """The store; one in memory can be read while no broker runs."""
-        return self._memory if self.options.store is None else self.cluster.store
+        return self._memory if self.options.open_store is None else self.cluster.store
 
     def now_ms(self) -> int:
         """The time of the brokers in epoch milliseconds."""
@@ -146,22 +158,23 @@ class EmulatorProcess:
             )
         return loop
 
+    async def recorded_exchanges(self, wanted: ExchangeFilter) -> list[RecordedExchange] | None:
+        """The exchanges of which all conditions hold, with the events to which they led; None if nothing records."""
+        if self.recorder is None:
+            return None
+        exchanges = list(select_exchanges(self.recorder.rows(), wanted))
+        if self.options.open_store is None or self._cluster is not None:
+            await self._links.read(self.history)
+        return self._links.link(exchanges)
+
     def _on_hit(self, fault: ActiveFault, exchange: Exchange) -> None:
-        if self.recorder:
-            self.recorder.hit(exchange, fault.rule.effect)
+        if self.recorder and exchange.row:
+            self.recorder.note_fault(exchange.row, fault.rule.effect)
         self.changes.notify()
 
     def _on_exchange(self, exchange: Exchange, response: Message | None) -> None:
-        if self.recorder:
-            self.recorder.finish(exchange, response)
         self.changes.notify()
-
-    def _topic_name(self, topic_id: bytes) -> str:
-        topic = self._cluster.state.find_topic("", topic_id) if self._cluster else None
-        return topic.name if topic else ""
 
     def _forget_cached_responses(self) -> None:
         if self._cluster is not None:
-            for broker in self._cluster.brokers:
-                for connection in broker.connections():
-                    connection.forget_cached_response()
+            self._cluster.forget_cached_responses()

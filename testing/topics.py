@@ -107,22 +107,27 @@ def append_record(
     )
 
 
-def read_topic(state: ClusterState, name: str, partition: int | None) -> list[TopicRecord]:
-    """The records that consumers can read, by partition and offset; markers of transactions are left out.
+def topic_records(
+    state: ClusterState, name: str, partition: int | None = None, *, start: int = 0
+) -> Iterator[TopicRecord]:
+    """The records from this offset on that consumers can read, by partition and offset; markers of transactions are
+    left out.
 
     Raises UnknownTopic, and ValueError for compressed records.
     """
     topic = find_topic(state, name)
-    indexes = range(topic.partitions) if partition is None else [partition]
-    return [record for index in indexes for record in _read_partition(state, name, index)]
+    for index in range(topic.partitions) if partition is None else [partition]:
+        yield from _read_partition(state, name, index, start)
 
 
-def _read_partition(state: ClusterState, name: str, index: int) -> Iterator[TopicRecord]:
+def _read_partition(state: ClusterState, name: str, index: int, start: int) -> Iterator[TopicRecord]:
     _, log = find_partition(state, name, index)
-    batches = log.read(log.log_start_offset, before=log.high_watermark, max_bytes=2**62, at_least_one=True)
-    for data in batches:
+    first = max(log.log_start_offset, start)
+    if first >= log.high_watermark:
+        return
+    for data in log.read(first, before=log.high_watermark, max_bytes=2**62, at_least_one=True):
         for batch in split_batches(data):
-            yield from _records_of(name, index, batch.data)
+            yield from (record for record in _records_of(name, index, batch.data) if record.offset >= start)
 
 
 def _records_of(name: str, index: int, data: bytes) -> Iterator[TopicRecord]:

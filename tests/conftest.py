@@ -1,7 +1,9 @@
 """Settings, options and fixtures of all tests."""
 
+import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from zlib import crc32
 
@@ -12,8 +14,13 @@ from hypothesis import HealthCheck, settings
 # No property fails because an example took long: the machine may be busy.
 settings.register_profile("hunting", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # Property tests repeat the same examples; `--hypothesis-profile=hunting` draws new ones.
-settings.register_profile("repeatable", settings.get_profile("hunting"), derandomize=True)
+settings.register_profile("repeatable", settings.get_profile("hunting"), derandomize=True, database=None)
 settings.load_profile("repeatable")
+
+# Images of containers often forbid Python to keep what it compiles. Then each of the hundreds of processes that tests
+# start compiles the emulator again, which takes longer than most of their tests.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,6 +35,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     selected = [item for item in items if crc32(item.nodeid.encode()) % parts == number % parts]
     config.hook.pytest_deselected(items=[item for item in items if item not in selected])
     items[:] = selected
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from looking through thousands of collected tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -3,11 +3,13 @@
 import ast
 import tomllib
 from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("architecture")  # one process reads the code
 ROOT = Path(__file__).parent.parent
 TABLE: dict[str, dict[str, list[str]]] = tomllib.loads(
     Path(__file__).with_name("architecture.toml").read_text(encoding="utf-8")
@@ -25,9 +27,14 @@ def module_name(source: Path) -> str:
     return ".".join(source.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-def imported_names(source: Path) -> Iterator[tuple[int, str]]:
+@cache
+def imported_names(source: Path) -> tuple[tuple[int, str], ...]:
     """Line and full dotted name of everything that a file imports, inside functions and TYPE_CHECKING too."""
-    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+    return tuple(_imported_names(ast.parse(source.read_text(encoding="utf-8"))))
+
+
+def _imported_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -43,20 +50,23 @@ def module_of(name: str) -> str | None:
     return name if name in SOURCES else next((each for each in (name.rpartition(".")[0],) if each in SOURCES), None)
 
 
-IMPORTS: dict[str, set[str]] = {
-    module: {
-        found
-        for _, name in imported_names(source)
-        if name.startswith("regroup.") and (found := module_of(name)) and found != module
+@cache
+def imports() -> dict[str, set[str]]:
+    """Which modules each module below `regroup` imports."""
+    return {
+        module: {
+            found
+            for _, name in imported_names(source)
+            if name.startswith("regroup.") and (found := module_of(name)) and found != module
+        }
+        for module, source in SOURCES.items()
     }
-    for module, source in SOURCES.items()
-}
 
 
 def imports_between_parts(room: str) -> dict[str, list[str]]:
     """Which parts (sub-packages and modules directly in the room) import which others."""
     parts: dict[str, set[str]] = {module.split(".")[1]: set() for module in SOURCES if module.startswith(f"{room}.")}
-    for module, imported in IMPORTS.items():
+    for module, imported in imports().items():
         if module.startswith(f"{room}."):
             part = module.split(".")[1]
             parts[part] |= {each.split(".")[1] for each in imported if each.startswith(f"{room}.")} - {part}
@@ -66,7 +76,7 @@ def imports_between_parts(room: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_imports_the_rooms_of_its_row(room: str) -> None:
     imported = {
-        each.split(".")[0] for module, names in IMPORTS.items() if module.split(".")[0] == room for each in names
+        each.split(".")[0] for module, names in imports().items() if module.split(".")[0] == room for each in names
     }
     assert imported - {room} == set(ROOMS[room])
 
@@ -86,7 +96,7 @@ def circles(graph: dict[str, Iterable[str]]) -> list[str]:
 
 
 def test_no_imports_form_a_circle() -> None:
-    assert circles({module: sorted(imported) for module, imported in IMPORTS.items()}) == []
+    assert circles({module: sorted(imported) for module, imported in imports().items()}) == []
     for room in ROOMS:
         assert circles(dict(imports_between_parts(room))) == [], f"between the parts of {room}"
 
@@ -135,11 +145,7 @@ ON_THE_EVENT_LOOP = {
 
 def fetched_from(source: Path, modules: Collection[str]) -> Iterator[str]:
     """What a file imports of these modules: `uuid` if it is the whole module, `uuid.UUID` if it is one name."""
-    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.split(".")[0] in modules)
-        elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] in modules:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    return (name for _, name in imported_names(source) if name.split(".")[0] in modules)
 
 
 def files_that_fetch(rooms: Iterable[str], modules: Collection[str], allowed: Collection[str] = ()) -> set[str]:
@@ -159,7 +165,8 @@ def test_time_chance_and_ids_come_in_as_values() -> None:
 def test_chance_begins_with_a_seed() -> None:
     for room in ROOMS_OF_VALUES:
         for source in sorted((ROOT / room).rglob("*.py")):
-            for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            text = source.read_text(encoding="utf-8")
+            for node in ast.walk(ast.parse(text)) if "Random" in text else ():
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Random":
                     assert node.args, f"{source.relative_to(ROOT)}:{node.lineno} lets the machine choose the seed"
 

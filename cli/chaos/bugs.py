@@ -13,7 +13,7 @@ import msgspec
 from regroup.cli.jobs import FILE_ERRORS, cannot_run_after
 from regroup.cli.terminal.progress import ProgressReporter
 from regroup.cli.terminal.text import counted
-from regroup.lab.plan.library import scenario, scenario_names
+from regroup.lab.plan.scenario_files import scenario, scenario_names
 from regroup.lab.plan.yaml_format import write_plan
 from regroup.lab.planted_bugs.registry import BUGS, bug_named
 from regroup.lab.search.bug_detection import BugDetection, detect_bug, draw_small_plan, plan_size

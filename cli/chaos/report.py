@@ -9,7 +9,7 @@ from regroup.lab.checker.checker import RunViolation
 from regroup.lab.checker.metrics import Counts
 from regroup.lab.simulation.run import RunOutcome
 from regroup.lab.simulation.timeline import ExpectationResult, Timeline
-from regroup.members.durations import format_duration
+from regroup.notation.durations import format_duration
 
 MAX_SHOWN_LINES: Final = 120
 """Of a longer timeline the middle is left out, unless all of it is asked for."""

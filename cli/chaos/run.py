@@ -24,8 +24,8 @@ from regroup.cli.jobs import FILE_ERRORS, cannot_run_after
 from regroup.cli.store.events import format_event_json
 from regroup.cli.terminal.output import program_name
 from regroup.cli.terminal.text import printable_lines
-from regroup.lab.plan.library import find_plan
 from regroup.lab.plan.plan import SimulationPlan
+from regroup.lab.plan.scenario_files import find_plan
 from regroup.lab.plan.yaml_format import write_plan
 from regroup.lab.search.hunt import Findings
 from regroup.lab.search.plan_text import describe_plan

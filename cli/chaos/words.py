@@ -8,8 +8,8 @@ from typing import Final
 
 from regroup.cli.jobs import FILE_ERRORS, CannotRun, cannot_run_after
 from regroup.lab.checker.reference import invariant_reference
-from regroup.lab.plan.library import scenario_text
 from regroup.lab.plan.reference import ReferenceRow, ReferenceTable, scenario_reference
+from regroup.lab.plan.scenario_files import scenario_text
 from regroup.lab.simulation.recovery import RECOVERY_INVARIANT
 
 WIDTH: Final = 78

@@ -8,10 +8,9 @@ regroup conformance --list
 """
 
 from argparse import ArgumentParser
-from pathlib import Path
 from typing import Final
 
-from regroup.cli.terminal.arguments import argument_type, host_and_port, seed_range, setting, whole_number
+from regroup.cli.terminal.arguments import argument_type, host_and_port, new_file, seed_range, setting, whole_number
 
 AREAS: Final = (
     "join",
@@ -131,12 +130,3 @@ def numeric_setting(text: str) -> tuple[str, str]:
     if not value.removeprefix("-").isdecimal():
         raise ValueError(f"invalid setting: {text!r}; write NAME=NUMBER, as in group.max.size=10 or JoinGroup=5")
     return name, value
-
-
-@argument_type
-def new_file(text: str) -> Path:
-    """Check, before minutes of tests, that the file can be written."""
-    path = Path(text)
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise ValueError(f"cannot write to {text!r}: it is a folder, or lies in none")
-    return path

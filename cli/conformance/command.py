@@ -17,8 +17,8 @@ from regroup.cli.terminal.text import printable_lines
 from regroup.conformance.differential.comparison import encode_comparison, format_comparison, summarize
 from regroup.conformance.differential.differential_run import ComparedBrokers, run_courses
 from regroup.conformance.differential.timing import UnsuitableSettings
+from regroup.conformance.harness.broker_under_test import ConformanceTarget, RestartBroker, TargetUnavailable
 from regroup.conformance.harness.cases import ConformanceCase
-from regroup.conformance.harness.target import ConformanceTarget, RestartBroker, TargetUnavailable
 from regroup.conformance.run.not_observable import NOT_OBSERVABLE
 from regroup.conformance.run.report import (
     ConformanceReport,

@@ -18,11 +18,11 @@ from regroup.members.consumer.effects import (
     PartitionsLost,
     PartitionsRevoked,
 )
-from regroup.members.durations import format_duration
 from regroup.members.faults import MemberFault, MemberFaultKind
 from regroup.members.runtime.application import MemberView
 from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote, RequestRefused
 from regroup.members.runtime.workload import RecordCounts
+from regroup.notation.durations import format_duration
 from regroup.protocol.consumer.subscription import TopicPartition
 
 NUMBERS: Final = ("generation", "processed", "twice")

@@ -4,6 +4,7 @@ regroup serve --port 9092 --topic orders:7
 regroup serve --port 0 --set group.initial.rebalance.delay.ms=0 --store /tmp/groups.db
 regroup serve --port 9092 --brokers 3       (then type: stop 1, start 1)
 regroup serve --mqtt mqtt://localhost:1883  (every event as JSON; `regroup watch` shows the groups)
+regroup serve --control 127.0.0.1:9080      (look at groups and act on them over HTTP, from a test in any language)
 """
 
 from argparse import ArgumentParser
@@ -25,6 +26,8 @@ MIN_MAX_RESPONSE_BYTES: Final = 64 * 1024
 MAX_MAX_RESPONSE_BYTES: Final = 2**31 - 1
 DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
 """The same as in `regroup.server.limits`, which the help need not load."""
+MIN_RECORD_MAX_BYTES: Final = 1024 * 1024
+DEFAULT_RECORD_MAX_BYTES: Final = 256 * 1024 * 1024
 MAX_TOPIC_PARTITIONS: Final = 10_000
 """The most partitions of a topic, the same as for `num.partitions`."""
 
@@ -65,6 +68,19 @@ def add_arguments(parser: ArgumentParser) -> None:
         choices=("disk", "process"),
         default="disk",
         help="what an acknowledged change survives: a power failure, or only a crash of this process (default: disk)",
+    )
+    add(
+        "--record",
+        action="store_true",
+        help="keep every request and its response in the store too, for `regroup exchanges` and `regroup why`",
+    )
+    add(
+        "--record-max-bytes",
+        metavar="N",
+        type=whole_number(MIN_RECORD_MAX_BYTES, what="number of bytes"),
+        default=DEFAULT_RECORD_MAX_BYTES,
+        help="how much of the store they may take, compressed; the oldest are deleted (default: 268435456, which is "
+        "256 MiB)",
     )
     add(
         "--topic",
@@ -111,6 +127,27 @@ def add_arguments(parser: ArgumentParser) -> None:
         "the member from its group at once (default: watch)",
     )
 
+    add(
+        "--control",
+        metavar="HOST:PORT",
+        type=loaded_type("regroup.cli.serve.control:control_address"),
+        help="look at groups, members and brokers, and act on them, over HTTP and JSON at this address; port 0 picks a "
+        "free one. Beyond this machine a token is needed (docs/control.md; pip install starlette uvicorn)",
+    )
+    add(
+        "--control-token",
+        metavar="FILE",
+        type=Path,
+        help="a file with the token that every request to --control must carry; REGROUP_CONTROL_TOKEN in the "
+        "environment does the same",
+    )
+    add(
+        "--faults",
+        metavar="FILE",
+        type=Path,
+        help="a YAML file with rules for requests that are to be delayed, lost or answered with errors "
+        "(docs/testing.md); more can be typed at the prompt",
+    )
     add(
         "--loop",
         choices=("asyncio", "uvloop"),

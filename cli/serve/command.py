@@ -6,25 +6,39 @@ import sys
 import tomllib
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 
 from regroup.cli.jobs import CannotRun
+from regroup.cli.serve.brokers import ServedBrokers, ServeOptions, plain_brokers
+from regroup.cli.serve.control import ControlOptions, control_options
 from regroup.cli.serve.log import configure_log
-from regroup.cli.serve.mqtt import ServeMqttOptions, embedded_mqtt_broker, mqtt_options, serve_over_mqtt
-from regroup.cli.serve.prompt import BrokerPrompt
+from regroup.cli.serve.mqtt import embedded_mqtt_broker, mqtt_options
+from regroup.cli.serve.prompt import ServePrompt
 from regroup.cli.terminal.arguments import MAX_PORT, load
 from regroup.cli.terminal.signals import stop_on_signals
 from regroup.coordinator.settings import CoordinatorSettings
-from regroup.server.broker_cluster import BrokerCluster, ClusterOptions
+from regroup.server.broker_cluster import ClusterOptions
 from regroup.server.net.process_limits import LoopExceptionHandler, raise_open_file_limit
 from regroup.server.releases import ANY_RELEASE, Release, newest_release, release_named
 from regroup.server.settings import BrokerSettings, settings_from_texts
 from regroup.storage.sqlite.files import missing_wal_text, wal_is_missing
 from regroup.storage.sqlite.threaded import open_store
+
+if TYPE_CHECKING:
+    from regroup.server.faults.rule import FaultRule
+
+
+class ServePlan(NamedTuple):
+    """What `regroup serve` runs."""
+
+    options: ServeOptions
+    control: ControlOptions | None
+    rules: "list[FaultRule]"
 
 
 def run(args: Namespace) -> int:
@@ -32,10 +46,24 @@ def run(args: Namespace) -> int:
     for port in (args.port, args.advertise[1] if args.advertise else 0):
         if port + args.brokers - 1 > MAX_PORT:
             raise CannotRun(f"{args.brokers} brokers from port {port} on need ports above {MAX_PORT}.")
-    options, mqtt = cluster_options(args), mqtt_options(args)
+    plan = serve_plan(args)
     with asyncio.Runner(loop_factory=loop_factory(args.loop)) as runner:
-        runner.run(serve(args, options, mqtt))
+        runner.run(serve(args, plan))
     return 0
+
+
+def serve_plan(args: Namespace) -> ServePlan:
+    """Everything that can be checked before the store is opened. Raises CannotRun, UnknownSetting, InvalidSetting."""
+    open_here = partial(open_store, args.store, durability=args.durability)
+    options = ServeOptions(
+        cluster=cluster_options(args),
+        open_store=open_here,
+        reopen_store=partial(open_here, create=False),
+        topics=tuple(args.topics),
+        mqtt=mqtt_options(args),
+    )
+    rules = load("regroup.cli.serve.faults:read_fault_rules")(args.faults) if args.faults else []
+    return ServePlan(options, control_options(args), rules)
 
 
 def cluster_options(args: Namespace) -> ClusterOptions:
@@ -50,6 +78,7 @@ def cluster_options(args: Namespace) -> ClusterOptions:
         brokers=args.brokers,
         max_response_bytes=args.max_response_bytes,
         release=emulated_release(args.broker_version),
+        record_max_bytes=args.record_max_bytes if args.record else 0,
     )
 
 
@@ -69,12 +98,12 @@ def loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop]:
     return factory
 
 
-async def serve(args: Namespace, options: ClusterOptions, mqtt: ServeMqttOptions | None) -> None:
+async def serve(args: Namespace, plan: ServePlan) -> None:
     """Serve until SIGTERM or Ctrl-C, also while it is still starting; then finish the requests that were accepted."""
     stop = stop_on_signals()
     asyncio.get_running_loop().set_exception_handler(LoopExceptionHandler())
     raise_open_file_limit()
-    serving = asyncio.create_task(serve_until_cancelled(args, options, mqtt))
+    serving = asyncio.create_task(serve_until_cancelled(args, plan))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
@@ -83,40 +112,46 @@ async def serve(args: Namespace, options: ClusterOptions, mqtt: ServeMqttOptions
         await serving
 
 
-async def serve_until_cancelled(args: Namespace, options: ClusterOptions, mqtt: ServeMqttOptions | None) -> None:
+async def serve_until_cancelled(args: Namespace, plan: ServePlan) -> None:
     """Start everything, and stop it when this is cancelled. Raises CannotRun, StoreError."""
-    async with embedded_mqtt_broker(mqtt):  # before the store is made: it may not be installed, or its port be taken
-        await serve_cluster(args, options, mqtt)
+    # Before the store is made: it may not be installed, or its port be taken.
+    async with embedded_mqtt_broker(plan.options.mqtt):
+        await serve_brokers(args, plan)
 
 
-async def serve_cluster(args: Namespace, options: ClusterOptions, mqtt: ServeMqttOptions | None) -> None:
+async def serve_brokers(args: Namespace, plan: ServePlan) -> None:
     """Start the brokers, and close them when this is cancelled. "listening" is printed when everything listens."""
     is_incomplete = wal_is_missing(args.store)
-    open_here = partial(open_store, args.store, durability=args.durability)
-    try:
-        cluster = await BrokerCluster.start(open_here, options, reopen_store=partial(open_here, create=False))
-    except OSError as error:
-        hint = " Try --port 0." if error.errno == errno.EADDRINUSE else ""
-        raise CannotRun(f"cannot listen on {args.host}:{args.port}: {error.strerror}.{hint}") from error
-    if is_incomplete:
-        structlog.get_logger("serve").warning("write-ahead-log-is-missing", hint=missing_wal_text(args.store))
-    prompt = BrokerPrompt(cluster)
-    try:
-        for name, partitions in args.topics:
-            await cluster.ensure_topic(name, partitions)
-        async with serve_over_mqtt(mqtt, cluster):
-            print("listening on", ",".join(f"{host}:{port}" for host, port in cluster.addresses), flush=True)
-            if mqtt is not None:
-                print("feed on", mqtt.address, flush=True)
-            if args.brokers > 1:
-                if sys.stdin.isatty():
-                    last = args.brokers - 1
-                    print(f"type stop N or start N to stop or start a broker, N from 0 to {last}", flush=True)
-                prompt.open()
-            await asyncio.get_running_loop().create_future()
-    finally:
-        prompt.close()
-        await cluster.close()
+    async with AsyncExitStack() as stack:
+        try:
+            brokers, lines = await start_brokers(plan, stack)
+        except OSError as error:
+            hint = " Try --port 0." if error.errno == errno.EADDRINUSE else ""
+            raise CannotRun(f"cannot listen on {args.host}:{args.port}: {error.strerror}.{hint}") from error
+        if is_incomplete:
+            structlog.get_logger("serve").warning("write-ahead-log-is-missing", hint=missing_wal_text(args.store))
+        for rule in plan.rules:
+            brokers.faults.add(rule)
+        print("listening on", ",".join(f"{host}:{port}" for host, port in brokers.addresses), flush=True)
+        for line in lines:
+            print(line, flush=True)
+        if args.brokers > 1 or sys.stdin.isatty():
+            prompt = ServePrompt(brokers, args.brokers)
+            if sys.stdin.isatty():
+                print(prompt.hint, flush=True)
+            prompt.open()
+            stack.callback(prompt.close)
+        await asyncio.get_running_loop().create_future()
+
+
+async def start_brokers(plan: ServePlan, stack: AsyncExitStack) -> tuple[ServedBrokers, list[str]]:
+    """Start the brokers until the end of the stack, and return the lines that name their other addresses."""
+    lines = [] if plan.options.mqtt is None else [f"feed on {plan.options.mqtt.address}"]
+    if plan.control is None:
+        return await stack.enter_async_context(plain_brokers(plan.options)), lines
+    controlled_brokers = load("regroup.cli.serve.controlled:controlled_brokers")
+    brokers, address = await stack.enter_async_context(controlled_brokers(plan.options, plan.control))
+    return brokers, [f"control on {address}", *lines]
 
 
 def read_settings(args: Namespace) -> tuple[CoordinatorSettings, BrokerSettings]:

@@ -24,6 +24,7 @@ from regroup.pipeline.campaign.grid import Campaign, InvalidCampaign, find_run, 
 from regroup.pipeline.output_folder import make_folder, removed_if_it_stays_empty
 from regroup.storage.records import Record
 from regroup.storage.sqlite.threaded import open_store
+from regroup.storage.store import append_history
 
 Result = TypeVar("Result")
 
@@ -93,4 +94,4 @@ def repeat_run(campaign: Campaign, args: Namespace) -> int:
 
 async def _write_store(path: Path, records: Sequence[Record]) -> None:
     async with await open_store(path, durability="process") as store:
-        await store.append(records)
+        await append_history(store, records)

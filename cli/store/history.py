@@ -109,6 +109,8 @@ async def trim(args: Namespace) -> str:
     """Delete the events before --before, and say what is left. Raises CannotRun."""
     if not args.store.exists():
         raise CannotRun(f"{args.store}: no such file")
+    if wal_is_missing(args.store):
+        raise CannotRun(missing_wal_text(args.store))
     async with await open_store(args.store) as store:
         last, snapshots_at = store.last_position, args.before - 1
         if not store.trimmed_through <= snapshots_at <= last:

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from regroup.members.durations import parse_duration_ms
+from regroup.notation.durations import parse_duration_ms
 
 MAX_PORT: Final = 65_535
 
@@ -96,3 +96,12 @@ def add_mqtt_settings_argument(parser: ArgumentParser) -> None:
         help="a TOML file with username, password, ca_file, cert_file, key_file; REGROUP_MQTT_USERNAME, "
         "REGROUP_MQTT_PASSWORD, … in the environment come first",
     )
+
+
+@argument_type
+def new_file(text: str) -> Path:
+    """Check, before a long job, that its output file can be written."""
+    path = Path(text)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise ValueError(f"cannot write to {text!r}: it is a folder, or lies in none")
+    return path

@@ -36,9 +36,9 @@ def event_line(group: str | None, event: FeedEvent) -> Text:
 def describe_refusal(refusal: RefusalMessage) -> str:
     """Describe refused requests in one sentence: whose, which, and why."""
     who = refusal.group_instance_id or refusal.client_id or shorten_uuids(refusal.member_id)
-    generation = f" for generation {refusal.generation_id}" if refusal.generation_id is not None else ""
+    generation = f", generation {refusal.generation_id}" if refusal.generation_id is not None else ""
     if refusal.count == 1:
-        return f"{refusal.api} of {who}{generation} was refused: {refusal.error}"
+        return f"{refusal.api} was refused: {refusal.error} (to {who}{generation})"
     if not refusal.is_one_kind:
         return f"{refusal.count} further requests of this and other groups were refused"
     return f"{refusal.count} times more {refusal.api} was refused: {refusal.error} (to {', '.join(refusal.clients)})"

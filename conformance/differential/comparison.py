@@ -8,7 +8,7 @@ import msgspec
 
 from regroup.conformance.differential.course_result import CourseResult
 from regroup.conformance.differential.timing import COMPARED_SETTINGS
-from regroup.conformance.harness.target import KAFKA_DEFAULTS
+from regroup.conformance.harness.broker_under_test import KAFKA_DEFAULTS
 
 REPORTED_SETTINGS: Final = COMPARED_SETTINGS[:4]
 """The settings on which the behaviour of the compared brokers depends most."""

@@ -26,10 +26,10 @@ from regroup.conformance.differential.timing import (
     check_same_settings,
     timing_for,
 )
+from regroup.conformance.harness.broker_under_test import ConformanceTarget
 from regroup.conformance.harness.expect import ExpectationFailed, NotObservable
 from regroup.conformance.harness.offsets import warm_up_transactions
 from regroup.conformance.harness.shared_restart import SharedRestart
-from regroup.conformance.harness.target import ConformanceTarget
 
 DEFAULT_COURSES_AT_ONCE = 24
 """Courses side by side; with more of them, a slow machine responds late."""

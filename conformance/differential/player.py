@@ -19,12 +19,12 @@ from regroup.conformance.differential.random_course import (
 )
 from regroup.conformance.differential.requests import CourseRequest, CourseScene
 from regroup.conformance.differential.timing import MAX_LATENESS, OBSERVATION_POINT
+from regroup.conformance.harness.broker_under_test import ConformanceTarget
 from regroup.conformance.harness.connection import api_name
 from regroup.conformance.harness.expect import ExpectationFailed, NotObservable
 from regroup.conformance.harness.member import leave_group
 from regroup.conformance.harness.offsets import fetch_offsets
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import ConformanceTarget
 from regroup.protocol.client import ConnectionLost
 from regroup.protocol.exceptions import ProtocolError
 from regroup.protocol.message import Message

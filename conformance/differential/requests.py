@@ -8,11 +8,11 @@ from regroup.conformance.differential.course_group import ClientPhase, CourseGro
 from regroup.conformance.differential.course_producer import CourseProducer
 from regroup.conformance.differential.random_course import CourseMove, MoveKind
 from regroup.conformance.differential.subscriptions import ASSIGNOR_LISTS
+from regroup.conformance.harness.broker_under_test import ABSENT_TOPIC, BAR_TOPIC, FOO_TOPIC, PARTITIONS_PER_TOPIC
 from regroup.conformance.harness.expect import PartitionKey
 from regroup.conformance.harness.member import leave_group
 from regroup.conformance.harness.offsets import delete_offsets, fetch_offsets
 from regroup.conformance.harness.sent_request import SentRequest
-from regroup.conformance.harness.target import ABSENT_TOPIC, BAR_TOPIC, FOO_TOPIC, PARTITIONS_PER_TOPIC
 from regroup.protocol.messages.describe import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,

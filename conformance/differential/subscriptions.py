@@ -3,8 +3,8 @@
 import struct
 from typing import Final
 
+from regroup.conformance.harness.broker_under_test import BAR_TOPIC, FOO_TOPIC
 from regroup.conformance.harness.story import subscription_of
-from regroup.conformance.harness.target import BAR_TOPIC, FOO_TOPIC
 
 BAR = subscription_of(BAR_TOPIC)
 BOTH = subscription_of(FOO_TOPIC, BAR_TOPIC)

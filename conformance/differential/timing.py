@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from regroup.conformance.harness.target import KAFKA_DEFAULTS
+from regroup.conformance.harness.broker_under_test import KAFKA_DEFAULTS
 
 DEFAULT_SLOT_MS: Final = 500
 """The shortest time from move to move; a busy machine needs more."""

@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from regroup.conformance.harness.broker_under_test import KAFKA_DEFAULTS
 from regroup.conformance.harness.remedy import Remedy
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import KAFKA_DEFAULTS
 
 StoryFunction = Callable[[StoryContext], Awaitable[None]]
 

@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
 from typing import Self, TypedDict, Unpack
 
+from regroup.conformance.harness.broker_under_test import UNKNOWN_TOPIC_ID
 from regroup.conformance.harness.expect import PartitionKey, expect, expect_equal, expect_true
 from regroup.conformance.harness.sent_request import SentRequest
 from regroup.conformance.harness.story import (
@@ -12,7 +13,6 @@ from regroup.conformance.harness.story import (
     DEFAULT_REBALANCE_TIMEOUT_MS,
     StoryContext,
 )
-from regroup.conformance.harness.target import UNKNOWN_TOPIC_ID
 from regroup.protocol.client import DEFAULT_CLIENT_ID
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.describe import DescribedGroup

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
 
+from regroup.conformance.harness.broker_under_test import RETRIABLE_ERRORS, UNKNOWN_TOPIC_ID, ConformanceTarget
 from regroup.conformance.harness.connection import AnyResponse
 from regroup.conformance.harness.expect import (
     FetchedOffset,
@@ -19,7 +20,6 @@ from regroup.conformance.harness.member import ConformanceMember, offset_commit_
 from regroup.conformance.harness.routes import TRANSACTION_KEY
 from regroup.conformance.harness.sent_request import SentRequest
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import RETRIABLE_ERRORS, UNKNOWN_TOPIC_ID, ConformanceTarget
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse

@@ -2,10 +2,10 @@
 
 import asyncio
 
+from regroup.conformance.harness.broker_under_test import RETRIABLE_ERRORS, BrokerAddress, ConformanceTarget
 from regroup.conformance.harness.connection import response_as
 from regroup.conformance.harness.expect import NotObservable
 from regroup.conformance.harness.remedy import CLUSTER_NEEDED
-from regroup.conformance.harness.target import RETRIABLE_ERRORS, BrokerAddress, ConformanceTarget
 from regroup.protocol.client import ClientConnection
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse

@@ -14,12 +14,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from itertools import count
 from typing import Any
 
+from regroup.conformance.harness.broker_under_test import BAR_TOPIC, BrokerAddress, ConformanceTarget, VersionNotOffered
 from regroup.conformance.harness.connection import AnyResponse, response_as
 from regroup.conformance.harness.expect import ExpectationFailed, NotObservable, expect, expect_true
 from regroup.conformance.harness.remedy import RESTART_NEEDED, Remedy
 from regroup.conformance.harness.routes import CoordinatorRoutes
 from regroup.conformance.harness.sent_request import RESPONSE_TIMEOUT_S, SentRequest, StoryExchange
-from regroup.conformance.harness.target import BAR_TOPIC, BrokerAddress, ConformanceTarget, VersionNotOffered
 from regroup.protocol.client import DEFAULT_CLIENT_ID, ClientConnection, ConnectionLost
 from regroup.protocol.consumer.subscription import Subscription, encode_subscription
 from regroup.protocol.exceptions import ProtocolError

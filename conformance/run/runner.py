@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from regroup.conformance.harness.broker_under_test import ConformanceTarget, VersionNotOffered
 from regroup.conformance.harness.cases import DEFAULT_CASE_TIMEOUT_S, ConformanceCase, unmet_requirements
 from regroup.conformance.harness.expect import ExpectationFailed, NotObservable
 from regroup.conformance.harness.remedy import Remedy
 from regroup.conformance.harness.shared_restart import SharedRestart
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import ConformanceTarget, VersionNotOffered
 from regroup.conformance.run.transcript import transcript_lines
 from regroup.protocol.client import ConnectionLost
 from regroup.protocol.exceptions import Malformed, Unencodable

@@ -5,11 +5,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from regroup.conformance.harness.broker_under_test import ABSENT_TOPIC, BAR_TOPIC, FOO_0, FOO_1, FOO_TOPIC
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import expect, expect_equal, expect_true
 from regroup.conformance.harness.offsets import TransactionalProducer, admin_commit, expect_committed
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import ABSENT_TOPIC, BAR_TOPIC, FOO_0, FOO_1, FOO_TOPIC
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.fields import NO_UUID
 from regroup.protocol.java_order import in_hash_map_order, java_partition_hash, java_string_hash

@@ -1,5 +1,6 @@
 """DeleteGroups."""
 
+from regroup.conformance.harness.broker_under_test import FOO_0, FOO_1
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import FetchedOffset, expect, expect_equal
 from regroup.conformance.harness.groups import (
@@ -11,7 +12,6 @@ from regroup.conformance.harness.groups import (
 from regroup.conformance.harness.member import ConformanceMember
 from regroup.conformance.harness.offsets import admin_commit, expect_fetched
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import FOO_0, FOO_1
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.describe import DeleteGroupsRequest, DeleteGroupsResponse
 

@@ -1,10 +1,10 @@
 """Deleting a topic, with the offsets that groups have committed for it."""
 
+from regroup.conformance.harness.broker_under_test import FOO_0
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import FetchedOffset, expect
 from regroup.conformance.harness.offsets import TransactionalProducer, admin_commit, expect_committed, expect_fetched
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import FOO_0
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.topics import (
     CreatableTopic,

@@ -1,5 +1,6 @@
 """The initial rebalance delay, which the first rebalance of an Empty group waits for more members (KIP-134)."""
 
+from regroup.conformance.harness.broker_under_test import FOO_0
 from regroup.conformance.harness.cases import DEFAULT_REQUIREMENTS, SettingBounds, case
 from regroup.conformance.harness.expect import (
     NotObservable,
@@ -13,7 +14,6 @@ from regroup.conformance.harness.groups import MEMBER_NAMES, pending_join_member
 from regroup.conformance.harness.member import ConformanceMember
 from regroup.conformance.harness.remedy import Remedy
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import FOO_0
 from regroup.protocol.errors import ErrorCode as E
 
 DELAYED = {"group.initial.rebalance.delay.ms": SettingBounds(at_least=500), "group.max.size": SettingBounds(at_least=3)}

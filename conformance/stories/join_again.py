@@ -1,5 +1,6 @@
 """JoinGroup in a group with members: rebalances, and when the join phase completes."""
 
+from regroup.conformance.harness.broker_under_test import FOO_TOPIC
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import expect, expect_equal
 from regroup.conformance.harness.groups import (
@@ -11,7 +12,6 @@ from regroup.conformance.harness.groups import (
 )
 from regroup.conformance.harness.member import ConformanceMember, expect_members
 from regroup.conformance.harness.story import DEFAULT_ASSIGNORS, StoryContext, subscription_of
-from regroup.conformance.harness.target import FOO_TOPIC
 from regroup.protocol.errors import ErrorCode as E
 
 OTHER_TOPIC = {"range": subscription_of(FOO_TOPIC), "roundrobin": subscription_of(FOO_TOPIC)}

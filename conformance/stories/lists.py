@@ -1,11 +1,11 @@
 """ListGroups: state filters (KIP-518) and type filters (KIP-848)."""
 
+from regroup.conformance.harness.broker_under_test import FOO_0
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import expect, expect_equal
 from regroup.conformance.harness.groups import completing_group_of_one, empty_group, stable_group_of_one
 from regroup.conformance.harness.offsets import admin_commit
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import FOO_0
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.describe import ListGroupsRequest, ListGroupsResponse
 

@@ -2,13 +2,13 @@
 
 from msgspec.structs import replace
 
+from regroup.conformance.harness.broker_under_test import BAR_0, BAR_TOPIC, FOO_0, FOO_1, FOO_TOPIC
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import expect, expect_equal, expect_partition_errors
 from regroup.conformance.harness.groups import empty_group
 from regroup.conformance.harness.member import ConformanceMember
 from regroup.conformance.harness.offsets import admin_commit, delete_offsets, expect_committed
 from regroup.conformance.harness.story import StoryContext, subscription_of
-from regroup.conformance.harness.target import BAR_0, BAR_TOPIC, FOO_0, FOO_1, FOO_TOPIC
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.fields import NO_UUID
 from regroup.protocol.messages.cluster import MetadataRequest, MetadataRequestTopic, MetadataResponse

@@ -1,5 +1,6 @@
 """OffsetCommit: by members and without a member, and the expiry of committed offsets."""
 
+from regroup.conformance.harness.broker_under_test import ABSENT_TOPIC, FOO_0, FOO_1, FOO_TOPIC, PARTITIONS_PER_TOPIC
 from regroup.conformance.harness.cases import SettingBounds, case
 from regroup.conformance.harness.expect import (
     FetchedOffset,
@@ -18,7 +19,6 @@ from regroup.conformance.harness.offsets import (
 )
 from regroup.conformance.harness.remedy import Remedy
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import ABSENT_TOPIC, FOO_0, FOO_1, FOO_TOPIC, PARTITIONS_PER_TOPIC
 from regroup.protocol.errors import ErrorCode as E
 
 SHORT_RETENTION = {

@@ -1,5 +1,6 @@
 """OffsetDelete (KIP-496)."""
 
+from regroup.conformance.harness.broker_under_test import ABSENT_TOPIC, BAR_0, FOO_0, FOO_1
 from regroup.conformance.harness.cases import SettingBounds, case
 from regroup.conformance.harness.expect import expect, expect_partition_errors
 from regroup.conformance.harness.groups import empty_group, preparing_group, stable_group_of_one
@@ -12,7 +13,6 @@ from regroup.conformance.harness.offsets import (
     fetch_offsets,
 )
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import ABSENT_TOPIC, BAR_0, FOO_0, FOO_1
 from regroup.protocol.errors import ErrorCode as E
 
 

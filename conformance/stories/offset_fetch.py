@@ -1,5 +1,6 @@
 """OffsetFetch, also of stable offsets (KIP-447) and of several groups (KIP-709)."""
 
+from regroup.conformance.harness.broker_under_test import ABSENT_TOPIC, BAR_1, FOO_0, FOO_1, FOO_TOPIC
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import (
     FetchedOffset,
@@ -17,7 +18,6 @@ from regroup.conformance.harness.offsets import (
     send_admin_commit,
 )
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import ABSENT_TOPIC, BAR_1, FOO_0, FOO_1, FOO_TOPIC
 from regroup.protocol.errors import ErrorCode as E
 
 UNSTABLE = FetchedOffset(-1, error=E.UNSTABLE_OFFSET_COMMIT)

@@ -1,5 +1,6 @@
 """The choice of the assignor, and the metadata of members."""
 
+from regroup.conformance.harness.broker_under_test import FOO_0
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import (
     expect,
@@ -12,7 +13,6 @@ from regroup.conformance.harness.groups import add_member, empty_group, stable_g
 from regroup.conformance.harness.member import AssignorMetadata, ConformanceMember
 from regroup.conformance.harness.offsets import admin_commit, delete_offsets
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import FOO_0
 from regroup.protocol.errors import ErrorCode as E
 
 

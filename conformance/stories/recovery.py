@@ -1,5 +1,6 @@
 """Failover: what a coordinator knows of a group after it has loaded it from the log."""
 
+from regroup.conformance.harness.broker_under_test import BAR_0, FOO_0
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import (
     expect,
@@ -19,7 +20,6 @@ from regroup.conformance.harness.groups import (
 from regroup.conformance.harness.member import ConformanceMember, assignment_of, described_assignments
 from regroup.conformance.harness.offsets import admin_commit, delete_offsets, expect_committed
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import BAR_0, FOO_0
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.messages.describe import DeleteGroupsRequest, DeleteGroupsResponse
 

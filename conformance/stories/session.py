@@ -1,5 +1,6 @@
 """Session timeouts, of members, new members and pending join members."""
 
+from regroup.conformance.harness.broker_under_test import FOO_0
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import expect, expect_duration, expect_error, expect_every_partition
 from regroup.conformance.harness.groups import (
@@ -11,7 +12,6 @@ from regroup.conformance.harness.groups import (
 )
 from regroup.conformance.harness.member import ConformanceMember, sync_all
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import FOO_0
 from regroup.protocol.errors import ErrorCode as E
 
 

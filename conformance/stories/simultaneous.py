@@ -1,10 +1,10 @@
 """Timeouts that end in the same millisecond."""
 
+from regroup.conformance.harness.broker_under_test import FOO_TOPIC
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import expect, expect_equal
 from regroup.conformance.harness.member import ConformanceMember
 from regroup.conformance.harness.story import DEFAULT_ASSIGNORS, StoryContext, subscription_of
-from regroup.conformance.harness.target import FOO_TOPIC
 from regroup.protocol.errors import ErrorCode as E
 
 FOUND_BY_PROBES = (

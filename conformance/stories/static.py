@@ -1,5 +1,6 @@
 """Static members (KIP-345): a restarted process replaces the member with its group instance id."""
 
+from regroup.conformance.harness.broker_under_test import FOO_0
 from regroup.conformance.harness.cases import SettingBounds, case
 from regroup.conformance.harness.expect import (
     expect,
@@ -10,7 +11,6 @@ from regroup.conformance.harness.expect import (
 from regroup.conformance.harness.groups import add_member, stable_group, stable_group_of_one
 from regroup.conformance.harness.member import ConformanceMember, assignment_of, expect_member_id, expect_members
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import FOO_0
 from regroup.protocol.errors import ErrorCode as E
 
 

@@ -1,12 +1,12 @@
 """TxnOffsetCommit: offsets that are committed with a transaction (KIP-98, KIP-447)."""
 
+from regroup.conformance.harness.broker_under_test import FOO_0, FOO_1
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import PartitionKey, expect_error, expect_every_partition, fetched_offsets
 from regroup.conformance.harness.groups import completing_group, stable_group_of_one
 from regroup.conformance.harness.member import expect_member_id
 from regroup.conformance.harness.offsets import TransactionalProducer, admin_commit, expect_committed, fetch_offsets
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import FOO_0, FOO_1
 from regroup.protocol.errors import ErrorCode as E
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import struct
 
+from regroup.conformance.harness.broker_under_test import FOO_0, FOO_TOPIC
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import (
     ExpectationFailed,
@@ -16,7 +17,6 @@ from regroup.conformance.harness.member import ConformanceMember
 from regroup.conformance.harness.offsets import delete_offsets
 from regroup.conformance.harness.routes import GROUP_KEY, SHARE_KEY
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import FOO_0, FOO_TOPIC
 from regroup.protocol.client import DEFAULT_CLIENT_ID, ConnectionLost
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.frames import decode_response, encode_request

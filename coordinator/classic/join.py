@@ -21,6 +21,7 @@ from regroup.coordinator.events import (
     StaticMemberReplaced,
 )
 from regroup.coordinator.group import AwaitedResponse, Group, GroupState, InstanceId, Member, MemberId
+from regroup.coordinator.log_batch_size import group_fits
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupResponse
@@ -51,7 +52,10 @@ def join_group(decision: DecisionBuilder, command: JoinGroup) -> Decision:
 
 
 def refuse_request(settings: CoordinatorSettings, group: Group, command: JoinGroup) -> ErrorCode | None:
-    """The checks that do not depend on the group's members. Only a JoinGroup without a member id creates a group."""
+    """The error of a JoinGroup that is refused for any members of the group; None if these checks accept it.
+
+    A group that does not exist is created only by a JoinGroup without a member id.
+    """
     shortest, longest = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
     if not command.group_id:
         return ErrorCode.INVALID_GROUP_ID
@@ -193,8 +197,15 @@ def replace_static_member(decision: DecisionBuilder, command: JoinGroup, instanc
 
 
 def replace_without_rebalance(decision: DecisionBuilder, command: JoinGroup, old: Member) -> Decision:
-    """The present generation answers, once the log has committed the new member id."""
-    former_leader_id = decision.group.leader_id
+    """The present generation answers, once the log has committed the new member id.
+
+    If Kafka could not write the group with the new subscription, the former process stays the member.
+    """
+    group = decision.group
+    former_leader_id = group.leader_id
+    if not group_fits(group, (group.members | {old.member_id: replacement_of(old, command)}).values()):
+        decision.touch_session(old.member_id)
+        return decision.build(responses.lost_replacement_response(group, ErrorCode.UNKNOWN_SERVER_ERROR))
     deadline_ms = decision.append_deadline_ms(command)
     apply_replacement(decision, command, old, awaits_join=False, commit_deadline_ms=deadline_ms)
     decision.touch_session(command.new_member_id)
@@ -224,8 +235,12 @@ def apply_replacement(
 
 
 def would_change_protocol(group: Group, old: Member, command: JoinGroup) -> bool:
-    updated = replace(old, profile=old.profile.updated(command.profile))
-    return select_protocol((group.members | {old.member_id: updated}).values()) != group.protocol_name
+    members = group.members | {old.member_id: replacement_of(old, command)}
+    return select_protocol(members.values()) != group.protocol_name
+
+
+def replacement_of(old: Member, command: JoinGroup) -> Member:
+    return replace(old, member_id=command.new_member_id, profile=old.profile.updated(command.profile))
 
 
 def replacement_response(group: Group, command: JoinGroup, former_leader_id: MemberId | None) -> JoinGroupResponse:

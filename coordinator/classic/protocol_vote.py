@@ -37,8 +37,10 @@ def subscribed_topics(
         return ()
     if protocol_type != CONSUMER_PROTOCOL_TYPE or protocol_name is None:
         return None
+    # The members of a group mostly send equal subscriptions, which may be long.
+    encoded = dict.fromkeys(member.metadata(protocol_name) for member in members)
     try:
-        subscriptions = [decode_subscribed_topics(member.metadata(protocol_name)) for member in members]
+        subscriptions = [decode_subscribed_topics(each) for each in encoded]
     except MalformedConsumerProtocol:
         return None
     return tuple(sorted({topic for subscription in subscriptions for topic in subscription}))

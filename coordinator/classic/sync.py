@@ -1,11 +1,15 @@
 """SyncGroup: the leader sends the assignments, and every member fetches its own."""
 
+from msgspec.structs import replace
+
 from regroup.coordinator import responses
 from regroup.coordinator.classic.member_checks import refuse_generation
+from regroup.coordinator.classic.rebalance import rebalance
 from regroup.coordinator.commands import SyncGroup
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import AssignmentCommitted, AssignmentWritten, MemberSynced
 from regroup.coordinator.group import AwaitedResponse, Group, GroupState
+from regroup.coordinator.log_batch_size import group_fits
 from regroup.protocol.errors import ErrorCode
 
 
@@ -42,8 +46,16 @@ def differ(requested: str | None, present: str | None) -> bool:
 
 
 def write_assignments(decision: DecisionBuilder, command: SyncGroup) -> None:
-    """Members that the leader left out get an empty assignment; ids of others are dropped."""
-    assignments = {member_id: command.assignments.get(member_id, b"") for member_id in decision.group.members}
+    """Members that the leader left out get an empty assignment; ids of others are dropped.
+
+    A group that Kafka could not write gets no assignment, and rebalances.
+    """
+    group = decision.group
+    assignments = {member_id: command.assignments.get(member_id, b"") for member_id in group.members}
+    assigned = (replace(each, assignment=assignments[each.member_id]) for each in group.members.values())
+    if not group_fits(group, assigned):
+        rebalance(decision, "the assignment is larger than a batch of the log", ErrorCode.UNKNOWN_SERVER_ERROR)
+        return
     deadline_ms = decision.append_deadline_ms(command)
     decision.apply(AssignmentWritten, assignments=assignments, commit_deadline_ms=deadline_ms)
     if deadline_ms is None:

@@ -17,6 +17,7 @@ from regroup.coordinator.commands import (
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import GroupCreated, GroupDeleted, OffsetsCommitted, OffsetsDeleted, OffsetsWritten
 from regroup.coordinator.group import CommittedOffset, Group, GroupState, MemberId, OffsetsByPartition
+from regroup.coordinator.log_batch_size import offsets_fit
 from regroup.coordinator.offsets.evolve_offsets import merge_offsets
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.protocol.errors import ErrorCode
@@ -34,11 +35,13 @@ def offset_commit(decision: DecisionBuilder, command: OffsetCommit) -> Decision:
     """Members commit for their generation; any client may commit while the group is Empty."""
     if refused := refuse_commit(decision.group, command):
         return decision.build(responses.offset_commit_response(command, refused))
-    if not decision.group.exists:
-        decision.apply(GroupCreated, by_join=False, reason="OffsetCommit")
     if command.member_id in decision.group.members:
         decision.touch_session(command.member_id)
     codes = metadata_codes(decision.settings, command.offsets)
+    if not fits_into_batch(decision, command, codes):
+        return decision.build(responses.offset_commit_response(command, ErrorCode.UNKNOWN_SERVER_ERROR))
+    if not decision.group.exists:
+        decision.apply(GroupCreated, by_join=False, reason="OffsetCommit")
     expires_at_ms = None if command.retention_ms is None else command.at_ms + command.retention_ms
     if offsets := accepted_offsets(command.offsets, codes, command.at_ms, expires_at_ms):
         write_offsets(decision, offsets, command.member_id, decision.append_deadline_ms(command))
@@ -86,6 +89,14 @@ def metadata_codes(settings: CoordinatorSettings, offsets: Iterable[RequestedOff
         ErrorCode.OFFSET_METADATA_TOO_LARGE if len(utf16_order(offset.metadata)) > max_bytes else ErrorCode.NONE
         for offset in offsets
     ]
+
+
+def fits_into_batch(
+    decision: DecisionBuilder, command: OffsetCommit | TxnOffsetCommit, codes: Iterable[ErrorCode]
+) -> bool:
+    """Whether Kafka could write the accepted offsets, those of a partition that is named twice included."""
+    accepted = (each for each, code in zip(command.offsets, codes, strict=True) if code is ErrorCode.NONE)
+    return offsets_fit(command.group_id, accepted, decision.settings.offset_metadata_max_bytes)
 
 
 def accepted_offsets(

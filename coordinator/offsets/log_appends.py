@@ -16,7 +16,6 @@ from regroup.coordinator.events import AppendCommitted, AppendFailed, AppendTime
 from regroup.coordinator.group import AwaitedResponse, Group, GroupState, LogRecordKind, PendingAppend
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
-from regroup.protocol.messages.group import JoinGroupResponse
 
 E = ErrorCode
 
@@ -83,17 +82,10 @@ def refuse_all(decision: DecisionBuilder, before: Group, code: ErrorCode) -> Non
 
 
 def failed_replacement_response(group: Group, append: PendingAppend, code: ErrorCode) -> Structure | None:
-    """The JoinGroup response to a static member whose replacement was lost: the generation, without a member id."""
+    """The JoinGroup response to a static member whose replacement was lost; None for another record."""
     if append.kind is not LogRecordKind.STATIC_MEMBER_REPLACEMENT:
         return None
-    return JoinGroupResponse(
-        error_code=code,
-        generation_id=group.generation_id,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol_name,
-        leader=group.leader_id or "",
-        member_id="",
-    )
+    return responses.lost_replacement_response(group, code)
 
 
 def append_deadline_passed(decision: DecisionBuilder, command: DeadlinePassed) -> None:

@@ -6,7 +6,7 @@ from regroup.coordinator.commands import EndTransaction, TxnOffsetCommit
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import GroupCreated, TransactionalOffsetsWritten, TransactionEnded
 from regroup.coordinator.group import Group, GroupState
-from regroup.coordinator.offsets.commits import accepted_offsets, metadata_codes, refuse_unknown_group
+from regroup.coordinator.offsets.commits import accepted_offsets, fits_into_batch, metadata_codes, refuse_unknown_group
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.transactions import EndTxnResponse
 
@@ -15,9 +15,11 @@ def txn_offset_commit(decision: DecisionBuilder, command: TxnOffsetCommit) -> De
     """TxnOffsetCommit does not restart the member's session timeout, unlike OffsetCommit."""
     if refused := refuse_txn_offset_commit(decision.group, command):
         return decision.build(responses.txn_offset_commit_response(command, refused))
+    codes = metadata_codes(decision.settings, command.offsets)
+    if not fits_into_batch(decision, command, codes):
+        return decision.build(responses.txn_offset_commit_response(command, ErrorCode.UNKNOWN_SERVER_ERROR))
     if not decision.group.exists:
         decision.apply(GroupCreated, by_join=False, reason="TxnOffsetCommit")
-    codes = metadata_codes(decision.settings, command.offsets)
     if offsets := accepted_offsets(command.offsets, codes, command.at_ms):
         decision.apply(
             TransactionalOffsetsWritten,

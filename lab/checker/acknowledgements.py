@@ -117,7 +117,7 @@ class Acknowledgements:
     # Changes of groups
 
     def on_group_change(self, exchange: ObservedExchange) -> None:
-        """Record members that were removed, and drop what need not survive any longer."""
+        """Take the change of a group: note removed members, and forget what need not survive a load any longer."""
         before, after = exchange.before, exchange.after
         if before.members is not after.members:
             self._note_removed_members(before, after, exchange.coordinator_epoch)

@@ -32,7 +32,7 @@ class OpenRequests:
             self._due.append(exchange)
 
     def on_group_change(self, exchange: ObservedExchange) -> None:
-        """A command has changed its group: requests that are not held any more are due once that is durable."""
+        """Take the change of a group: requests that it holds no longer must be answered once the change is durable."""
         if exchange.group_id in self._awaiting_log:
             self._release_after_log(exchange)
         held = self._held.get(exchange.group_id)

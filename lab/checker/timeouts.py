@@ -50,7 +50,7 @@ class TimeoutChecker:
             self._last_activity_ms[member_id] = now_ms
 
     def on_group_change(self, exchange: ObservedExchange, now_ms: int) -> None:
-        """A group has changed: phases begin, and a load restarts all sessions."""
+        """Take the change of a group: note phases that begin; after a load all session timeouts start again."""
         before, after = exchange.before, exchange.after
         if before.members is not after.members:
             for member_id in after.members:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from regroup.members.durations import DURATION_PATTERN, format_duration, parse_duration_ms
+from regroup.notation.durations import DURATION_PATTERN, format_duration, parse_duration_ms
 from regroup.protocol.apis import APIS
 from regroup.protocol.errors import ErrorCode
 

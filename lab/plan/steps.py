@@ -146,7 +146,7 @@ class ResponseLost(Sentence, frozen=True):
 
 
 class BrokerStops(Sentence, frozen=True):
-    """A broker shuts down in order for `duration_ms`; the next broker loads its groups and keeps them."""
+    """A broker is shut down, not killed, for `duration_ms`. The next broker loads its groups and keeps them."""
 
     templates = ("broker {broker} stops for {duration_ms}",)
     broker: int

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from regroup.lab.plan.sentences import MEMBER_NAME, PLACEHOLDERS, Template, hint_for
-from regroup.members.durations import format_duration, parse_duration_ms
+from regroup.notation.durations import format_duration, parse_duration_ms
 
 
 class StepTrigger(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -22,8 +22,8 @@ from regroup.lab.plan.steps import (
 from regroup.lab.plan.triggers import check_milestone, milestone_members
 from regroup.lab.plan.yaml_options import option_name
 from regroup.members.consumer.settings import ConsumerSettings
-from regroup.members.durations import format_duration
 from regroup.members.faults import parse_fault
+from regroup.notation.durations import format_duration
 
 _FIELD_IN_MS: Final = re.compile(r"(\w+_ms) \((\d+)\)")
 

@@ -14,7 +14,7 @@ Further options of a plan: `settings`, `brokers`, `network: {latency: 20ms, jitt
 """
 
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from regroup.lab.plan.steps import parse_step
 from regroup.lab.plan.triggers import parse_trigger
 from regroup.lab.plan.validation import invalid_member_name, plan_problems
 from regroup.lab.plan.yaml_options import InvalidScenarioOption, read_options, write_options
+from regroup.notation.yaml_keys import UniqueKeyLoader
 
 __all__ = ["InvalidScenario", "read_plan", "write_plan"]
 
@@ -40,7 +41,7 @@ class InvalidScenario(ValueError):
 def read_plan(text: str) -> SimulationPlan:
     """The plan in a scenario file. Raises InvalidScenario, also for a plan that cannot be played."""
     try:
-        content = yaml.load(text, _Loader)
+        content = yaml.load(text, UniqueKeyLoader)
         plan = _read_plan(content)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line if error.problem_mark else 0
@@ -141,18 +142,6 @@ def _at_line(text: str, number: int, problem: str) -> str:
     lines = text.splitlines()
     quoted = f" ({lines[number].strip()})" if number < len(lines) else ""
     return f"line {number + 1}{quoted}: {problem}"
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that occurs twice; YAML itself would silently drop the first one, and a member with it."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: dict[str, None] = {}
-        for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"duplicate key: {key.value!r}", key.start_mark)
-            seen[key.value] = None
-        return super().construct_mapping(node, deep)
 
 
 # -- writing

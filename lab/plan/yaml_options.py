@@ -14,7 +14,7 @@ from typing import Any, Final, get_type_hints
 
 import msgspec
 
-from regroup.members.durations import format_duration, parse_exact_duration_ms
+from regroup.notation.durations import format_duration, parse_exact_duration_ms
 
 OPTION_NAMES: Final = {
     "title": "scenario",

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from regroup.lab.plan.plan import NO_WORKLOAD, MemberPlan, NetworkPlan, PlannedStep, SimulationPlan
 from regroup.lab.plan.steps import brokers_named, members_named
 from regroup.lab.plan.triggers import StepTrigger, milestone_members
-from regroup.members.durations import format_duration
+from regroup.notation.durations import format_duration
 
 FailurePredicate: TypeAlias = Callable[[SimulationPlan], bool]
 DEFAULT_MAX_RUNS: Final = 500

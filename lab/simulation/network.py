@@ -224,7 +224,10 @@ class SimulatedNetwork:
     # For programs
 
     async def listen(self, host: str, factory: ProtocolFactory, address: str, port: int) -> SimulatedListener:
-        """Accept connections at `host`; clients connect to `address` and `port`. OSError if the port is taken."""
+        """Let a program on the machine `host` accept connections to `address` and `port`.
+
+        Raises OSError if another program listens at this address and port.
+        """
         if (address, port) in self.listeners:
             raise OSError(f"address already in use: {address}:{port}")
         listener = self.listeners[address, port] = SimulatedListener(self, host, (address, port), factory)

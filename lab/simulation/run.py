@@ -37,7 +37,7 @@ NO_UNEXPECTED_EXCEPTION: Final = "No request, timer or task ends in an unexpecte
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """The result of a run."""
+    """The result of one simulated run: its verdict, what its store holds, and how it ended."""
 
     plan: SimulationPlan
     verdict: RunVerdict

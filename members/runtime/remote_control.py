@@ -17,8 +17,8 @@ from typing import Final
 
 import aiomqtt
 
-from regroup.members.durations import format_duration, parse_duration_ms
 from regroup.mqtt.topics import MqttTopics
+from regroup.notation.durations import format_duration, parse_duration_ms
 
 MAX_COMMAND_BYTES: Final = 200
 

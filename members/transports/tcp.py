@@ -6,6 +6,7 @@ It opens one connection for any broker, one to the coordinator and one to each l
 """
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
@@ -40,9 +41,26 @@ def parse_host_port(text: str) -> tuple[str, int]:
     """A host and a port from `HOST:PORT`; an IPv6 host stands in brackets. Raises ValueError for any other text."""
     host, _, port = text.rpartition(":")
     host = host.strip("[]")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= MAX_PORT:
+    if not is_host(host) or not port.isascii() or not port.isdigit() or not 0 < int(port) <= MAX_PORT:
         raise ValueError(f"invalid address: {text!r}; write HOST:PORT, for example localhost:9092")
     return host, int(port)
+
+
+def is_host(text: str) -> bool:
+    """Whether the text can be a host name: `a..b`, or a label of 64 letters, cannot be looked up."""
+    try:
+        return bool(text.encode("idna"))
+    except UnicodeError:
+        return False
+
+
+def _reason_of(error: OSError) -> str:
+    """Why no connection could be made. The event loop's own texts repeat the address, and its error's number."""
+    if isinstance(error, TimeoutError):
+        return "no connection in time"
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
 
 
 def parse_bootstrap(text: str) -> tuple[NodeAddress, ...]:
@@ -261,7 +279,7 @@ class TcpTransport:
                 await connect(lambda: connection, address.host, address.port)
         except (OSError, TimeoutError) as error:
             self._failures[key] = min(failures + 1, 10)
-            reason = str(error) or "no connection in time"
+            reason = _reason_of(error)
             connection.end(f"{address.host}:{address.port} cannot be reached: {reason}")
         else:
             self._failures.pop(key, None)

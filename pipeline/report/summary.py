@@ -79,7 +79,7 @@ def conclusion_html(campaign: Campaign, rows: Sequence[Row]) -> str:
         return ""
     least, most = min(medians, key=lambda cell: medians[cell]), max(medians, key=lambda cell: medians[cell])
     words = f"The median run had partitions without an owner for {medians[least]:,.0f} partition-seconds"
-    if least != most:
+    if medians[least] != medians[most]:
         words = (
             f"Partitions were without an owner least with {cell_label(least)} ({medians[least]:,.0f} partition-seconds "
             f"in the median run), and most with {cell_label(most)} ({medians[most]:,.0f}). The median of all cells is "

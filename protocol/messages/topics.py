@@ -221,7 +221,7 @@ class DeleteRecordsPartitionResult(Structure):
 
 
 class DeleteRecordsTopicResult(Structure):
-    """Partitions of one topic."""
+    """The results of deleting records from the partitions of one topic."""
 
     name: Text
     partitions: list[DeleteRecordsPartitionResult]

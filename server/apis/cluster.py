@@ -30,7 +30,7 @@ from regroup.protocol.messages.cluster import (
 from regroup.server.cluster.events import TopicCreated
 from regroup.server.cluster.image import Topic, metric_name_of
 from regroup.server.cluster.state import ClusterState
-from regroup.server.limits import MAX_CREATED_PARTITIONS
+from regroup.server.limits import MAX_CREATION_RECORDS, STEPS_PER_TURN
 from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.turns import Turns
 
@@ -40,6 +40,7 @@ _TRANSACTION_FEATURE = "transaction.version"
 _BROKERS, _CONTROLLERS = 1, 2
 _NO_NODE = -1
 _TOPICS_PER_PORTION = 250
+_PARTITIONS_PER_TURN = STEPS_PER_TURN
 _MAX_PARTITION_COUNTS = 100
 """Different numbers of partitions whose lists are kept."""
 
@@ -72,6 +73,7 @@ class ClusterApis:
         """The partitions of the largest topic that was described: those of the others are the first of them."""
         self._first_partitions: dict[int, list[MetadataResponsePartition]] = {}
         """The first so many partitions, by their number."""
+        self._replicas: dict[tuple[int, ...], tuple[list[int], list[int], list[int]]] = {}
 
     def handlers(self) -> dict[int, RequestHandler]:
         return {
@@ -129,16 +131,22 @@ class ClusterApis:
         topics: list[MetadataResponseTopic] = []
         if request.topics is None or (exchange.version == 0 and not request.topics):
             for topic in list(self._state.topics.values()):
+                yield from self._prepare_partitions(topic.partitions)
                 topics.append(self._describe(topic))
                 yield 1
         else:
             wanted = list(dict.fromkeys(request.topics))
+            # Beside a topic that is named by its id, Kafka leaves out those that are not.
+            wanted = [each for each in wanted if each.topic_id != NO_UUID] or wanted
             may_create = self._may_create(wanted, request)
             for start in range(0, len(wanted), _TOPICS_PER_PORTION):
                 portion = wanted[start : start + _TOPICS_PER_PORTION]
                 if may_create:
                     self._create_missing(portion, exchange)
-                topics += [self._find(each, exchange) for each in portion]
+                for each in portion:
+                    known = self._state.find_topic(each.name or "", each.topic_id)
+                    yield from self._prepare_partitions(known.partitions if known else 0)
+                    topics.append(self._find(each, exchange))
                 yield len(portion) + self._state.steps_of_event
             topics.sort(key=_place_in_metadata)
         if request.include_topic_authorized_operations:
@@ -165,7 +173,7 @@ class ClusterApis:
         if not (request.allow_auto_topic_creation and settings.auto_create_topics_enable):
             return False
         missing = sum(each.topic_id == NO_UUID and each.name not in self._state.topics for each in wanted)
-        return missing <= 1 or missing * settings.num_partitions <= MAX_CREATED_PARTITIONS
+        return missing <= 1 or missing * (1 + settings.num_partitions) <= MAX_CREATION_RECORDS
 
     def _create_missing(self, wanted: list[MetadataRequestTopic], exchange: Exchange) -> None:
         """Create those of the topics that do not exist and may."""
@@ -204,24 +212,51 @@ class ClusterApis:
 
     def _describe_partitions(self, count: int) -> list[MetadataResponsePartition]:
         """Partitions 0 to `count` - 1 of any topic, kept until leaders change: clients with many topics poll them."""
-        leadership = self._state.leadership
-        if leadership != self._leadership or len(self._first_partitions) > _MAX_PARTITION_COUNTS:
-            self._leadership, self._partitions, self._first_partitions = leadership, [], {}
+        self._forget_if_leaders_changed()
         if count not in self._first_partitions:
-            self._partitions += map(self._describe_partition, range(len(self._partitions), count))
+            self._extend_partitions(count)
             self._first_partitions[count] = self._partitions[:count]
         return self._first_partitions[count]
 
+    def _prepare_partitions(self, count: int) -> Turns:
+        """Make what `_describe_partitions` needs for a topic with many partitions, in turns."""
+        while True:
+            self._forget_if_leaders_changed()
+            begin = len(self._partitions)
+            if begin + _PARTITIONS_PER_TURN >= count:
+                return
+            self._extend_partitions(begin + _PARTITIONS_PER_TURN)
+            yield _PARTITIONS_PER_TURN
+
+    def _forget_if_leaders_changed(self) -> None:
+        leadership = self._state.leadership
+        if leadership != self._leadership or len(self._first_partitions) > _MAX_PARTITION_COUNTS:
+            self._leadership, self._partitions, self._first_partitions = leadership, [], {}
+            self._replicas = {}
+
+    def _extend_partitions(self, count: int) -> None:
+        self._partitions += map(self._describe_partition, range(len(self._partitions), count))
+
     def _describe_partition(self, index: int) -> MetadataResponsePartition:
-        replicas = self._state.replicas_of(index)
+        replicas, in_sync, offline = self._replicas_of(self._state.replicas_of(index))
         return MetadataResponsePartition(
             partition_index=index,
             leader_id=self._state.leader_of(index),
             leader_epoch=self._state.leader_epoch(index),
-            replica_nodes=list(replicas),
-            isr_nodes=[node_id for node_id in replicas if node_id in self._state.nodes],
-            offline_replicas=[node_id for node_id in replicas if node_id not in self._state.nodes],
+            replica_nodes=replicas,
+            isr_nodes=in_sync,
+            offline_replicas=offline,
         )
+
+    def _replicas_of(self, replicas: tuple[int, ...]) -> tuple[list[int], list[int], list[int]]:
+        """All of these replicas, those in sync, and those offline: the same lists for all partitions that have them."""
+        if replicas not in self._replicas:
+            self._replicas[replicas] = (
+                list(replicas),
+                [node_id for node_id in replicas if node_id in self._state.nodes],
+                [node_id for node_id in replicas if node_id not in self._state.nodes],
+            )
+        return self._replicas[replicas]
 
     def find_coordinator(self, request: FindCoordinatorRequest, exchange: Exchange) -> Turns:
         keys = request.coordinator_keys if exchange.version >= 4 else [request.key]

@@ -85,9 +85,14 @@ class ConfigApis:
         try:
             self._check_resource(resource_type, name)
         except RequestError as error:
+            # As in Kafka, which has a text where the settings of such a topic are altered.
+            text = "" if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else error.text
             return DescribeConfigsResult(
-                error_code=error.code, error_message=error.text, resource_type=resource_type, resource_name=name
+                error_code=error.code, error_message=text, resource_type=resource_type, resource_name=name
             )
+        if resource_type == _BROKER and not name:
+            # The settings that an administrator has set for all brokers, and here none can be set.
+            return DescribeConfigsResult(error_message="", resource_type=resource_type, resource_name=name, configs=[])
         own = self._state.topics[name].configs if resource_type == _TOPIC else {}
         key = resource_type, frozenset(own.items())
         if key not in known:
@@ -116,7 +121,7 @@ class ConfigApis:
                 return
             if name_error := topic_name_error(name, ()):
                 raise RequestError(ErrorCode.INVALID_TOPIC_EXCEPTION, name_error)
-            raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unknown topic: {name}")
+            raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         if resource_type == _GROUP:
             if not name:
                 raise RequestError(ErrorCode.INVALID_REQUEST, "A group has a name.")
@@ -184,20 +189,21 @@ class ConfigApis:
         configs = dict(self._state.topics[name].configs)
         for entry in entries:
             value = entry.value or ""
+            if not _SET <= entry.config_operation <= _SUBTRACT:
+                # Kafka 4.4.0 throws an exception.
+                raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown operation: {entry.config_operation}.")
             if entry.config_operation == _DELETE:
                 configs.pop(entry.name, None)
             elif entry.config_operation == _SET:
                 configs[entry.name] = value
             elif entry.name not in TOPIC_CONFIGS or TOPIC_CONFIGS[entry.name].type_id != LIST:
                 raise RequestError(ErrorCode.INVALID_CONFIG, f"{entry.name} is not a list: it can be set or deleted.")
-            elif entry.config_operation in (_APPEND, _SUBTRACT):
+            else:
                 present = effective_topic_config(configs, entry.name, self._state.settings).split(",")
                 changed = value.split(",")
                 excluded = set(changed)
                 remaining = [each for each in present if each and each not in excluded]
                 configs[entry.name] = ",".join(remaining + changed if entry.config_operation == _APPEND else remaining)
-            else:
-                raise RequestError(ErrorCode.INVALID_REQUEST, f"Unknown operation: {entry.config_operation}.")
         return configs
 
     def _check_configs(self, resource_type: int, name: str, configs: dict[str, str]) -> None:

@@ -1,7 +1,7 @@
 """Fetch: consumers read records, at once if there are enough, or else when more arrive or the wait time has passed."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -20,11 +20,12 @@ from regroup.server.apis.partitions import READ_COMMITTED, PartitionFinder
 from regroup.server.errors import RequestError
 from regroup.server.log.partition_log import PartitionLog, is_record_batch
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.turns import Turns
 from regroup.server.settings import BrokerSettings
 
 _RECORD_BATCHES_SINCE = 4
 """Older fetches cannot return record batches of format 2."""
-_MANY_PARTITIONS = 100
+_BATCHES_PER_STEP = 100
 
 
 class FetchApis:
@@ -38,11 +39,11 @@ class FetchApis:
     def handlers(self) -> dict[int, RequestHandler]:
         return {FetchRequest.api_key: self.fetch}
 
-    def fetch(self, request: FetchRequest, exchange: Exchange) -> None:
+    def fetch(self, request: FetchRequest, exchange: Exchange) -> Turns | None:
         if request.session_id != 0:
             exchange.respond(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[]))
-        else:
-            PendingFetch(_without_repetitions(request), exchange, self._finder, self._max_bytes).start()
+            return None
+        return PendingFetch(_without_repetitions(request), exchange, self._finder, self._max_bytes).begin()
 
 
 @dataclass(slots=True)
@@ -53,61 +54,116 @@ class _PartitionResult:
     batches: list[bytes] = field(default_factory=list)
 
 
+@dataclass(slots=True, eq=False)
+class _AwaitedPartition:
+    """A partition that may grow while a fetch waits, and how much of it has been counted."""
+
+    topic: FetchTopic
+    wanted: FetchPartition
+    log: PartitionLog
+    counted_before: int
+    """The offset behind the last batch that was counted."""
+    counted_bytes: int
+    on_growth: Callable[[], None]
+
+    def count(self, *, read_committed: bool) -> int:
+        """Count the batches that are new, of which only `partition_max_bytes` matter, and return their bytes."""
+        remaining = self.wanted.partition_max_bytes - self.counted_bytes
+        if remaining <= 0:
+            return 0
+        before = self.log.readable_end(read_committed=read_committed)
+        batches = self.log.read(self.counted_before, before=before, max_bytes=remaining, at_least_one=True)
+        self.counted_before = self.log.end_of_read(self.counted_before, len(batches))
+        new_bytes = min(sum(map(len, batches)), remaining)
+        self.counted_bytes += new_bytes
+        return new_bytes
+
+
 class PendingFetch:
-    """A fetch without a response. It reads at its start, when a partition grows, and when its wait time has passed."""
+    """A fetch without a response. It reads at its start, and once more when its partitions have grown enough, when one
+    of them is in error, or when its wait time has passed.
+
+    While it waits, it looks only at the partition that grows: a fetch may name thousands, and many fetches may wait.
+    """
 
     def __init__(self, request: FetchRequest, exchange: Exchange, finder: PartitionFinder, max_bytes: int) -> None:
         self._request = request
         self._exchange = exchange
         self._finder = finder
         self._max_bytes = min(request.max_bytes, max_bytes)
-        self._logs: list[PartitionLog] = []
+        self._read_committed = request.isolation_level == READ_COMMITTED
+        self._awaited: list[_AwaitedPartition] = []
+        self._counted_bytes = 0
+        self._is_waiting = True
         self._timer: asyncio.TimerHandle | None = None
-        self._next_read: asyncio.Handle | None = None
 
-    def start(self) -> None:
-        results = self._read()
+    def begin(self) -> Turns:
+        """Read, and respond or begin to wait."""
+        results: list[list[_PartitionResult]] = []
+        yield from self._read(results)
         if self._is_enough(results) or self._request.max_wait_ms <= 0:
             self._respond(results)
             return
-        delay_s = self._request.max_wait_ms / 1000
-        self._timer = asyncio.get_running_loop().call_later(delay_s, lambda: self._respond(self._read()))
+        self._timer = asyncio.get_running_loop().call_later(self._request.max_wait_ms / 1000, self._end_wait)
         self._exchange.on_connection_lost = self._stop
-        self._logs = list(self._find_logs())
-        for log in self._logs:
-            log.add_listener(self._on_append)
+        for topic, of_topic in zip(self._request.topics, results, strict=True):
+            for wanted, result in zip(topic.partitions, of_topic, strict=True):
+                if not self._is_waiting:
+                    return
+                self._await(topic, wanted, result)
+                yield 1
 
-    def _find_logs(self) -> Iterator[PartitionLog]:
-        for topic in self._request.topics:
-            for partition in topic.partitions:
-                try:
-                    yield self._find_log(topic, partition.partition)
-                except RequestError:
-                    continue
+    def _await(self, topic: FetchTopic, wanted: FetchPartition, result: _PartitionResult) -> None:
+        """Listen to a partition. It may have grown since it was read, or be in error by now."""
+        try:
+            log = self._find_log(topic, wanted.partition)
+        except RequestError:
+            self._end_wait()
+            return
+        awaited = _AwaitedPartition(
+            topic=topic,
+            wanted=wanted,
+            log=log,
+            counted_before=log.end_of_read(wanted.fetch_offset, len(result.batches)),
+            counted_bytes=sum(map(len, result.batches)),
+            on_growth=lambda: self._on_growth(awaited),
+        )
+        self._counted_bytes += awaited.counted_bytes
+        self._awaited.append(awaited)
+        log.add_listener(awaited.on_growth)
+        self._on_growth(awaited)
+
+    def _on_growth(self, awaited: _AwaitedPartition) -> None:
+        """More records may be readable, or the log may have another leader epoch, or be gone."""
+        wanted = awaited.wanted
+        try:
+            log = self._find_log(awaited.topic, wanted.partition, wanted.current_leader_epoch)
+        except RequestError:
+            self._end_wait()
+            return
+        if not log.log_start_offset <= wanted.fetch_offset <= log.log_end_offset:
+            self._end_wait()
+            return
+        self._counted_bytes += awaited.count(read_committed=self._read_committed)
+        if self._counted_bytes >= self._request.min_bytes:
+            self._end_wait()
+
+    def _end_wait(self) -> None:
+        """Read once more, and respond with what there is."""
+        if self._is_waiting:
+            self._stop()
+            self._exchange.work(self._read_and_respond())
+
+    def _stop(self) -> None:
+        self._is_waiting = False
+        if self._timer is not None:
+            self._timer.cancel()
+        for awaited in self._awaited:
+            awaited.log.remove_listener(awaited.on_growth)
+        self._awaited.clear()
 
     def _find_log(self, topic: FetchTopic, index: int, known_epoch: int = -1) -> PartitionLog:
         return self._finder.find_log(self._finder.find_topic(topic.topic, topic.topic_id), index, known_epoch)
-
-    def _on_append(self) -> None:
-        """Read again; if there are many partitions, once for all that grow in the same turn of the event loop."""
-        if len(self._logs) <= _MANY_PARTITIONS:
-            self._read_again()
-        elif self._next_read is None:
-            self._next_read = asyncio.get_running_loop().call_soon(self._read_again)
-
-    def _read_again(self) -> None:
-        self._next_read = None
-        results = self._read()
-        if self._is_enough(results):
-            self._respond(results)
-
-    def _stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        for log in self._logs:
-            log.remove_listener(self._on_append)
-        if self._next_read is not None:
-            self._next_read.cancel()
 
     def _is_enough(self, results: list[list[_PartitionResult]]) -> bool:
         """Kafka also responds at once to an error, and to a request without partitions."""
@@ -116,8 +172,12 @@ class PendingFetch:
         has_error = any(each.response.error_code for each in partitions)
         return not partitions or size_bytes >= self._request.min_bytes or has_error
 
+    def _read_and_respond(self) -> Turns:
+        results: list[list[_PartitionResult]] = []
+        yield from self._read(results)
+        self._respond(results)
+
     def _respond(self, results: list[list[_PartitionResult]]) -> None:
-        self._stop()
         responses = [
             FetchableTopicResponse(
                 topic=topic.topic,
@@ -131,23 +191,23 @@ class PendingFetch:
         ]
         self._exchange.respond(FetchResponse(responses=responses))
 
-    def _read(self) -> list[list[_PartitionResult]]:
-        """Results by topic and partition, in the order of the request. The first partition with records returns at
-        least one batch, however large."""
-        remaining_bytes, is_first, results = self._max_bytes, True, []
+    def _read(self, results: list[list[_PartitionResult]]) -> Turns:
+        """Fill in the results by topic and partition, in the order of the request. The first partition with records
+        gets at least one batch, however large."""
+        remaining_bytes, is_first = self._max_bytes, True
         for topic in self._request.topics:
-            of_topic = []
+            of_topic: list[_PartitionResult] = []
+            results.append(of_topic)
             for wanted in topic.partitions:
                 try:
                     result = self._read_partition(topic, wanted, remaining_bytes, is_first=is_first)
                 except RequestError as error:
                     response = PartitionData(partition_index=wanted.partition, error_code=error.code, high_watermark=-1)
                     result = _PartitionResult(response)
-                remaining_bytes -= sum(len(batch) for batch in result.batches)
+                remaining_bytes -= sum(map(len, result.batches))
                 is_first = is_first and not result.batches
                 of_topic.append(result)
-            results.append(of_topic)
-        return results
+                yield 1 + len(result.batches) // _BATCHES_PER_STEP
 
     def _read_partition(
         self, topic: FetchTopic, wanted: FetchPartition, remaining_bytes: int, *, is_first: bool
@@ -162,13 +222,12 @@ class PendingFetch:
         )
         if not log.log_start_offset <= wanted.fetch_offset <= log.log_end_offset:
             return _PartitionResult(replace(response, error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
-        read_committed = self._request.isolation_level == READ_COMMITTED
-        before = log.readable_end(read_committed=read_committed)
+        before = log.readable_end(read_committed=self._read_committed)
         max_bytes = min(remaining_bytes, wanted.partition_max_bytes)
         batches = log.read(wanted.fetch_offset, before=before, max_bytes=max_bytes, at_least_one=is_first)
         if self._exchange.version < _RECORD_BATCHES_SINCE and any(map(is_record_batch, batches)):
             return _PartitionResult(replace(response, error_code=ErrorCode.UNSUPPORTED_VERSION))
-        if read_committed:
+        if self._read_committed:
             end = log.end_of_read(wanted.fetch_offset, len(batches))
             aborted = [
                 AbortedTransaction(producer_id=span.producer_id, first_offset=span.first_offset)

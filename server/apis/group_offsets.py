@@ -36,6 +36,7 @@ from regroup.server.cluster.state import ClusterState
 from regroup.server.limits import MAX_COMMITTED_PARTITIONS
 from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.turns import Turns
+from regroup.server.responses.partitions import every_partition
 
 _TOPIC_IDS_SINCE = 10
 """Version in which OffsetCommit and OffsetFetch name topics by id."""
@@ -61,7 +62,7 @@ class GroupOffsetApis:
         Since v10 topics are named by id.
         """
         if sum(len(topic.partitions) for topic in request.topics) > MAX_COMMITTED_PARTITIONS:
-            exchange.respond(_too_large(request))
+            exchange.respond(every_partition(request, ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         is_by_id = exchange.version >= _TOPIC_IDS_SINCE
         unknown = ErrorCode.UNKNOWN_TOPIC_ID if is_by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -180,23 +181,6 @@ def requested_offsets(
                 each.committed_leader_epoch,
                 each.committed_metadata or "",
             )
-
-
-def _too_large(request: OffsetCommitRequest) -> OffsetCommitResponse:
-    code = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
 
 
 def codes_in_order(

@@ -29,7 +29,7 @@ from regroup.server.cluster.image import Topic, metric_name_of, topic_name_error
 from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.topic_configs import check_topic_config, describe_topic_configs
 from regroup.server.errors import RequestError
-from regroup.server.limits import MAX_CREATED_PARTITIONS
+from regroup.server.limits import MAX_CREATION_RECORDS
 from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.turns import Turns
 
@@ -55,22 +55,23 @@ class TopicApis:
         }
 
     def create_topics(self, request: CreateTopicsRequest, exchange: Exchange) -> Turns:
+        if self._is_too_large(request.topics):
+            text = f"A request may create at most {MAX_CREATION_RECORDS} topics, settings and partitions together."
+            results = [
+                CreatableTopicResult(name=topic.name, error_code=ErrorCode.POLICY_VIOLATION, error_message=text)
+                for topic in request.topics
+            ]
+            exchange.respond(CreateTopicsResponse(topics=results))
+            return
         counts = Counter(topic.name for topic in request.topics)
-        default_partitions = self._state.settings.num_partitions
-        partitions = sum(
-            len(topic.assignments)
-            or (default_partitions if topic.num_partitions == -1 else max(0, topic.num_partitions))
-            for topic in request.topics
-        )
         described: _DescribedConfigs = {}
-        results: list[CreatableTopicResult] = []
+        results = []
         topics = list({topic.name: topic for topic in request.topics}.values())
         for start in range(0, len(topics), _TOPICS_PER_PORTION):
             events: dict[str, TopicCreated] = {}
             for topic in topics[start : start + _TOPICS_PER_PORTION]:
                 try:
                     _check_unique(topic.name, counts)
-                    _check_partition_limit(partitions)
                     self._check_topic(topic, events)
                     results.append(self._create(topic, events, described))
                 except RequestError as error:
@@ -83,6 +84,22 @@ class TopicApis:
         if request.validate_only:
             results = [replace(each, topic_id=NO_UUID) for each in results]
         exchange.respond_when_durable(CreateTopicsResponse(topics=results), self._state.when_durable)
+
+    def _is_too_large(self, topics: Sequence[CreatableTopic]) -> bool:
+        """Whether Kafka's controller would write too many records, or too many partitions are named in all."""
+        if sum(map(self._partition_count, topics)) > MAX_CREATION_RECORDS:
+            return True
+        records = {each.name: 1 + len(each.configs) + self._partition_count(each) for each in topics}
+        if sum(records.values()) <= MAX_CREATION_RECORDS:
+            return False
+        new = (name for name in records if name not in self._state.topics and not self._state.topic_name_error(name))
+        return sum(records[name] for name in new) > MAX_CREATION_RECORDS
+
+    def _partition_count(self, topic: CreatableTopic) -> int:
+        """The partitions that a request asks for."""
+        if topic.assignments:
+            return len(topic.assignments)
+        return self._state.settings.num_partitions if topic.num_partitions == -1 else max(0, topic.num_partitions)
 
     def _check_topic(self, topic: CreatableTopic, events: dict[str, TopicCreated]) -> None:
         """Kafka's checks, in its order."""
@@ -137,8 +154,7 @@ class TopicApis:
     ) -> CreatableTopicResult:
         """The result of the creation, whose event is added to the others."""
         settings = self._state.settings
-        partitions = len(topic.assignments) or topic.num_partitions
-        partitions = settings.num_partitions if partitions == -1 else partitions
+        partitions = self._partition_count(topic)
         configs = {config.name: config.value for config in topic.configs if config.value is not None}
         event = events[metric_name_of(topic.name)] = self._state.topic_to_create(topic.name, partitions, configs)
         key = frozenset(configs.items())
@@ -232,7 +248,7 @@ class TopicApis:
                     event = PartitionsAdded(name=topic.name, partitions=topic.count)
                     self._state.record_event(event, exchange.cause)
             except RequestError as error:
-                code, text = error.code, error.text
+                code, text = error.code, error.text or None
             results.append(CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=text))
             yield self._state.steps_of_event + len(topic.assignments or ())
         exchange.respond_when_durable(CreatePartitionsResponse(results=results), self._state.when_durable)
@@ -240,7 +256,7 @@ class TopicApis:
     def _check_growth(self, wanted: CreatePartitionsTopic) -> None:
         topic = self._state.topics.get(wanted.name)
         if topic is None:
-            raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _UNKNOWN_TOPIC)
+            raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
         added = wanted.count - topic.partitions
         if added <= 0:
             text = f"The topic {wanted.name} has {topic.partitions} partition(s); {wanted.count} is not an increase."
@@ -267,6 +283,6 @@ def _check_unique(name: str, counts: Counter[str]) -> None:
 
 
 def _check_partition_limit(partitions: int) -> None:
-    if partitions > MAX_CREATED_PARTITIONS:
-        text = f"A request may create at most {MAX_CREATED_PARTITIONS} partitions, not {partitions}."
+    if partitions > MAX_CREATION_RECORDS:
+        text = f"A request may create at most {MAX_CREATION_RECORDS} partitions, not {partitions}."
         raise RequestError(ErrorCode.POLICY_VIOLATION, text)

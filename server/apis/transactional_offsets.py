@@ -20,6 +20,7 @@ from regroup.server.cluster.transaction_coordinator import ProducerIdentity, Tra
 from regroup.server.cluster.transactions import check_unverified_write
 from regroup.server.limits import MAX_COMMITTED_PARTITIONS
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.responses.partitions import every_partition
 
 _LOADING_SINCE = 2
 _ABORTABLE_SINCE = 4
@@ -46,7 +47,7 @@ class TransactionalOffsetApis:
         Since v6 topics are named by id (KIP-1319).
         """
         if sum(len(topic.partitions) for topic in request.topics) > MAX_COMMITTED_PARTITIONS:
-            exchange.respond(_too_large(request))
+            exchange.respond(every_partition(request, ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         is_by_id = exchange.version >= _TOPIC_IDS_SINCE
         unknown = ErrorCode.UNKNOWN_TOPIC_ID if is_by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -116,23 +117,6 @@ def _code_for_version(code: ErrorCode, version: int) -> ErrorCode:
     `txn-offset.loading-mapped-for-old-clients`)."""
     is_unknown = code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < _LOADING_SINCE
     return ErrorCode.COORDINATOR_NOT_AVAILABLE if is_unknown else code
-
-
-def _too_large(request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
-    code = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
-    return TxnOffsetCommitResponse(
-        topics=[
-            TxnOffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
 
 
 def _response(requested: RequestedPartitions, code_of: Callable[[str, int], int]) -> TxnOffsetCommitResponse:

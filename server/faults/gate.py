@@ -2,29 +2,42 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
+from itertools import count
 from random import Random
-
-from msgspec.structs import replace
+from typing import Final
 
 from regroup.protocol.message import Message
-from regroup.server.faults.answers import error_response
-from regroup.server.faults.facts import RequestFacts
-from regroup.server.faults.rule import FaultRule
+from regroup.server.faults.cluster_facts import ClusterFacts
+from regroup.server.faults.effects import apply_fault, send_changed
+from regroup.server.faults.false_answers import false_response
+from regroup.server.faults.rule import FaultRule, InvalidFault
 from regroup.server.net.exchange import Exchange
+from regroup.server.request_facts import RequestFacts
+
+MAX_RULES: Final = 1_000
+"""Rules that may be in force: each request is compared with all of them."""
+
+
+class UnknownRule(LookupError):
+    """No rule in force has this number."""
 
 
 class ActiveFault:
     """A rule in force: how often it matched and hit, and the requests that it holds."""
 
-    def __init__(self, rule: FaultRule) -> None:
+    def __init__(self, rule: FaultRule, number: int = 0) -> None:
         self.rule = rule
+        self.number = number
+        """Rules are numbered in the order in which they were added, from 1; no number is used twice."""
         self.matched = 0
         """Requests that the conditions of the rule hold of."""
         self.hits = 0
         """Requests to which something happened."""
-        self.held: list[tuple[Exchange, Callable[[], None]]] = []
+        self.held: dict[Exchange, Callable[[], None]] = {}
         self.timer: asyncio.TimerHandle | None = None
         """Removes the rule when it expires."""
+        self._drawn = 0
         self._random = Random(rule.seed)
 
     @property
@@ -33,45 +46,80 @@ class ActiveFault:
         return self.rule.times is not None and self.hits >= self.rule.times
 
     def takes(self, facts: RequestFacts) -> bool:
-        """Count a request that matches; True if the rule hits it."""
+        """Count a request that matches; True if the rule hits it, or may hit its answer."""
         if self.is_spent or not self.rule.matches(facts):
             return False
         self.matched += 1
-        if self.matched <= self.rule.skip or self._random.random() >= self.rule.chance:
+        return bool(self.rule.false_answer) or self.draw()
+
+    def draw(self) -> bool:
+        """Count what the rule could hit; True, and one hit more, if `skip`, `times` and `chance` let it."""
+        if self.is_spent:
+            return False
+        self._drawn += 1
+        if self._drawn <= self.rule.skip or self._random.random() >= self.rule.chance:
             return False
         self.hits += 1
         return True
 
-    def release(self) -> None:
-        """Go on with the requests that are held; those of lost connections are dropped."""
-        held, self.held = self.held, []
-        for _, go_on in held:
+    def hold(self, exchange: Exchange, go_on: Callable[[], None]) -> None:
+        """Keep the request until the rule is released, or its connection is lost."""
+        self.held[exchange] = go_on
+        exchange.on_connection_lost = lambda: self._drop(exchange)
+
+    def _drop(self, exchange: Exchange) -> None:
+        self.held.pop(exchange, None)
+
+    def release(self) -> int:
+        """Go on with the requests that are held; returns their number."""
+        held, self.held = self.held, {}
+        for exchange, go_on in held.items():
+            exchange.on_connection_lost = None
             go_on()
+        return len(held)
 
 
 class FaultRules:
     """The rules of a cluster, in the order in which they were added: the first that hits a request decides."""
 
-    def __init__(self, topic_name: Callable[[bytes], str]) -> None:
-        self._topic_name = topic_name
-        self._active: list[ActiveFault] = []
+    def __init__(self, cluster: ClusterFacts) -> None:
+        self.cluster = cluster
+        self._active: dict[int, ActiveFault] = {}
+        self._numbers = count(1)
         self.on_change: Callable[[], object] = lambda: None
         """Called when a rule was added."""
         self.on_hit: Callable[[ActiveFault, Exchange], object] = lambda fault, exchange: None
         """Called when a rule hits a request, before anything happens to it."""
 
     def add(self, rule: FaultRule) -> ActiveFault:
-        fault = ActiveFault(rule)
-        self._active.append(fault)
+        """Put a rule in force. Raises InvalidFault if there are too many."""
+        if len(self._active) >= MAX_RULES:
+            raise InvalidFault(f"{MAX_RULES} rules are in force, and no more are possible: remove some")
+        fault = ActiveFault(rule, next(self._numbers))
+        self._active[fault.number] = fault
         if rule.expires_after_s is not None:
             fault.timer = asyncio.get_running_loop().call_later(rule.expires_after_s, self.remove, fault)
         self.on_change()
         return fault
 
+    def active(self) -> tuple[ActiveFault, ...]:
+        """The rules in force, in the order in which they were added."""
+        return tuple(self._active.values())
+
+    def find(self, number: int) -> ActiveFault:
+        """The rule with this number. Raises UnknownRule."""
+        if number not in self._active:
+            numbers = ", ".join(map(str, self._active)) or "none"
+            raise UnknownRule(f"no rule {number} is in force; in force: {numbers}")
+        return self._active[number]
+
+    def is_active(self, fault: ActiveFault) -> bool:
+        """Whether the rule was neither removed nor has expired."""
+        return fault.number in self._active
+
     def remove(self, fault: ActiveFault) -> None:
         """End a rule, and release what it holds. A second call has no effect."""
-        if fault in self._active:
-            self._active.remove(fault)
+        self._active.pop(fault.number, None)
         if fault.timer is not None:
             fault.timer.cancel()
         fault.release()
@@ -80,15 +128,15 @@ class FaultRules:
         """Whether a rule that is not spent matches the request."""
         if not self._active:
             return False
-        facts = RequestFacts(exchange, broker, self._topic_name)
-        return any(not fault.is_spent and fault.rule.matches(facts) for fault in self._active)
+        facts = RequestFacts(exchange, broker, self.cluster.topic_name)
+        return any(not fault.is_spent and fault.rule.matches(facts) for fault in self._active.values())
 
     def take(self, exchange: Exchange, broker: int) -> ActiveFault | None:
         """The rule that hits the request, if any."""
         if not self._active:
             return None
-        facts = RequestFacts(exchange, broker, self._topic_name)
-        return next((fault for fault in self._active if fault.takes(facts)), None)
+        facts = RequestFacts(exchange, broker, self.cluster.topic_name)
+        return next((fault for fault in self._active.values() if fault.takes(facts)), None)
 
 
 class FaultGate:
@@ -106,60 +154,31 @@ class FaultGate:
         if fault is None:
             proceed()
             return
+        if fault.rule.false_answer:
+            exchange.intercept = partial(self._falsify, fault, exchange)
+            proceed()
+            return
         self._rules.on_hit(fault, exchange)
-
-        def begin() -> None:
-            apply_fault(fault.rule, exchange, proceed)
-
+        begin = partial(apply_fault, fault.rule, exchange, proceed, self._rules.cluster)
         if fault.rule.hold:
-            fault.held.append((exchange, begin))
-        elif fault.rule.delay_s:
-            asyncio.get_running_loop().call_later(fault.rule.delay_s, begin)
+            fault.hold(exchange, partial(self._begin, fault.rule.delay_s, begin))
+        else:
+            self._begin(fault.rule.delay_s, begin)
+
+    def _begin(self, delay_s: float, begin: Callable[[], None]) -> None:
+        if delay_s:
+            asyncio.get_running_loop().call_later(delay_s, begin)
         else:
             begin()
 
-
-def apply_fault(rule: FaultRule, exchange: Exchange, proceed: Callable[[], None]) -> None:
-    """Do what the rule says to a request whose delay is over."""
-    if rule.close == "before":
-        exchange.close_connection("a fault rule closes it")
-    elif rule.answer is not None:
-        response = error_response(exchange.request, exchange.version, rule.answer)
-        send_changed(rule, exchange, response)
-    elif rule.drop != "request":
-        applications = 2 if rule.repeat else 1
-
-        def on_response(response: Message | None) -> None:
-            nonlocal applications
-            applications -= 1
-            if applications:
-                exchange.intercept = on_response
-                proceed()
-            else:
-                send_changed(rule, exchange, response)
-
-        exchange.intercept = on_response
-        proceed()
-
-
-def send_changed(rule: FaultRule, exchange: Exchange, response: Message | None) -> None:
-    """Send the response as the rule wants it: throttled, later, or not at all."""
-    if rule.drop == "answer":
-        return
-    if rule.close == "after":
-        exchange.close_connection("a fault rule closes it in place of the response")
-        return
-    if rule.throttle_ms and response is not None and hasattr(response, "throttle_time_ms"):
-        response = replace(response, throttle_time_ms=rule.throttle_ms)
-
-    def send() -> None:
-        exchange.still_valid = None
+    def _falsify(self, fault: ActiveFault, exchange: Exchange, response: Message | None) -> None:
+        """Send a false response where there is one and the rule still hits; otherwise the true one."""
+        kind, request = fault.rule.false_answer, exchange.request
+        false = None if response is None else false_response(kind, request, response, self._rules.cluster)
         if response is None:
             exchange.finish_without_response()
-        else:
+        elif false is None or not fault.draw():
             exchange.respond(response)
-
-    if rule.answer_delay_s:
-        asyncio.get_running_loop().call_later(rule.answer_delay_s, send)
-    else:
-        send()
+        else:
+            self._rules.on_hit(fault, exchange)
+            send_changed(fault.rule, exchange, false)

@@ -104,6 +104,7 @@ class _StoreVerifier:
             await self._compare_snapshots()
         self._violations += self._groups.violations_at_end()
         self._violations += self._missing_events()
+        self._violations += await self._unusable_epochs()
         violations = sorted(self._violations, key=lambda violation: violation.position)
         groups = len(self._groups.groups)
         return VerificationResult(self.events, self.first_position, groups, self._ignored_snapshots, violations)
@@ -115,6 +116,15 @@ class _StoreVerifier:
             if group_id is not None and (group is None or group.event_number < head.event_number):
                 sentence = f"Its last event is number {head.event_number}, which is in no snapshot and no event."
                 yield Violation(head.position, group_id, sentence)
+
+    async def _unusable_epochs(self) -> list[Violation]:
+        """The next coordinator would get an epoch in which records exist."""
+        counter = await self._store.coordinator_epoch()
+        newest = max(self._heads.values(), key=lambda head: head.coordinator_epoch, default=None)
+        if newest is None or newest.coordinator_epoch <= counter:
+            return []
+        sentence = f"Its coordinator epoch is {newest.coordinator_epoch}, and the last one given out is {counter}."
+        return [Violation(newest.position, CLUSTER, sentence)]
 
     async def _compare_snapshots(self) -> None:
         cut = self._cuts.pop()

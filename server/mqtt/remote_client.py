@@ -12,6 +12,7 @@ from regroup.server.mqtt.connection_losses import ConnectionLosses
 from regroup.server.mqtt.routing import GROUP_APIS
 from regroup.server.net.connection import Connection
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.turns import Turns
 
 MAX_RESPONSE_MESSAGE_BYTES: Final = 4 * 1024 * 1024
@@ -135,10 +136,14 @@ class ObservedBroker:
         self.max_frame_bytes, self.max_idle_s = broker.max_frame_bytes, broker.max_idle_s
         self.max_response_bytes = min(broker.max_response_bytes, MAX_RESPONSE_MESSAGE_BYTES)
         self.needs_whole_responses = True
-        self.turns = broker.turns
+        self.turns, self.unread = broker.turns, broker.unread
         self.served_versions, self.refusal_of = broker.served_versions, broker.refusal_of
         self.add_connection, self.remove_connection = broker.add_connection, broker.remove_connection
-        self.observers, self.gate = broker.observers, broker.gate
+        self.observers, self.recorder = broker.observers, broker.recorder
+
+    @property
+    def gate(self) -> RequestGate | None:
+        return self._broker.gate
 
     def handler_for(self, header: RequestHeader) -> RequestHandler | None:
         handler = self._broker.handler_for(header)

@@ -40,7 +40,10 @@ def queue_of(frame: bytes) -> int:
 
 
 def broker_id_for(state: ClusterState, frame: bytes) -> int:
-    """The node id of the broker in charge; -1 while no broker runs."""
+    """The node id of the broker that must handle an encoded request: the leader of its group or partition, or any one.
+
+    -1 while no broker runs.
+    """
     if len(state.node_ids) > 1:
         try:
             index = _partition_of(state, decode_request(frame)[1])

@@ -8,6 +8,7 @@ from regroup.protocol.apis import APIS
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.server.net.cached_response import StillValid
+from regroup.server.net.request_recorder import ExchangeRow
 from regroup.server.net.turns import Turns
 
 
@@ -22,13 +23,17 @@ class Exchange:
     __slots__ = (
         "_on_close",
         "_on_response",
+        "_on_work",
         "client_host",
+        "close_behind",
         "connection_name",
+        "edit_frame",
         "header",
         "intercept",
         "is_answered",
         "on_connection_lost",
         "request",
+        "row",
         "still_valid",
     )
 
@@ -41,6 +46,7 @@ class Exchange:
         client_host: str,
         on_response: Callable[["Exchange", Message | None], None],
         on_close: Callable[["Exchange", str], None],
+        on_work: Callable[["Exchange", Turns], None],
     ) -> None:
         self.header = header
         self.request = request
@@ -55,8 +61,15 @@ class Exchange:
         """Called if the connection is lost before the response: a handler that holds the exchange can drop it."""
         self.intercept: Callable[[Message | None], None] | None = None
         """Takes the next response in place of the client, once; None for a request that expects none."""
+        self.edit_frame: Callable[[bytearray], bytearray] | None = None
+        """Set before `respond`: what is sent in place of the encoded response, given with its length prefix."""
+        self.close_behind = ""
+        """Set before `respond`: why the connection is closed behind the response; empty to keep it."""
+        self.row: ExchangeRow | None = None
+        """Where it is recorded; None if nothing records."""
         self._on_response = on_response
         self._on_close = on_close
+        self._on_work = on_work
 
     @property
     def version(self) -> int:
@@ -83,6 +96,10 @@ class Exchange:
         intercept, self.intercept = self.intercept, None
         if intercept is not None:
             intercept(response)
+
+    def work(self, turns: Turns) -> None:
+        """Do long work for a request that was held; what it raises costs only this connection."""
+        self._on_work(self, turns)
 
     def respond_when_durable(
         self, response: Message, when_durable: Callable[[Callable[[], None], Callable[[], None]], None]

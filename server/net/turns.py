@@ -5,16 +5,16 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from regroup.server.limits import STEPS_PER_TURN
+from regroup.server.limits import FIRST_STEPS_WHILE_OTHERS_WAIT, STEPS_PER_TURN
 
 Turns: TypeAlias = Iterator[int]
 """Work that may pause wherever it yields. It yields the number of steps since the last pause."""
 
 
 class TurnQueue:
-    """All work in progress of one event loop: at most one portion of it runs in each turn of the loop.
+    """All work in progress of one event loop: at most one large portion of it runs in each turn of the loop.
 
-    So however many connections send long requests, the others wait for one portion only.
+    So however many connections send long requests, the others wait for one large portion only.
     """
 
     def __init__(self) -> None:
@@ -22,14 +22,17 @@ class TurnQueue:
         self._is_scheduled = False
 
     def run(self, turns: Turns, on_error: Callable[[Exception], object]) -> "LongWork":
-        """Run the first portion at once, and the others in later turns. `on_error` gets what the work raises."""
+        """Run the first portion at once, and the others in later turns. `on_error` gets what the work raises.
+
+        The first portion is a small one while other work waits: many requests may be due at the same time.
+        """
         work = LongWork(turns, on_error)
-        self._run_portion(work)
+        self._run_portion(work, FIRST_STEPS_WHILE_OTHERS_WAIT if self._waiting else STEPS_PER_TURN)
         self._schedule()
         return work
 
-    def _run_portion(self, work: "LongWork") -> None:
-        work.run_portion()
+    def _run_portion(self, work: "LongWork", max_steps: int) -> None:
+        work.run_portion(max_steps)
         if not work.is_done:
             self._waiting.append(work)
 
@@ -41,7 +44,7 @@ class TurnQueue:
     def _run_next(self) -> None:
         self._is_scheduled = False
         if self._waiting:
-            self._run_portion(self._waiting.popleft())
+            self._run_portion(self._waiting.popleft(), STEPS_PER_TURN)
         self._schedule()
 
 
@@ -58,11 +61,11 @@ class LongWork:
         """Stop the work, because its result is not needed any more."""
         self._is_cancelled = True
 
-    def run_portion(self) -> None:
-        """Run for STEPS_PER_TURN, or to the end."""
+    def run_portion(self, max_steps: int) -> None:
+        """Run for so many steps, or to the end."""
         steps = 0
         try:
-            while steps < STEPS_PER_TURN and not self._is_cancelled:
+            while steps < max_steps and not self._is_cancelled:
                 steps += next(self._turns)
         except StopIteration:
             self.is_done = True

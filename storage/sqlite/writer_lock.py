@@ -24,7 +24,7 @@ class LockFile:
             self.release()
             raise StoreLocked(
                 f"{locked} is being written by another process (number {holder}), which holds the lock on {path}. "
-                "Stop that process, or open the store read-only."
+                "Stop that process first, or name another store."
             )
         with suppress(OSError):  # on a full disk: the process number only serves the message above
             os.ftruncate(self._file, 0)
@@ -54,7 +54,7 @@ class WriterLock:
             if not _lock(self._file):
                 raise StoreLocked(
                     f"{store} is being written by another process, which has opened it by another name, or whose lock "
-                    "file was deleted. Stop that process, or open the store read-only."
+                    "file was deleted. Stop that process first, or name another store."
                 )
             status = os.fstat(self._file)
         except BaseException:
@@ -78,7 +78,7 @@ def _open(path: Path, folder: Path) -> int:
         raise StoreFailed(f"{folder}: no such folder; make it first.") from error
     except OSError as error:
         raise StoreReadOnly(
-            f"{path} cannot be written: {error.strerror}. Open the store read-only, or move it to another disk."
+            f"{path} cannot be written: {error.strerror}. Move the store to a disk that can be written."
         ) from error
 
 

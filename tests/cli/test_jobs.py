@@ -16,6 +16,8 @@ ARGUMENTS = {
     "replay": [["g.db"]],
     "verify": [["g.db"]],
     "trim": [["g.db", "--before", "2"]],
+    "exchanges": [["g.db"], ["g.db", "--from", "12:00", "--json"]],
+    "why": [["g.db", "--group", "g"]],
     "copy": [["g.db", "copy.db"]],
     "members": [["--bootstrap", "127.0.0.1:9092", "--group", "g", "--topic", "t"]],
     "watch": [["--mqtt", "mqtt://localhost"]],

@@ -10,7 +10,7 @@ import confluent_kafka.admin
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from regroup.protocol.consumer.subscription import decode_assignment
-from tests.clients.libraries import kafka
+from tests.clients.with_kafka_python import kafka
 
 Result = TypeVar("Result")
 Offsets = Mapping[tuple[str, int], int]

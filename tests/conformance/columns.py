@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
+from regroup.conformance.harness.broker_under_test import ConformanceTarget
 from regroup.conformance.harness.cases import ConformanceCase
-from regroup.conformance.harness.target import ConformanceTarget
 from regroup.conformance.run.report import ConformanceReport, StoryRun, add_not_observable
 from regroup.conformance.run.runner import StoryOutcome, StoryRunOptions, StoryVerdict, run_stories
 from regroup.conformance.stories import CASES

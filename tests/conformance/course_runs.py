@@ -9,7 +9,7 @@ from regroup.cli.conformance.steerable_cluster import run_steerable_cluster
 from regroup.conformance.differential.comparison import CourseComparison, summarize
 from regroup.conformance.differential.course_result import CourseResult
 from regroup.conformance.differential.differential_run import ComparedBrokers, run_courses
-from regroup.conformance.harness.target import ConformanceTarget
+from regroup.conformance.harness.broker_under_test import ConformanceTarget
 from tests.conformance.apache_kafka import ApacheKafkaBroker, apache_kafka
 from tests.conformance.columns import now
 from tests.conformance.peers import RANDOM_COURSE_SETTINGS

@@ -17,7 +17,7 @@ import msgspec
 
 from regroup.cli.serve.log import configure_log
 from regroup.conformance.differential.comparison import CourseComparison, format_comparison
-from regroup.conformance.harness.target import TargetUnavailable
+from regroup.conformance.harness.broker_under_test import TargetUnavailable
 from regroup.conformance.run.not_observable import NOT_OBSERVABLE
 from regroup.conformance.run.report import ConformanceReport, encode_report, format_remedies, format_report
 from regroup.conformance.run.runner import StoryOutcome

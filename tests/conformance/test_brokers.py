@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from regroup.conformance.differential.differential_run import ComparedBrokers, run_courses
-from regroup.conformance.harness.target import ConformanceTarget
+from regroup.conformance.harness.broker_under_test import ConformanceTarget
 from regroup.conformance.run.runner import StoryOutcome, StoryRunOptions, StoryVerdict, run_stories
 from regroup.conformance.stories import CASES
 from tests.conformance.apache_kafka import ApacheKafkaBroker

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
+from regroup.conformance.harness.broker_under_test import ConformanceTarget
 from regroup.conformance.harness.cases import ConformanceCase
 from regroup.conformance.harness.remedy import group_by_remedy
-from regroup.conformance.harness.target import ConformanceTarget
 from regroup.conformance.run.runner import StoryOutcome, StoryRunOptions, StoryVerdict, run_stories
 from regroup.conformance.stories import CASES
 from tests.conformance.peers import regroup_broker

@@ -4,8 +4,11 @@ from collections.abc import Callable
 from dataclasses import fields
 
 from regroup.cli.chaos.words import invariant_tables
-from regroup.lab.plan.library import scenario, scenario_names, scenario_text
+from regroup.control.document import openapi_document, statuses_of
+from regroup.control.endpoints.all import ENDPOINTS
+from regroup.control.errors import Status
 from regroup.lab.plan.reference import ReferenceTable, field_meanings, scenario_reference
+from regroup.lab.plan.scenario_files import scenario, scenario_names, scenario_text
 from regroup.pipeline.campaign.scenarios import OPTION_LIMITS, SCENARIOS, ScenarioOptions
 
 
@@ -53,6 +56,31 @@ def campaign_scenarios() -> str:
     return "| Scenario | What happens |\n|---|---|\n" + "".join(rows)
 
 
+def control_endpoints() -> str:
+    """The endpoints of the control port, with their fields and their own refusals."""
+    document = openapi_document()
+    schemas = document["components"]["schemas"]
+    rows = []
+    for endpoint in ENDPOINTS:
+        schema = schemas[endpoint.input_type.__name__]
+        required = schema.get("required", [])
+        fields = ", ".join(f"`{name}`" if name in required else f"[`{name}`]" for name in schema["properties"])
+        refusals = ", ".join(str(status.value) for status in statuses_of(endpoint) if status in _OWN_STATUSES)
+        description = endpoint.description.replace("|", "\\|")
+        rows.append(f"| {endpoint.method} `{endpoint.path}` | {fields} | {description} | {refusals} |\n")
+    return "| Endpoint | Input | What it does | Refused with |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def control_statuses() -> str:
+    """The statuses of refused requests."""
+    rows = [f"| {status.value} | {status.meaning} |\n" for status in Status]
+    return "| Status | Meaning |\n|---|---|\n" + "".join(rows)
+
+
+_OWN_STATUSES = (Status.NOT_FOUND, Status.REFUSED, Status.TOO_MANY_WAITS)
+"""All other statuses are those of every endpoint."""
+
+
 def _markdown(table: ReferenceTable, heading: str) -> str:
     rows = [f"| {_code(words)} | {meaning.replace('|', chr(92) + '|')} |\n" for words, meaning in table.rows]
     return f"### {table.title}\n\n| {heading} | Meaning |\n|---|---|\n{''.join(rows)}"
@@ -69,5 +97,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "worked-scenario": worked_scenario,
     "campaign-options": campaign_options,
     "campaign-scenarios": campaign_scenarios,
+    "control-endpoints": control_endpoints,
+    "control-statuses": control_statuses,
 }
 """The functions by the names that documents use."""

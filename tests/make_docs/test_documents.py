@@ -3,6 +3,7 @@
 import argparse
 import re
 import shlex
+import shutil
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from regroup.cli.main import COMMANDS, build_parser
 from regroup.cli.terminal.arguments import load
-from regroup.lab.plan.library import scenario_names
+from regroup.lab.plan.scenario_files import scenario_names
 from tests.make_docs.blocks import DOCUMENTS, ROOT, BlockOptions, blocks_of, made_parts
 from tests.make_docs.tables import MAKERS
 from tests.make_docs.transcripts import normalised, shell
@@ -24,6 +25,8 @@ def with_slow_ones(path: Path) -> bool:
 
 def check(path: Path, *, slow: bool) -> None:
     """Run the blocks; those that are slow only if `slow`. They are in one shell: later ones build on earlier ones."""
+    if "$ curl " in path.read_text(encoding="utf-8") and shutil.which("curl") is None:
+        pytest.skip("needs curl")
     with shell() as typed:
         for block in blocks_of(path.read_text(encoding="utf-8")):
             if block.options.is_slow and not slow:

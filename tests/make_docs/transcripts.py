@@ -14,9 +14,9 @@ from pathlib import Path
 
 from tests.make_docs.blocks import ROOT, Block
 
-DOCUMENTED_PORT = 9092
-"""Servers of documents listen here and above; when the commands are run, other ports take their place."""
-PORTS = 3
+DOCUMENTED_PORTS = (9092, 9093, 9094, 9080)
+"""Servers of documents listen here; when the commands are run, other ports take their place. The first ones are in a
+row, for several brokers."""
 TIMEOUT_S = 600
 SCRIPT = "#!{python}\nimport sys\nfrom regroup.cli.main import main\nsys.exit(main())\n"
 
@@ -31,7 +31,7 @@ class Shell:
         program.parent.mkdir()
         program.write_text(SCRIPT.format(python=sys.executable))
         program.chmod(0o755)
-        self._port = free_ports(PORTS)
+        self._port = free_ports(len(DOCUMENTED_PORTS))
         self._server: subprocess.Popen[str] | None = None
         # Plans are named from the root of the repository.
         (self.folder / "pipeline").mkdir()
@@ -79,7 +79,8 @@ class Shell:
             text=True,
         )
         assert self._server.stdout is not None
-        return [self._as_documented(self._server.stdout.readline()).rstrip()]
+        lines = 1 + (" --control " in command)
+        return [self._as_documented(self._server.stdout.readline()).rstrip() for _ in range(lines)]
 
     def stop_server(self) -> None:
         if self._server is not None:
@@ -91,13 +92,13 @@ class Shell:
 
     def _as_run(self, command: str) -> str:
         command = command.replace(".venv/bin/regroup", "regroup")
-        for number in range(PORTS):
-            command = command.replace(str(DOCUMENTED_PORT + number), str(self._port + number))
+        for number, documented in enumerate(DOCUMENTED_PORTS):
+            command = command.replace(str(documented), str(self._port + number))
         return command
 
     def _as_documented(self, output: str) -> str:
-        for number in range(PORTS):
-            output = re.sub(rf"\b{self._port + number}\b", str(DOCUMENTED_PORT + number), output)
+        for number, documented in enumerate(DOCUMENTED_PORTS):
+            output = re.sub(rf"\b{self._port + number}\b", str(documented), output)
         return output
 
 

@@ -24,27 +24,9 @@ from regroup.protocol.consumer.subscription import (
     encode_subscription,
 )
 from regroup.protocol.message import Message
+from regroup.protocol.messages import group as g
+from regroup.protocol.messages import offsets as o
 from regroup.protocol.messages.cluster import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from regroup.protocol.messages.group import (
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    JoinGroupResponseMember,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
-from regroup.protocol.messages.offsets import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopics,
-)
 
 Request = TypeVar("Request", bound=Message)
 Change = TypeVar("Change")
@@ -139,14 +121,14 @@ class MemberHarness:
         protocol: str = "cooperative-sticky",
         others: Sequence[str] = (),
         skip_assignment: bool = False,
-    ) -> JoinGroupRequest:
-        request = self.take_request(JoinGroupRequest)
-        assert isinstance(request.message, JoinGroupRequest)
+    ) -> g.JoinGroupRequest:
+        request = self.take_request(g.JoinGroupRequest)
+        assert isinstance(request.message, g.JoinGroupRequest)
         metadata = next((each.metadata for each in request.message.protocols if each.name == protocol), b"")
         plain = encode_subscription(Subscription(3, ("orders",)))
-        members = [JoinGroupResponseMember(member_id=member_id, metadata=metadata)]
-        members += [JoinGroupResponseMember(member_id=other, metadata=plain) for other in others]
-        response = JoinGroupResponse(
+        members = [g.JoinGroupResponseMember(member_id=member_id, metadata=metadata)]
+        members += [g.JoinGroupResponseMember(member_id=other, metadata=plain) for other in others]
+        response = g.JoinGroupResponse(
             generation_id=generation,
             protocol_type="consumer",
             protocol_name=protocol,
@@ -158,9 +140,9 @@ class MemberHarness:
         self.receive(ResponseReceived(request.request_id, response))
         return request.message
 
-    def complete_sync(self, *partitions: TopicPartition) -> SyncGroupRequest:
+    def complete_sync(self, *partitions: TopicPartition) -> g.SyncGroupRequest:
         assignment = encode_assignment(Assignment(3, partitions))
-        return self.respond(SyncGroupRequest, SyncGroupResponse(assignment=assignment))
+        return self.respond(g.SyncGroupRequest, g.SyncGroupResponse(assignment=assignment))
 
     def reach_stable(
         self, *partitions: TopicPartition, leader: str = "anna", protocol: str = "cooperative-sticky"
@@ -172,26 +154,26 @@ class MemberHarness:
         self.complete_sync(*partitions)
         return self
 
-    def complete_offset_fetch(self, offset: int = -1, code: int = 0, group_code: int = 0) -> OffsetFetchRequest:
-        request = next(each.message for each in self.open_requests if isinstance(each.message, OffsetFetchRequest))
+    def complete_offset_fetch(self, offset: int = -1, code: int = 0, group_code: int = 0) -> o.OffsetFetchRequest:
+        request = next(each.message for each in self.open_requests if isinstance(each.message, o.OffsetFetchRequest))
         topics = [
-            OffsetFetchResponseTopics(
+            o.OffsetFetchResponseTopics(
                 name=topic.name,
                 partitions=[
-                    OffsetFetchResponsePartitions(partition_index=number, committed_offset=offset, error_code=code)
+                    o.OffsetFetchResponsePartitions(partition_index=number, committed_offset=offset, error_code=code)
                     for number in topic.partition_indexes
                 ],
             )
             for topic in request.groups[0].topics or []
         ]
-        group = OffsetFetchResponseGroup(group_id="payments", topics=topics, error_code=group_code)
-        return self.respond(OffsetFetchRequest, OffsetFetchResponse(groups=[group]))
+        group = o.OffsetFetchResponseGroup(group_id="payments", topics=topics, error_code=group_code)
+        return self.respond(o.OffsetFetchRequest, o.OffsetFetchResponse(groups=[group]))
 
-    def complete_heartbeat(self, code: int = 0) -> HeartbeatRequest:
-        return self.respond(HeartbeatRequest, HeartbeatResponse(error_code=code))
+    def complete_heartbeat(self, code: int = 0) -> g.HeartbeatRequest:
+        return self.respond(g.HeartbeatRequest, g.HeartbeatResponse(error_code=code))
 
-    def complete_commit(self, code: int = 0) -> OffsetCommitRequest:
-        topic = OffsetCommitResponseTopic(
-            name="orders", partitions=[OffsetCommitResponsePartition(partition_index=0, error_code=code)]
+    def complete_commit(self, code: int = 0) -> o.OffsetCommitRequest:
+        topic = o.OffsetCommitResponseTopic(
+            name="orders", partitions=[o.OffsetCommitResponsePartition(partition_index=0, error_code=code)]
         )
-        return self.respond(OffsetCommitRequest, OffsetCommitResponse(topics=[topic]))
+        return self.respond(o.OffsetCommitRequest, o.OffsetCommitResponse(topics=[topic]))

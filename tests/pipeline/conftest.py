@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from regroup.cli.main import main
-from regroup.pipeline.spark.session import spark_session
+from regroup.pipeline.spark.session import default_settings, spark_session
 from tests.pipeline.histories import crash_history, trim_store, write_store
 
 SPARK_WARNINGS = (
@@ -38,7 +38,10 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if request.config.getoption("loadgroup", default=False):
         assert all("@spark" in item.nodeid for item in request.session.items if uses_spark(item))
     warehouse = tmp_path_factory.mktemp("warehouse")
+    options = default_settings("local[2]", quiet=True)["spark.driver.extraJavaOptions"]
     settings = {
+        # Java's second compiler takes longer than what it speeds up in half a minute.
+        "spark.driver.extraJavaOptions": f"{options} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(warehouse),
         # Compiling a small query takes longer than running it.

@@ -70,6 +70,11 @@ def test_a_request_is_decoded_as_it_was_encoded(version: int, client_id: str | N
     assert decode_request(frame) == (header, HEARTBEAT)
 
 
+def test_a_client_id_that_is_not_utf_8_is_replaced_as_in_kafka() -> None:
+    frame = encode_request(RequestHeader(12, 4, 1, "ab"), HEARTBEAT)[4:].replace(b"ab", b"a\xff")
+    assert decode_request(frame)[0].client_id == "a\ufffd"
+
+
 def test_the_bytes_of_a_flexible_request_are_those_of_the_protocol_guide() -> None:
     written = encode_request(RequestHeader(12, 4, 1, "ab"), HEARTBEAT)
     assert written == framed(b"\0\x0c\0\x04\0\0\0\x01\0\x02ab\0" + b"\x09payments\0\0\0\x07\x07anna-1\0\0")

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -170,9 +171,9 @@ def test_a_loss_while_nothing_is_written_is_told_at_the_end(serve: Serve, lose: 
 @pytest.mark.parametrize(
     ("lose", "rounds"),
     [
-        (cut_the_end_off_the_log, 5),
-        (empty_the_log, 5),
-        (overwrite_the_log, 5),
+        (cut_the_end_off_the_log, 2),
+        (empty_the_log, 2),
+        (overwrite_the_log, 2),
         *(pytest.param(lose, 20, marks=pytest.mark.slow) for lose in LOSSES),
     ],
 )
@@ -194,6 +195,9 @@ def test_a_loss_in_the_middle_of_a_commit_is_noticed(
                 eventually(lambda output=output: output.stat().st_size > 100, "the first commits")
                 time.sleep(rng.uniform(0, 0.02))  # another moment each time
                 lose(store)
+                deadline = threading.Timer(30, process.kill)
+                deadline.start()
                 assert any("StoreLost" in line for line in process.stderr)
+                deadline.cancel()
             finally:
                 process.kill()

@@ -6,6 +6,7 @@ import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from statistics import median
 
 import pytest
 
@@ -175,18 +176,28 @@ async def test_thirty_thousand_requests_at_once_get_their_responses(serve: Serve
         assert memory_mb(emulator, "VmHWM") - before_mb < 50
 
 
+async def seconds_to_describe(emulator: EmulatorProcess, groups: int) -> float:
+    """The time until the last byte of the response to one request."""
+    now_s = asyncio.get_running_loop().time
+    started_s = now_s()
+    with sockets(emulator, 1) as (client,):
+        request = raw(DESCRIBE, 0, struct.pack(">i", groups) + bytes(2 * groups))
+        await asyncio.get_running_loop().sock_sendall(client, request)
+        length = int.from_bytes(await read_bytes(client, 4), "big")
+        await read_bytes(client, length)
+    return now_s() - started_s
+
+
 async def test_a_request_with_very_many_groups_does_not_block_other_connections(serve: Serve) -> None:
-    emulator, count, now_s = serve(*TOPIC), 100_000, asyncio.get_running_loop().time
+    """Behind the request a heartbeat would wait nearly as long as it does; on a busy machine it may, now and then."""
+    emulator, shares = serve(*TOPIC), []
     async with bystander_is_undisturbed(emulator) as bystander:
-        started_s = now_s()
-        with sockets(emulator, 1) as (client,):
-            request = raw(DESCRIBE, 0, struct.pack(">i", count) + bytes(2 * count))
-            await asyncio.get_running_loop().sock_sendall(client, request)
-            length = int.from_bytes(await read_bytes(client, 4), "big")
-            await read_bytes(client, length)
-        duration_s, heartbeats = now_s() - started_s, bystander.heartbeats
-        await wait_until(lambda: bystander.heartbeats > heartbeats, "the heartbeat that was in flight")
-        assert bystander.slowest_heartbeat_s < duration_s / 2
+        for _ in range(5):
+            bystander.slowest_heartbeat_s = 0.0
+            duration_s, heartbeats = await seconds_to_describe(emulator, 100_000), bystander.heartbeats
+            await wait_until(lambda before=heartbeats: bystander.heartbeats > before, "the heartbeat in flight")
+            shares.append(bystander.slowest_heartbeat_s / duration_s)
+    assert median(shares) < 0.7
 
 
 async def test_a_client_that_describes_a_large_group_and_reads_nothing_blocks_only_itself(serve: Serve) -> None:

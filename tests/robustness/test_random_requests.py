@@ -78,6 +78,16 @@ deleted = up_to(
         partitions=up_to(3, st.builds(o.OffsetDeleteRequestPartition, partition_index=numbers)),
     ),
 )
+usual_member: dict[str, st.SearchStrategy[Any]] = {
+    "group_id": st.just("payments"),
+    "generation_id": st.just(LATEST),
+    "member_id": st.just(LATEST),
+}
+absurd_member: dict[str, st.SearchStrategy[Any]] = {
+    "group_id": groups,
+    "member_id": members,
+    "group_instance_id": instances,
+}
 USUAL: list[st.SearchStrategy[Message]] = [
     st.builds(
         g.JoinGroupRequest,
@@ -91,16 +101,12 @@ USUAL: list[st.SearchStrategy[Message]] = [
     ),
     st.builds(
         g.SyncGroupRequest,
-        group_id=st.just("payments"),
-        generation_id=st.just(LATEST),
-        member_id=st.just(LATEST),
+        **usual_member,
         protocol_type=st.just("consumer"),
         protocol_name=st.just("range"),
         assignments=st.just([g.SyncGroupRequestAssignment(member_id=LATEST, assignment=b"assignment")]),
     ),
-    st.builds(
-        g.HeartbeatRequest, group_id=st.just("payments"), generation_id=st.just(LATEST), member_id=st.just(LATEST)
-    ),
+    st.builds(g.HeartbeatRequest, **usual_member),
     st.builds(
         o.OffsetCommitRequest,
         group_id=st.just("payments"),
@@ -125,39 +131,27 @@ USUAL: list[st.SearchStrategy[Message]] = [
 ABSURD: list[st.SearchStrategy[Message]] = [
     st.builds(
         g.JoinGroupRequest,
-        group_id=groups,
+        **absurd_member,
         session_timeout_ms=timeouts_ms,
         rebalance_timeout_ms=timeouts_ms,
-        member_id=members,
-        group_instance_id=instances,
         protocol_type=kinds,
         protocols=protocols,
         reason=texts,
     ),
     st.builds(
         g.SyncGroupRequest,
-        group_id=groups,
+        **absurd_member,
         generation_id=generations,
-        member_id=members,
-        group_instance_id=instances,
         protocol_type=kinds | st.none(),
         protocol_name=names | st.none(),
         assignments=assignments,
     ),
-    st.builds(
-        g.HeartbeatRequest,
-        group_id=groups,
-        generation_id=generations,
-        member_id=members,
-        group_instance_id=instances,
-    ),
+    st.builds(g.HeartbeatRequest, **absurd_member, generation_id=generations),
     st.builds(g.LeaveGroupRequest, group_id=groups, member_id=members, members=leavers),
     st.builds(
         o.OffsetCommitRequest,
-        group_id=groups,
+        **absurd_member,
         generation_id_or_member_epoch=generations,
-        member_id=members,
-        group_instance_id=instances,
         retention_time_ms=offsets,
         topics=commits,
     ),

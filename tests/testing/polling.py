@@ -17,7 +17,10 @@ SESSION_TIMEOUT_MS = 10_000
 HEARTBEAT_INTERVAL_MS = 100
 
 
-def confluent_consumer(servers: str, client_id: str, group: str) -> Any:
+def confluent_consumer(
+    servers: str, client_id: str, group: str = "billing", callbacks: dict[str, Any] | None = None, **settings: Any
+) -> Any:
+    """A consumer of `orders`. Settings have underscores in place of dots; `callbacks` are those of `subscribe`."""
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": servers,
@@ -29,14 +32,20 @@ def confluent_consumer(servers: str, client_id: str, group: str) -> Any:
             "enable.auto.commit": False,
             "reconnect.backoff.max.ms": 200,
             "log_level": 0,
+            **{name if name.endswith("_cb") else name.replace("_", "."): value for name, value in settings.items()},
         }
     )
-    consumer.subscribe(["orders"])
+    consumer.subscribe(["orders"], **(callbacks or {}))
     return consumer
 
 
-def kafka_python_consumer(servers: str, client_id: str, group: str) -> Any:
-    return kafka.KafkaConsumer(
+def first_record(consumer: Any) -> Any:
+    """The next record that a confluent consumer gets."""
+    return next(each for each in iter(lambda: consumer.poll(0.1), "end") if each and not each.error())
+
+
+def kafka_python_consumer(servers: str, client_id: str, group: str = "billing", **settings: Any) -> Any:
+    consumer = kafka.KafkaConsumer(
         "orders",
         bootstrap_servers=servers.split(","),
         client_id=client_id,
@@ -46,10 +55,13 @@ def kafka_python_consumer(servers: str, client_id: str, group: str) -> Any:
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         reconnect_backoff_max_ms=200,
+        **settings,
     )
+    consumer.partitions_for_topic("orders")  # without the metadata it would join, get nothing, and join again
+    return consumer
 
 
-CONSUMERS: dict[str, tuple[Callable[[str, str, str], Any], float]] = {
+CONSUMERS: dict[str, tuple[Callable[..., Any], float]] = {
     "confluent-kafka": (confluent_consumer, 0.05),
     "kafka-python": (kafka_python_consumer, 100),
 }
@@ -57,10 +69,10 @@ CONSUMERS: dict[str, tuple[Callable[[str, str, str], Any], float]] = {
 
 
 @contextmanager
-def polling(library: str, servers: str, client_id: str, group: str = "billing") -> Iterator[Any]:
+def polling(library: str, servers: str, client_id: str, group: str = "billing", **settings: Any) -> Iterator[Any]:
     """A consumer that polls in a thread until the end of the block, and is closed then."""
     make, timeout = CONSUMERS[library]
-    consumer, stop = make(servers, client_id, group), threading.Event()
+    consumer, stop = make(servers, client_id, group, **settings), threading.Event()
 
     def poll() -> None:
         while not stop.is_set():

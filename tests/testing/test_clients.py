@@ -36,30 +36,6 @@ def test_a_crashed_consumer_is_replaced_and_joins_again_when_it_is_revived(libra
         assert both.partitions_of("first") | both.partitions_of("second") == ALL
 
 
-def test_a_consumer_whose_session_was_ended_is_back_at_its_next_heartbeat(library: str, kafka: Emulator) -> None:
-    group = kafka.group("billing")
-    with polling(library, kafka.bootstrap_servers, "first"), polling(library, kafka.bootstrap_servers, "second"):
-        before = group.wait_until_stable(members=2)
-        expired = before.member("second").member_id
-        group.expire("second")
-        after = group.wait_until(lambda seen: seen.is_settled and len(seen.members) == 2)
-        assert after.member("second").member_id != expired
-        assert after.generation > before.generation
-
-
-def test_consumers_follow_a_coordinator_that_moves(library: str, emulator: StartEmulator) -> None:
-    kafka = emulator(topics={"orders": 6}, brokers=3, wait_timeout_s=30)
-    group = kafka.group("billing")
-    with polling(library, kafka.bootstrap_servers, "first"), polling(library, kafka.bootstrap_servers, "second"):
-        before = group.wait_until_stable(members=2)
-        new = kafka.move_coordinator("billing")
-        group.rebalance()
-        after = group.wait_until_stable(members=2)
-        assert after.generation > before.generation
-        assert kafka.coordinator_of("billing") == new
-        assert {each.member_id for each in before.members} == {each.member_id for each in after.members}
-
-
 def test_a_consumer_comes_back_after_the_emulator_was_killed(library: str, kafka: Emulator) -> None:
     group = kafka.group("billing")
     with polling(library, kafka.bootstrap_servers, "first"):

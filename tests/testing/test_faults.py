@@ -5,52 +5,25 @@ from time import monotonic
 
 import pytest
 
-from regroup.protocol.apis import APIS
 from regroup.protocol.client import ConnectionLost
 from regroup.protocol.errors import ErrorCode
-from regroup.protocol.fields import Versions
-from regroup.protocol.frames import encode_response
-from regroup.protocol.messages.cluster import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
+from regroup.protocol.messages.cluster import ApiVersionsRequest, MetadataRequest
 from regroup.protocol.messages.group import (
-    HeartbeatRequest,
-    JoinGroupRequest,
     LeaveGroupRequest,
     MemberIdentity,
-    SyncGroupRequest,
 )
 from regroup.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
-    OffsetDeleteRequest,
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
 )
 from regroup.protocol.messages.records import (
     FetchPartition,
     FetchRequest,
     FetchTopic,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
 )
-from regroup.protocol.messages.transactions import (
-    AddOffsetsToTxnRequest,
-    EndTxnRequest,
-    InitProducerIdRequest,
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
-from regroup.server.faults.answers import ANSWERS, error_response
 from regroup.testing import Emulator, InvalidFault
-from regroup.testing.recorder import error_codes
 from tests.testing.conftest import ManualMember, stable_pair
-from tests.testing.polling import confluent_consumer, kafka_python_consumer, polling
 
 StartEmulator = Callable[..., Emulator]
 COMMIT = OffsetCommitRequest(
@@ -281,8 +254,19 @@ def test_a_late_wait_for_hits_says_how_many_there_were(kafka: Emulator) -> None:
         ({"on": "OffsetCommit"}, "the rule does nothing"),
         ({"on": "OffsetCommit", "answer": 16, "drop": "answer"}, "cannot have both answer and drop"),
         ({"on": "OffsetCommit", "answer": 16, "repeat": True}, "not applied cannot be applied twice"),
-        ({"on": "Metadata", "answer": 16}, "answer to Metadata is not supported"),
-        ({"answer": 16}, "answer to every API is not supported"),
+        ({"on": "SaslHandshake", "answer": 16}, "answer does not exist for SaslHandshake; it exists for Add"),
+        ({"answer": 16}, "answer does not exist for every API"),
+        ({"on": ("Fetch", "Heartbeat"), "partition_error": 6}, "partition_error does not exist for Heartbeat"),
+        ({"on": "Fetch", "partition_error": 6}, "give a topic, partitions or both; answer concerns all"),
+        ({"on": "Fetch", "partition_error": 6, "topic": "orders", "repeat": True}, "repeat and partition_error cannot"),
+        ({"on": "Fetch", "answer": 70_000}, "invalid answer: 70000; an error code has 16 bits"),
+        ({"on": "SyncGroup", "false_answer": "second_leader"}, "second_leader is an answer to JoinGroup"),
+        ({"on": "JoinGroup", "false_answer": "third_leader"}, "unknown false_answer: 'third_leader'; known are stale"),
+        ({"on": "JoinGroup", "false_answer": "second_leader", "hold": True}, "hold and delay_s need a rule of their"),
+        ({"on": "Fetch", "drop": "all"}, "invalid drop: 'all'; it is one of request, answer"),
+        ({"on": "Fetch", "cut": "tail"}, "invalid cut: 'tail'; it is one of frame, body"),
+        ({"on": "Fetch", "cut": "body", "close": "after"}, "cannot have both close and cut"),
+        ({"on": "Fetch", "cut": "body", "cut_at": 1.5}, "invalid cut_at: 1.5; give a share below 1, or a whole number"),
         ({"on": "Fetch", "delay_s": -1}, "invalid delay_s: -1"),
         ({"on": "Fetch", "drop": "answer", "chance": 2}, "invalid chance: 2"),
         ({"on": "Fetch", "drop": "answer", "times": -2}, "invalid times: -2"),
@@ -292,95 +276,3 @@ def test_a_late_wait_for_hits_says_how_many_there_were(kafka: Emulator) -> None:
 def test_a_rule_that_cannot_do_what_it_says_is_refused(kafka: Emulator, rule: dict, text: str) -> None:
     with pytest.raises(InvalidFault, match=text):
         kafka.fault(**rule)
-
-
-REQUESTS = [
-    JoinGroupRequest(group_id="g", session_timeout_ms=1, protocol_type="consumer", protocols=[]),
-    SyncGroupRequest(group_id="g", generation_id=1, member_id="m"),
-    HeartbeatRequest(group_id="g", generation_id=1, member_id="m"),
-    LeaveGroupRequest(group_id="g"),
-    FindCoordinatorRequest(key="g", coordinator_keys=["g"]),
-    COMMIT,
-    OffsetFetchRequest(
-        group_id="g",
-        topics=[OffsetFetchRequestTopic(name="orders", partition_indexes=[0])],
-        groups=[OffsetFetchRequestGroup(group_id="g")],
-    ),
-    OffsetDeleteRequest(group_id="g", topics=[]),
-    ProduceRequest(
-        acks=1,
-        timeout_ms=1,
-        topic_data=[TopicProduceData(name="orders", partition_data=[PartitionProduceData(index=0, records=b"")])],
-    ),
-    FetchRequest(
-        max_wait_ms=0,
-        min_bytes=0,
-        topics=[
-            FetchTopic(topic="orders", partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)])
-        ],
-    ),
-    ListOffsetsRequest(
-        topics=[ListOffsetsTopic(name="orders", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])]
-    ),
-    InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1),
-    AddOffsetsToTxnRequest(transactional_id="t", producer_id=1, producer_epoch=0, group_id="g"),
-    TxnOffsetCommitRequest(
-        transactional_id="t",
-        group_id="g",
-        producer_id=1,
-        producer_epoch=0,
-        topics=[
-            TxnOffsetCommitRequestTopic(
-                name="orders", partitions=[TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)]
-            )
-        ],
-    ),
-    EndTxnRequest(transactional_id="t", producer_id=1, producer_epoch=0, committed=True),
-]
-
-
-@pytest.mark.parametrize("request_sent", REQUESTS, ids=lambda each: type(each).__name__)
-def test_an_error_answer_can_be_encoded_in_every_version_and_carries_the_code(request_sent) -> None:
-    versions: Versions = APIS[request_sent.api_key].versions
-    for version in range(versions.first, versions.last + 1):
-        response = error_response(request_sent, version, ErrorCode.NOT_COORDINATOR)
-        assert set(error_codes(response)) == {ErrorCode.NOT_COORDINATOR}
-        assert encode_response(request_sent.api_key, version, 1, response)
-
-
-def test_every_error_answer_is_tried() -> None:
-    assert {type(each) for each in REQUESTS} == ANSWERS.keys()
-
-
-# Real clients
-
-
-def test_a_consumer_repeats_a_commit_that_was_refused(kafka: Emulator) -> None:
-    kafka.produce("orders", "one")
-    consumer = confluent_consumer(kafka.bootstrap_servers, "first", "billing")
-    assert next(each for each in iter(lambda: consumer.poll(0.1), "end") if each and not each.error())
-    with kafka.fault(on="OffsetCommit", answer=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=1) as rule:
-        consumer.commit(asynchronous=False)
-    consumer.close()
-    assert (rule.hits, kafka.committed("billing")[("orders", 0)]) == (1, 1)
-
-
-def test_a_consumer_survives_a_lost_sync_answer(kafka: Emulator) -> None:
-    with (
-        kafka.fault(on="SyncGroup", close="after", times=1) as rule,
-        polling("confluent-kafka", kafka.bootstrap_servers, "first"),
-    ):
-        rule.wait_hits()
-        assert len(kafka.group("billing").wait_until_stable(members=1, timeout_s=30).partitions_of("first")) == 2
-
-
-def test_a_commit_whose_answer_is_lost_is_applied_and_sent_again(kafka: Emulator) -> None:
-    kafka.produce("orders", "one")
-    consumer = kafka_python_consumer(kafka.bootstrap_servers, "first", "billing")
-    while not consumer.poll(500):
-        pass
-    with kafka.fault(on="OffsetCommit", close="after", times=1) as rule:
-        consumer.commit()
-    consumer.close()
-    assert (rule.hits, kafka.committed("billing")[("orders", 0)]) == (1, 1)
-    assert [event.type for event in kafka.group("billing").events()].count("offsets-committed") == 2

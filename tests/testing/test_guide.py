@@ -15,7 +15,7 @@ def test_every_example_of_the_guide_passes(tmp_path: Path) -> None:
         (tmp_path / f"test_{number}.py").write_text(block, encoding="utf-8")
     tests = sum(block.count("def test_") for block in blocks)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "regroup_pytest", "-p", "no:cacheprovider", tmp_path]
-    environment = {**os.environ, "PYTEST_ADDOPTS": ""}
+    environment = {**os.environ, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100, check=False
     )

@@ -19,7 +19,7 @@ class Suite:
     def run(self, test: str, *options: str) -> str:
         (self.folder / "test_suite.py").write_text(dedent(test), encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "-p", "regroup_pytest", "-p", "no:cacheprovider", *options]
-        environment = {**os.environ, "PYTEST_ADDOPTS": "", "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**os.environ, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         environment.pop("PYTEST_XDIST_WORKER", None)
         done = subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=100, check=False
@@ -84,6 +84,24 @@ def test_a_failure_tells_the_story_of_its_groups_and_names_the_history(suite: Su
         [sys.executable, "-m", "regroup", "events", kept], capture_output=True, text=True, timeout=60, check=True
     )
     assert "generation-started" in shown.stdout
+
+
+def test_the_history_that_is_kept_holds_the_requests_on_request(suite: Suite) -> None:
+    test = """
+        from regroup.protocol.messages.cluster import ApiVersionsRequest
+
+        def test_it(kafka):
+            kafka.connect("anna").send(ApiVersionsRequest(), 0)
+            assert False, "as it is meant to"
+        """
+    shown = []
+    for options in ((), ("--kafka-record",)):
+        (kept,) = re.findall(r"the history is in (\S+): ", suite.run(test, *options))
+        command = [sys.executable, "-m", "regroup", "exchanges", kept]
+        shown.append(subprocess.run(command, capture_output=True, text=True, timeout=60, check=False))
+    assert [each.returncode for each in shown] == [2, 0]
+    assert "no recorded exchanges" in shown[0].stderr
+    assert "anna  ApiVersions v0  NONE" in shown[1].stdout
 
 
 def test_tests_that_share_an_emulator_are_told_apart(suite: Suite) -> None:
@@ -167,7 +185,11 @@ def test_it_works_with_xdist_asyncio_and_unittest(suite: Suite) -> None:
         def test_shared(kafka_session, number):
             kafka_session.create_topic(kafka_session.unique_name("orders"))
         """,
+        "-p",
+        "xdist",
         "-n2",
+        "-p",
+        "asyncio",
         "-o",
         "asyncio_mode=auto",
         "-o",

@@ -127,7 +127,7 @@ def test_settings_with_which_random_courses_test_nothing_are_refused_in_one_line
 def test_a_broker_that_does_not_respond_is_given_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("regroup.conformance.harness.target.DISCOVERY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("regroup.conformance.harness.broker_under_test.DISCOVERY_TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         assert main(["conformance", "--bootstrap", f"127.0.0.1:{port}"]) == 2

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from regroup.cli.serve import prompt
+from regroup.server.faults import text
 from tests.clients.emulator import REGROUP_COMMAND, TIMEOUT_S, run_regroup
 
 
@@ -73,9 +75,14 @@ def test_an_unknown_command_is_answered_with_the_known_ones(three: subprocess.Po
     assert three.stderr
     three.stdin.write(line + "\n")
     assert three.stderr.readline() == (
-        f"regroup serve: unknown command: {line!r}; type stop N or start N, N from 0 to 2.\n"
+        f"regroup serve: unknown command: {line!r}; type stop N or start N (N from 0 to 2), fault FIELD=VALUE …, "
+        "faults, release RULE, remove RULE, or help.\n"
     )
     assert typed(three, "stop 0") == "broker 0 stopped"
+
+
+def test_the_words_of_rules_are_those_of_their_parser() -> None:
+    assert prompt.FAULT_WORDS == text.FAULT_WORDS
 
 
 def test_the_end_of_input_ends_nothing(three: subprocess.Popen[str]) -> None:

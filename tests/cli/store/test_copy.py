@@ -54,6 +54,9 @@ def test_a_bare_copy_of_a_served_store_is_recognized(serve: Serve, run_command: 
     refused = run_command("copy", bare, tmp_path / "second.db")
     assert refused.code == 2
     assert "bare.db-wal is missing" in refused.err
+    trimmed = run_command("trim", bare, "--before", "1")
+    assert trimmed.code == 2
+    assert "bare.db-wal is missing" in trimmed.err
     emulator.kill()
     emulator.store.with_name("groups.db-wal").unlink()
     emulator.start()

@@ -55,7 +55,7 @@ def test_an_invalid_argument_is_explained_with_its_text(parse: Callable[[str], A
 
 
 def test_a_loaded_type_shows_the_error_of_the_loaded_function() -> None:
-    parse = loaded_type("regroup.members.durations:parse_duration_ms")
+    parse = loaded_type("regroup.notation.durations:parse_duration_ms")
     assert parse("2s") == 2_000
     with pytest.raises(ArgumentTypeError, match="invalid duration: 'x'"):
         parse("x")

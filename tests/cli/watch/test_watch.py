@@ -154,9 +154,9 @@ def test_refused_requests_are_lines_beside_the_events_and_stand_below_the_table(
         generation_id=3,
     )  # fmt: skip
     watcher.handle_message("regroup/main/groups/payments/refusals", msgspec.json.encode(refusal))
-    assert "OffsetCommit of anna for generation 3 was refused: UNKNOWN_MEMBER_ID" in shown.getvalue()
+    assert "OffsetCommit was refused: UNKNOWN_MEMBER_ID (to anna, generation 3)" in shown.getvalue()
     watcher.cluster.groups["payments"] = msgspec.structs.replace(group(), group="payments")
-    assert "payments: OffsetCommit of anna for generation 3 was refused: UNKNOWN_MEMBER_ID, 2 s ago" in drawn(
+    assert "payments: OffsetCommit was refused: UNKNOWN_MEMBER_ID (to anna, generation 3), 2 s ago" in drawn(
         watcher.cluster, 200
     )
     assert "\x1b" not in refusal_line(msgspec.structs.replace(refusal, client_id="\x1b[2J", group="\x07")).plain

@@ -8,10 +8,9 @@ from regroup.protocol.messages.offsets import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from regroup.testing import Emulator
+from regroup.testing import Emulator, RecordedExchange
 from regroup.testing.groups.story import GroupEvent
 from regroup.testing.groups.views import GroupView
-from regroup.testing.recorder import RecordedExchange
 from tests.clients.survey.faults import SurveyedFault
 from tests.clients.survey.observation import GROUP_APIS, ObservedEvent, ObservedRequest, ProgramLine, Run
 from tests.clients.survey.profile import (

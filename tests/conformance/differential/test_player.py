@@ -15,7 +15,7 @@ from regroup.conformance.differential.random_course import (
     random_course,
 )
 from regroup.conformance.differential.timing import UNREACHED_TIMEOUT_MS, timing_for
-from regroup.conformance.harness.target import ConformanceTarget
+from regroup.conformance.harness.broker_under_test import ConformanceTarget
 
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "100"}
 ACTORS = tuple(CourseActor(f"actor {number}", None, UNREACHED_TIMEOUT_MS, UNREACHED_TIMEOUT_MS) for number in range(4))

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
+from regroup.conformance.harness.broker_under_test import KAFKA_DEFAULTS
 from regroup.conformance.harness.cases import SettingBounds, unmet_requirements
 from regroup.conformance.harness.remedy import Remedy
-from regroup.conformance.harness.target import KAFKA_DEFAULTS
 from regroup.conformance.run.not_observable import NOT_OBSERVABLE
 from regroup.conformance.stories import CASES
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from regroup.conformance.harness.broker_under_test import ConformanceTarget
 from regroup.conformance.harness.expect import NotObservable
 from regroup.conformance.harness.routes import CoordinatorRoutes
-from regroup.conformance.harness.target import ConformanceTarget
 from regroup.conformance.run.runner import StoryOutcome, StoryRunOptions, run_stories
 from regroup.conformance.stories import CASES
 from regroup.coordinator.settings import CoordinatorSettings

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from regroup.conformance.harness.broker_under_test import ConformanceTarget, TargetUnavailable
 from regroup.conformance.harness.cases import ConformanceCase, SettingBounds
 from regroup.conformance.harness.expect import ExpectationFailed
 from regroup.conformance.harness.member import ConformanceMember
 from regroup.conformance.harness.story import StoryContext
-from regroup.conformance.harness.target import ConformanceTarget, TargetUnavailable
 from regroup.conformance.run.runner import StoryOutcome, StoryRunOptions, StoryVerdict, run_stories
 from regroup.conformance.stories import CASES
 from regroup.protocol.errors import ErrorCode as E

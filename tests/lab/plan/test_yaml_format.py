@@ -69,6 +69,14 @@ def test_the_smallest_plan_can_be_written_and_read() -> None:
     assert read_plan(write_plan(SimulationPlan())) == SimulationPlan()
 
 
+def refusal(right: str, wrong: str) -> str:
+    """What is said about the scenario with one part of it replaced."""
+    assert right in SCENARIO
+    with pytest.raises(InvalidScenario) as refused:
+        read_plan(SCENARIO.replace(right, wrong))
+    return str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("right", "wrong", "line", "hint"),
     [
@@ -104,11 +112,9 @@ def test_the_smallest_plan_can_be_written_and_read() -> None:
 def test_a_mistake_is_reported_with_its_line_and_with_what_to_write(
     right: str, wrong: str, line: str, hint: str
 ) -> None:
-    assert right in SCENARIO
-    with pytest.raises(InvalidScenario) as refused:
-        read_plan(SCENARIO.replace(right, wrong))
-    assert line in str(refused.value)
-    assert hint in str(refused.value)
+    message = refusal(right, wrong)
+    assert line in message
+    assert hint in message
 
 
 @pytest.mark.parametrize(
@@ -124,11 +130,9 @@ def test_a_mistake_is_reported_with_its_line_and_with_what_to_write(
 def test_words_of_the_first_version_are_refused_with_their_replacement(
     right: str, old: str, line: str, hint: str
 ) -> None:
-    assert right in SCENARIO
-    with pytest.raises(InvalidScenario) as refused:
-        read_plan(SCENARIO.replace(right, old))
-    assert line in str(refused.value)
-    assert hint in str(refused.value)
+    message = refusal(right, old)
+    assert line in message
+    assert hint in message
 
 
 @pytest.mark.parametrize("text", ["", "just text", "- a\n- list", "members: 3", "members: [1]", "members: {anna: ben}"])

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regroup.assignors.interface import ClusterMetadata
+from regroup.members.consumer import inputs as i
 from regroup.members.consumer.effects import (
     ConsumerClosed,
     ConsumerEffects,
@@ -15,22 +16,7 @@ from regroup.members.consumer.effects import (
     PartitionsLost,
     PartitionsRevoked,
 )
-from regroup.members.consumer.inputs import (
-    Close,
-    Commit,
-    ConsumerInput,
-    EnforceRebalance,
-    ListenerReturned,
-    MetadataUpdated,
-    Poll,
-    PollReturned,
-    RecordsConsumed,
-    RequestFailed,
-    ResponseReceived,
-    Subscribe,
-    TimePassed,
-    Unsubscribe,
-)
+from regroup.members.consumer.inputs import ConsumerInput
 from regroup.members.consumer.machine import ConsumerMachine
 from regroup.members.consumer.settings import ConsumerSettings
 from regroup.members.consumer.state import MemberState
@@ -43,38 +29,9 @@ from regroup.protocol.consumer.subscription import (
 )
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
-from regroup.protocol.messages.cluster import (
-    Coordinator,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    MetadataRequest,
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
-from regroup.protocol.messages.group import (
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    JoinGroupResponseMember,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
-from regroup.protocol.messages.offsets import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopics,
-)
+from regroup.protocol.messages import cluster as c
+from regroup.protocol.messages import group as g
+from regroup.protocol.messages import offsets as o
 
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 ORDERS = [TopicPartition("orders", number) for number in range(4)]
@@ -91,7 +48,7 @@ metadata = st.one_of(st.just(GOOD), st.binary(max_size=12))
 
 def join_response(draw: st.DrawFn) -> Message:
     member_id = draw(st.sampled_from(["anna", "ben"]))
-    return JoinGroupResponse(
+    return g.JoinGroupResponse(
         error_code=draw(codes),
         generation_id=draw(st.integers(-1, 5)),
         protocol_type=draw(st.sampled_from([None, "consumer", "connect"])),
@@ -100,7 +57,7 @@ def join_response(draw: st.DrawFn) -> Message:
         skip_assignment=draw(st.booleans()),
         member_id=member_id,
         members=[
-            JoinGroupResponseMember(member_id=name, metadata=draw(metadata))
+            g.JoinGroupResponseMember(member_id=name, metadata=draw(metadata))
             for name in draw(st.lists(st.sampled_from(["anna", "ben", "carla"]), max_size=3))
         ],
     )
@@ -108,67 +65,67 @@ def join_response(draw: st.DrawFn) -> Message:
 
 def sync_response(draw: st.DrawFn) -> Message:
     name = draw(st.sampled_from([*ASSIGNORS, None, None]))
-    return SyncGroupResponse(error_code=draw(codes), protocol_name=name, assignment=draw(assignments))
+    return g.SyncGroupResponse(error_code=draw(codes), protocol_name=name, assignment=draw(assignments))
 
 
 def commit_response(draw: st.DrawFn) -> Message:
-    partition = OffsetCommitResponsePartition(partition_index=0, error_code=draw(codes))
-    return OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="orders", partitions=[partition])])
+    partition = o.OffsetCommitResponsePartition(partition_index=0, error_code=draw(codes))
+    return o.OffsetCommitResponse(topics=[o.OffsetCommitResponseTopic(name="orders", partitions=[partition])])
 
 
 def fetch_response(draw: st.DrawFn) -> Message:
     partitions = [
-        OffsetFetchResponsePartitions(partition_index=each, committed_offset=draw(st.integers(-1, 9)))
+        o.OffsetFetchResponsePartitions(partition_index=each, committed_offset=draw(st.integers(-1, 9)))
         for each in range(draw(st.integers(0, 4)))
     ]
-    topics = [OffsetFetchResponseTopics(name="orders", partitions=partitions)]
-    group = OffsetFetchResponseGroup(group_id="payments", topics=topics, error_code=draw(codes))
-    return OffsetFetchResponse(groups=draw(st.sampled_from([[group], [group], []])))
+    topics = [o.OffsetFetchResponseTopics(name="orders", partitions=partitions)]
+    group = o.OffsetFetchResponseGroup(group_id="payments", topics=topics, error_code=draw(codes))
+    return o.OffsetFetchResponse(groups=draw(st.sampled_from([[group], [group], []])))
 
 
 def coordinator_response(draw: st.DrawFn) -> Message:
-    found = Coordinator(key="payments", node_id=1, host="broker", port=9092, error_code=draw(codes))
-    return FindCoordinatorResponse(coordinators=[found] * draw(st.sampled_from([0, 1, 1, 1, 2])))
+    found = c.Coordinator(key="payments", node_id=1, host="broker", port=9092, error_code=draw(codes))
+    return c.FindCoordinatorResponse(coordinators=[found] * draw(st.sampled_from([0, 1, 1, 1, 2])))
 
 
 def metadata_response(draw: st.DrawFn) -> Message:
     partitions = [
-        MetadataResponsePartition(partition_index=each, leader_id=1, replica_nodes=[1], isr_nodes=[1])
+        c.MetadataResponsePartition(partition_index=each, leader_id=1, replica_nodes=[1], isr_nodes=[1])
         for each in range(draw(st.integers(0, 5)))
     ]
-    topic = MetadataResponseTopic(name="orders", partitions=partitions, error_code=draw(codes))
+    topic = c.MetadataResponseTopic(name="orders", partitions=partitions, error_code=draw(codes))
     rack = draw(st.sampled_from([None, "east"]))
-    return MetadataResponse(
-        brokers=[MetadataResponseBroker(node_id=1, host="broker", port=9092, rack=rack)], topics=[topic]
+    return c.MetadataResponse(
+        brokers=[c.MetadataResponseBroker(node_id=1, host="broker", port=9092, rack=rack)], topics=[topic]
     )
 
 
 RESPONSES: dict[type[Message], Callable[[st.DrawFn], Message]] = {
-    JoinGroupRequest: join_response,
-    SyncGroupRequest: sync_response,
-    HeartbeatRequest: lambda draw: HeartbeatResponse(error_code=draw(codes)),
-    LeaveGroupRequest: lambda draw: LeaveGroupResponse(error_code=draw(codes)),
-    OffsetCommitRequest: commit_response,
-    OffsetFetchRequest: fetch_response,
-    FindCoordinatorRequest: coordinator_response,
-    MetadataRequest: metadata_response,
+    g.JoinGroupRequest: join_response,
+    g.SyncGroupRequest: sync_response,
+    g.HeartbeatRequest: lambda draw: g.HeartbeatResponse(error_code=draw(codes)),
+    g.LeaveGroupRequest: lambda draw: g.LeaveGroupResponse(error_code=draw(codes)),
+    o.OffsetCommitRequest: commit_response,
+    o.OffsetFetchRequest: fetch_response,
+    c.FindCoordinatorRequest: coordinator_response,
+    c.MetadataRequest: metadata_response,
 }
 
 application_inputs: st.SearchStrategy[ConsumerInput] = st.one_of(
-    st.just(Poll()),
-    st.just(Poll()),
-    st.just(PollReturned()),
-    st.just(TimePassed()),
-    st.just(ListenerReturned()),
-    st.just(EnforceRebalance()),
-    st.just(Unsubscribe()),
-    st.just(Subscribe(("orders",))),
-    st.just(Subscribe(("orders", "clicks"))),
-    st.just(Subscribe(pattern=re.compile("ord.*"))),
-    st.builds(lambda count: MetadataUpdated(ClusterMetadata({"orders": count})), st.integers(0, 5)),
-    st.builds(lambda offset: RecordsConsumed({ORDERS[0]: offset, ORDERS[3]: offset}), st.integers(0, 9)),
-    st.builds(lambda is_sync: Commit(is_sync=is_sync), st.booleans()),
-    st.builds(lambda is_sync: Commit({ORDERS[1]: 5}, is_sync=is_sync), st.booleans()),
+    st.just(i.Poll()),
+    st.just(i.Poll()),
+    st.just(i.PollReturned()),
+    st.just(i.TimePassed()),
+    st.just(i.ListenerReturned()),
+    st.just(i.EnforceRebalance()),
+    st.just(i.Unsubscribe()),
+    st.just(i.Subscribe(("orders",))),
+    st.just(i.Subscribe(("orders", "clicks"))),
+    st.just(i.Subscribe(pattern=re.compile("ord.*"))),
+    st.builds(lambda count: i.MetadataUpdated(ClusterMetadata({"orders": count})), st.integers(0, 5)),
+    st.builds(lambda offset: i.RecordsConsumed({ORDERS[0]: offset, ORDERS[3]: offset}), st.integers(0, 9)),
+    st.builds(lambda is_sync: i.Commit(is_sync=is_sync), st.booleans()),
+    st.builds(lambda is_sync: i.Commit({ORDERS[1]: 5}, is_sync=is_sync), st.booleans()),
 )
 
 consumer_settings = st.builds(
@@ -224,25 +181,25 @@ class CheckedConsumer:
 @settings(max_examples=100, deadline=None)
 def test_no_order_of_inputs_breaks_a_consumer(data: st.DataObject, settings_of_consumer: ConsumerSettings) -> None:
     checked = CheckedConsumer(settings_of_consumer)
-    checked.receive(Subscribe(("orders",)))
-    checked.receive(Poll())
+    checked.receive(i.Subscribe(("orders",)))
+    checked.receive(i.Poll())
     for _ in range(data.draw(st.integers(0, 40))):
         checked.now_ms += data.draw(st.sampled_from([0, 1, 100, 3_000, 46_000]))
         choice = data.draw(st.integers(0, 9))
         if choice < 6 and checked.open_requests:
             request = checked.open_requests.pop(data.draw(st.integers(0, len(checked.open_requests) - 1)))
             response = data.draw(st.composite(RESPONSES[type(request.message)])())
-            checked.receive(ResponseReceived(request.request_id, response))
+            checked.receive(i.ResponseReceived(request.request_id, response))
         elif choice == 6 and checked.open_requests:
             request = checked.open_requests.pop(0)
-            checked.receive(RequestFailed(request.request_id, "the connection broke", data.draw(st.booleans())))
+            checked.receive(i.RequestFailed(request.request_id, "the connection broke", data.draw(st.booleans())))
         elif choice == 7 and checked.effects.deadline_ms is not None:
             checked.now_ms = max(checked.now_ms, checked.effects.deadline_ms)
-            checked.receive(TimePassed())
+            checked.receive(i.TimePassed())
         else:
             checked.receive(data.draw(application_inputs))
-    checked.receive(Close(timeout_ms=1_000))
+    checked.receive(i.Close(timeout_ms=1_000))
     checked.now_ms += 1_000
-    checked.receive(TimePassed())
+    checked.receive(i.TimePassed())
     assert checked.consumer.is_closed
     assert checked.consumer.assigned_partitions == ()

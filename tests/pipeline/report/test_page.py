@@ -20,7 +20,7 @@ from regroup.pipeline.report.plots import (
 )
 from regroup.pipeline.report.run_statistics import NOT_OWNED_YET
 from regroup.pipeline.report.sections import GAP_REASONS, MOVEMENTS, SECTIONS, cell_label, render_sections
-from regroup.pipeline.report.summary import ordered_cells
+from regroup.pipeline.report.summary import conclusion_html, ordered_cells
 
 PERCENTILES = Percentiles(1, 2, 3, 4, 5)
 LONG = "cooperative-sticky, session timeout 6 s, members 3, restart 20 s, jitter 10 ms"
@@ -178,3 +178,10 @@ def test_a_cell_in_which_nothing_happened_is_shown_with_zeros() -> None:
     assert plots["Partition movements"].count("(no rebalance)</text>") == 3
     for plot in filter(None, plots.values()):
         assert plot.count("restart 20 s") >= 2
+
+
+def test_cells_with_equal_medians_are_not_ranked() -> None:
+    campaign = Campaign(question="Which is best?", grid={"static": [True, False]}, seeds=3)
+    conclusion = conclusion_html(campaign, [box(cell, 47.0) for cell in ("static=True", "static=False")])
+    assert "without an owner for 47 partition-seconds" in conclusion
+    assert "least with" not in conclusion

@@ -38,10 +38,21 @@ with warnings.catch_warnings():
     from kafka.protocol import admin, consumer, metadata, producer, sasl
 
 MESSAGES = [message for api in APIS.values() for message in (api.request, api.response)]
-EVERY_VERSION = [
-    pytest.param(message, version, id=f"{message.__name__}-v{version}")
-    for message in MESSAGES
-    for version in range(message.versions.first, message.versions.last + 1)
+VERSIONS = [
+    (message, version) for message in MESSAGES for version in range(message.versions.first, message.versions.last + 1)
+]
+
+
+def version_param(message: type[Message], version: int, *marks: pytest.MarkDecorator) -> Any:
+    return pytest.param(message, version, id=f"{message.__name__}-v{version}", marks=marks)
+
+
+EVERY_VERSION = [version_param(message, version) for message, version in VERSIONS]
+WITH_MIDDLE_VERSIONS_SLOW = [
+    version_param(
+        message, version, *([] if version in (message.versions.first, message.versions.last) else [pytest.mark.slow])
+    )
+    for message, version in VERSIONS
 ]
 EVERY_MESSAGE = [pytest.param(message, id=message.__name__) for message in MESSAGES]
 A_FEW = settings(max_examples=4, suppress_health_check=list(HealthCheck))
@@ -175,7 +186,7 @@ def test_a_message_is_decoded_as_it_was_encoded_and_other_libraries_agree(
     assert_kafka_python_agrees(value, version, ours)
 
 
-@pytest.mark.parametrize(("message", "version"), EVERY_VERSION)
+@pytest.mark.parametrize(("message", "version"), WITH_MIDDLE_VERSIONS_SLOW)
 @A_FEW
 @given(data=st.data())
 def test_any_bytes_are_a_message_or_malformed(message: type[Message], version: int, data: st.DataObject) -> None:

@@ -1,5 +1,6 @@
 """Creating, configuring, deleting and describing topics over the wire."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from regroup.protocol.messages.cluster import (
     FindCoordinatorRequest,
     MetadataRequest,
     MetadataRequestTopic,
+    MetadataResponsePartition,
 )
 from regroup.protocol.messages.topics import (
     AlterConfigsEntry,
@@ -29,6 +31,8 @@ from regroup.protocol.messages.topics import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
 )
+from regroup.server.apis.cluster import ClusterApis
+from regroup.server.limits import STEPS_PER_TURN
 from tests.coordinator.group_harness import behaviour
 
 
@@ -182,6 +186,99 @@ async def test_metadata_has_unknown_topic_ids_first(harness) -> None:
     asked = [MetadataRequestTopic(name=None, topic_id=each) for each in (known, b"\x07" * 16, known)]
     response = await (await harness.connect()).call(MetadataRequest(topics=asked), 12)
     assert [(each.topic_id == known, each.error_code) for each in response.topics] == [(False, 100), (True, 0)]
+
+
+@pytest.mark.parametrize(
+    ("topics", "code"),
+    [
+        ([wanted("one", 9_999)], E.NONE),
+        ([wanted("one", 10_000)], E.POLICY_VIOLATION),
+        ([wanted("one", 9_998, configs=config("retention.ms", "1000"))], E.NONE),
+        ([wanted("one", 9_999, configs=config("retention.ms", "1000"))], E.POLICY_VIOLATION),
+        ([wanted(f"topic-{number}") for number in range(5_000)], E.NONE),
+        ([wanted(f"topic-{number}") for number in range(5_001)], E.POLICY_VIOLATION),
+        ([wanted("one"), wanted("one"), wanted("two", 9_999), wanted("three")], E.POLICY_VIOLATION),
+        ([wanted("one"), wanted("one"), wanted("two", 10_001)], E.POLICY_VIOLATION),
+    ],
+)
+async def test_topics_settings_and_partitions_of_one_request_are_limited_together(
+    harness, topics: list[CreatableTopic], code: int
+) -> None:
+    """Asked of Kafka 4.4.0: beyond 10,000 of them every entry of the request is refused, repeated ones too."""
+    client = await harness.connect()
+    assert await create(client, *topics, validate_only=True) == [code] * len(topics)
+
+
+async def test_topics_that_cannot_be_created_do_not_count(harness) -> None:
+    await harness.create_topic("orders")
+    client = await harness.connect()
+    topics = [wanted("orders", 5_000), wanted("new", 5_000)]
+    assert await create(client, *topics, validate_only=True) == [E.TOPIC_ALREADY_EXISTS, E.NONE]
+
+
+async def test_unknown_topics_are_described_with_the_texts_that_kafka_has(harness) -> None:
+    """Asked of Kafka 4.4.0."""
+    client = await harness.connect()
+    described = DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=2, resource_name="nope")])
+    (result,) = (await client.call(described)).results
+    assert (result.error_code, result.error_message) == (E.UNKNOWN_TOPIC_OR_PARTITION, "")
+    growing = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="nope", count=3)], timeout_ms=1_000)
+    (grown,) = (await client.call(growing)).results
+    assert (grown.error_code, grown.error_message) == (E.UNKNOWN_TOPIC_OR_PARTITION, None)
+
+
+@pytest.mark.parametrize("operation", [-1, 4, 9])
+async def test_an_unknown_operation_on_a_setting_is_refused_as_in_kafka(harness, operation: int) -> None:
+    await harness.create_topic("orders")
+    entry = IncrementalAlterConfigsEntry(name="retention.ms", config_operation=operation, value="1")
+    resource = IncrementalAlterConfigsResource(resource_type=2, resource_name="orders", configs=[entry])
+    response = await (await harness.connect()).call(IncrementalAlterConfigsRequest(resources=[resource]))
+    assert response.responses[0].error_code == E.UNKNOWN_SERVER_ERROR
+
+
+async def test_settings_for_all_brokers_are_none(harness) -> None:
+    described = DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=4, resource_name="")])
+    (result,) = (await (await harness.connect()).call(described)).results
+    assert (result.error_code, result.configs) == (E.NONE, [])
+
+
+async def test_metadata_leaves_out_names_beside_topic_ids(harness) -> None:
+    """Asked of Kafka 4.4.0."""
+    await harness.create_topic("orders")
+    await harness.create_topic("payments")
+    asked = [
+        MetadataRequestTopic(name="payments"),
+        MetadataRequestTopic(topic_id=harness.state.topics["orders"].id_bytes),
+    ]
+    response = await (await harness.connect()).call(MetadataRequest(topics=asked), 12)
+    assert [each.name for each in response.topics] == ["orders"]
+
+
+@pytest.mark.parametrize("topics", [None, [MetadataRequestTopic(name="large")]])
+async def test_the_partitions_of_a_large_topic_are_described_in_turns(
+    harness, topics: list[MetadataRequestTopic] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await harness.create_topic("large", 20_000)
+    client = await harness.connect()
+    described, most = 0, 0
+    describe = ClusterApis._describe_partition
+
+    def counted(self: ClusterApis, index: int) -> MetadataResponsePartition:
+        nonlocal described
+        described += 1
+        return describe(self, index)
+
+    def each_turn() -> None:
+        nonlocal described, most
+        most, described = max(most, described), 0
+        ticker.append(asyncio.get_running_loop().call_soon(each_turn))
+
+    monkeypatch.setattr(ClusterApis, "_describe_partition", counted)
+    ticker = [asyncio.get_running_loop().call_soon(each_turn)]
+    response = await client.call(MetadataRequest(topics=topics), 12)
+    ticker[-1].cancel()
+    assert [each.partition_index for each in response.topics[0].partitions] == list(range(20_000))
+    assert 0 < most <= STEPS_PER_TURN
 
 
 @pytest.mark.parametrize(("endpoint_type", "code"), [(2, 114), (3, 115)])

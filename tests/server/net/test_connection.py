@@ -124,7 +124,6 @@ async def test_an_unknown_version_of_api_versions_gets_the_oldest_response(harne
         ("a frame without a header", bytes(4)),
         ("a truncated request", bytes.fromhex("0000000c 0003 0001 00000001 ffff 0000")),
         ("an array with a length of a billion", bytes.fromhex("0000000e 0003 0001 00000001 ffff 3b9aca00")),
-        ("a client id that is not UTF-8", bytes.fromhex("0000000b 0012 0000 00000001 0001 ff")),
     ],
 )  # fmt: skip
 async def test_an_invalid_request_closes_its_connection_with_one_line_in_the_log(

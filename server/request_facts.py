@@ -1,23 +1,34 @@
 """What a rule asks of a request: its API, sender, groups, members and topics, wherever that API has them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
+from typing import Protocol
 
 from regroup.protocol.apis import APIS
-from regroup.protocol.fields import NO_UUID
-from regroup.protocol.message import Structure
+from regroup.protocol.header import RequestHeader
+from regroup.protocol.message import Message, Structure
 from regroup.protocol.messages.cluster import FindCoordinatorRequest
-from regroup.server.net.exchange import Exchange
+from regroup.server.responses.partitions import TopicNames, asks_for_all_topics, named_partitions
+
+
+class DecodedRequest(Protocol):
+    """The part of an exchange that facts are read from; a recorded exchange has it too."""
+
+    @property
+    def header(self) -> RequestHeader: ...
+
+    @property
+    def request(self) -> Message: ...
 
 
 class RequestFacts:
     """The facts of one request, each read when a rule asks for it. `topic_name` finds the name of a topic's id."""
 
-    def __init__(self, exchange: Exchange, broker: int, topic_name: Callable[[bytes], str]) -> None:
+    def __init__(self, exchange: DecodedRequest, broker: int, topic_name: TopicNames) -> None:
         self._request = exchange.request
         self._topic_name = topic_name
         self.api = APIS[exchange.header.api_key].name
-        self.version = exchange.version
+        self.version = exchange.header.api_version
         self.client_id = exchange.header.client_id or ""
         self.broker = broker
 
@@ -40,7 +51,8 @@ class RequestFacts:
         return set(self._texts("group_instance_id"))
 
     def _texts(self, field: str) -> Iterator[str]:
-        for structure in (self._request, *self._listed("members")):
+        listed = [each for each in getattr(self._request, "members", ()) if isinstance(each, Structure)]
+        for structure in (self._request, *listed):
             text = getattr(structure, field, None)
             if text:
                 yield text
@@ -52,16 +64,20 @@ class RequestFacts:
         return generation if isinstance(generation, int) else None
 
     @cached_property
-    def topics(self) -> set[str]:
-        listed = [*self._listed("topics"), *self._listed("topic_data"), *self._listed("v3_and_below_topics")]
-        for group in (*self._listed("groups"), *self._listed("transactions")):
-            listed += getattr(group, "topics", None) or []
-        return {self._name_of(topic) for topic in listed} - {""}
+    def partitions(self) -> list[tuple[str, frozenset[int] | None]]:
+        """The topics that the request names, with their partitions; None where its API names no partitions."""
+        return list(named_partitions(self._request, self._topic_name))
 
-    def _name_of(self, topic: Structure) -> str:
-        name = getattr(topic, "name", None) or getattr(topic, "topic", None) or ""
-        topic_id = getattr(topic, "topic_id", NO_UUID)
-        return name or (self._topic_name(topic_id) if topic_id != NO_UUID else "")
+    @cached_property
+    def _is_about_all_topics(self) -> bool:
+        return asks_for_all_topics(self._request, self.version)
 
-    def _listed(self, field: str) -> list[Structure]:
-        return [each for each in getattr(self._request, field, None) or () if isinstance(each, Structure)]
+    def concerns(self, topic: str, partitions: Collection[int]) -> bool:
+        """Whether the request is about this topic, or any if it is empty, and about one of these partitions, or any.
+
+        A request that names no partitions is about all, and one that asks for all topics about each.
+        """
+        return self._is_about_all_topics or any(
+            topic in ("", name) and (not partitions or indexes is None or not indexes.isdisjoint(partitions))
+            for name, indexes in self.partitions
+        )

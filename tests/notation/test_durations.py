@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from regroup.members.durations import (
+from regroup.notation.durations import (
     DURATION_PATTERN,
     format_duration,
     parse_duration_ms,

@@ -1,0 +1,13 @@
+"""All endpoints, in the order of the documents."""
+
+from typing import Final
+
+from regroup.control.endpoints import brokers, faults, groups, topics
+from regroup.control.endpoints.endpoint import ControlEndpoint
+
+ENDPOINTS: Final[tuple[ControlEndpoint, ...]] = (
+    *groups.ENDPOINTS,
+    *brokers.ENDPOINTS,
+    *topics.ENDPOINTS,
+    *faults.ENDPOINTS,
+)

@@ -1,0 +1,114 @@
+"""What a refused request is answered with: a status, and one sentence."""
+
+import re
+from enum import IntEnum
+from typing import Final
+
+import msgspec
+
+from regroup.server.faults.gate import UnknownRule
+from regroup.storage.errors import StoreError
+from regroup.testing.errors import ActRefused, EmulatorDown, UnknownMember, UnknownTopic
+
+
+class Status(IntEnum):
+    """The statuses of refused requests, with what they mean here."""
+
+    UNAUTHORIZED = 401
+    FORBIDDEN = 403
+    NOT_FOUND = 404
+    METHOD_NOT_ALLOWED = 405
+    REFUSED = 409
+    TOO_LARGE = 413
+    NOT_JSON = 415
+    INVALID = 422
+    TOO_MANY_WAITS = 429
+    BROKEN = 500
+    UNAVAILABLE = 503
+
+    @property
+    def meaning(self) -> str:
+        """For documents."""
+        return MEANINGS[self]
+
+
+MEANINGS: Final = {
+    Status.UNAUTHORIZED: "The token is missing or wrong.",
+    Status.FORBIDDEN: "The Host or the Origin of the request is not one of this address.",
+    Status.NOT_FOUND: "There is no such group, member, client, topic, partition, rule or path.",
+    Status.METHOD_NOT_ALLOWED: "The path exists, for another method.",
+    Status.REFUSED: "The state does not allow the act, or what was waited for has not come in time.",
+    Status.TOO_LARGE: "The body is too large.",
+    Status.NOT_JSON: "The body is not announced as application/json.",
+    Status.INVALID: "The query or the body is not what the endpoint takes.",
+    Status.TOO_MANY_WAITS: "Too many requests wait already.",
+    Status.BROKEN: "An error of regroup; its log has more.",
+    Status.UNAVAILABLE: "The brokers have been killed, the store has failed, or the process is stopping.",
+}
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A refused request."""
+
+    error: str
+    """One sentence."""
+    story: str = ""
+    """Of a wait that was given up: the last events and requests of the group, as a table."""
+
+
+class UnknownGroup(LookupError):
+    """There is no group of this name."""
+
+
+class ControlRefused(Exception):
+    """A request that is refused with this status."""
+
+    def __init__(self, status: Status, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+STATUSES: Final[tuple[tuple[type[Exception], Status], ...]] = (
+    (msgspec.ValidationError, Status.INVALID),
+    (msgspec.DecodeError, Status.INVALID),
+    (UnknownGroup, Status.NOT_FOUND),
+    (UnknownRule, Status.NOT_FOUND),
+    (UnknownMember, Status.NOT_FOUND),
+    (UnknownTopic, Status.NOT_FOUND),
+    (ActRefused, Status.REFUSED),
+    (AssertionError, Status.REFUSED),
+    (EmulatorDown, Status.UNAVAILABLE),
+    (StoreError, Status.UNAVAILABLE),
+    (TimeoutError, Status.REFUSED),
+    (ValueError, Status.INVALID),
+    (OSError, Status.REFUSED),
+)
+"""The statuses of the errors of the test kit; the first class that fits."""
+
+
+_PLACE: Final = re.compile(r"^(.*) - at `\$\.?([^`]*)`$")
+"""How msgspec ends a sentence: with a path such as `$.member`."""
+
+
+def _with_field_first(sentence: str) -> str:
+    """`invalid member: expected str, got int`."""
+    found = _PLACE.match(sentence)
+    if found is None:
+        return sentence
+    what = found[1][:1].lower() + found[1][1:].replace("`", "")
+    return f"invalid {found[2] or 'input'}: {what}"
+
+
+def problem_of(error: Exception) -> tuple[Status, Problem] | None:
+    """How this error is answered; None if it is a fault of regroup."""
+    if isinstance(error, ControlRefused):
+        return error.status, Problem(str(error))
+    status = next((status for kind, status in STATUSES if isinstance(error, kind)), None)
+    if status is None:
+        return None
+    if isinstance(error, EmulatorDown):
+        return status, Problem("the brokers were killed: POST /emulator/restart starts them again")
+    sentence, _, story = str(error).partition("\n")
+    if isinstance(error, msgspec.ValidationError):
+        sentence = _with_field_first(sentence)
+    return status, Problem(sentence or type(error).__name__, story)

@@ -1,0 +1,193 @@
+"""The application: checks a request, calls its endpoint, and writes the answer or the problem."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+from typing import Any, Final
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from regroup.control.document import openapi_document
+from regroup.control.endpoints.all import ENDPOINTS
+from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator
+from regroup.control.errors import ControlRefused, Problem, Status, problem_of
+from regroup.control.inputs import input_of_body, input_of_query
+from regroup.control.web.access import Access
+from regroup.coordinator.runtime.logger import get_logger
+
+MAX_BODY_BYTES: Final = 1024 * 1024
+MAX_WAITS: Final = 100
+"""Requests that may wait for something at the same time."""
+JSON: Final = "application/json"
+PAGE_FILES: Final = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+}
+HEADERS: Final = {
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+log = get_logger("control")
+
+
+class ControlApplication:
+    """The endpoints over one emulator. `close` ends the requests that wait."""
+
+    def __init__(self, controlled: ControlledEmulator, access: Access) -> None:
+        self._controlled = controlled
+        self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        routes = [Route(each.path, self._handler(each), methods=[each.method]) for each in ENDPOINTS]
+        routes += [Route(path, _page_handler(*page), methods=["GET"]) for path, page in PAGE_FILES.items()]
+        routes.append(Route("/openapi.json", _document_handler(), methods=["GET"]))
+        starlette = Starlette(routes=routes, exception_handlers={HTTPException: _on_http_exception})
+        self.asgi: ASGIApp = Guard(starlette, access)
+
+    def close(self) -> None:
+        """Answer the requests that wait with 503, and refuse new waits."""
+        if not self._closing.done():
+            self._closing.set_result(None)
+
+    def _handler(self, endpoint: ControlEndpoint) -> Callable[[Request], Awaitable[Response]]:
+        async def handle(request: Request) -> Response:
+            try:
+                wanted = await _input_of(endpoint, request)
+                run = self._wait if endpoint.waits else self._run
+                return _json_response(await run(endpoint, wanted, request))
+            except ClientDisconnect:
+                return Response(status_code=Status.UNAVAILABLE)
+            except Exception as error:  # noqa: BLE001  # answered as what it is, or logged
+                return _problem_response(error, endpoint.path)
+
+        return handle
+
+    async def _run(self, endpoint: ControlEndpoint, wanted: Any, request: Request) -> Any:
+        return await endpoint.handle(self._controlled, wanted)
+
+    async def _wait(self, endpoint: ControlEndpoint, wanted: Any, request: Request) -> Any:
+        """Run an endpoint that waits until it is done, the client is gone, or the server stops."""
+        if self._controlled.waits >= MAX_WAITS:
+            raise ControlRefused(Status.TOO_MANY_WAITS, f"{MAX_WAITS} requests wait already: let one of them end")
+        self._controlled.waits += 1
+        waiting = asyncio.ensure_future(self._run(endpoint, wanted, request))
+        gone = asyncio.ensure_future(_disconnected(request))
+        try:
+            await asyncio.wait({waiting, gone, self._closing}, return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done():
+                return waiting.result()
+            if gone.done():
+                raise ClientDisconnect
+            raise ControlRefused(Status.UNAVAILABLE, "regroup is stopping")
+        finally:
+            self._controlled.waits -= 1
+            waiting.cancel()
+            gone.cancel()
+            await asyncio.gather(waiting, gone, return_exceptions=True)
+
+
+class Guard:
+    """Checks every request before anything else, and adds the headers that keep browsers from more than was meant."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                added = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message = {**message, "headers": [*message.get("headers", ()), *added]}
+            await send(message)
+
+        try:
+            self._access.check(Headers(scope=scope))
+        except ControlRefused as error:
+            response = _problem_response(error, scope["path"])
+            if error.status is Status.UNAUTHORIZED:
+                response.headers["www-authenticate"] = 'Basic realm="regroup: any user, the token as password"'
+            await response(scope, receive, send_with_headers)
+            return
+        await self._app(scope, receive, send_with_headers)
+
+
+async def _disconnected(request: Request) -> None:
+    """Wait until the client is gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _input_of(endpoint: ControlEndpoint, request: Request) -> Any:
+    if endpoint.method == "GET":
+        return input_of_query(endpoint, request.query_params.multi_items())
+    if request.query_params:
+        raise ControlRefused(Status.INVALID, f"{endpoint.path} takes a JSON body and no query")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON:
+        raise ControlRefused(
+            Status.NOT_JSON, f"the Content-Type is {kind!r}: send {JSON} (curl does it with --json '{{}}')"
+        )
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MAX_BODY_BYTES:
+            raise ControlRefused(Status.TOO_LARGE, f"the body has more than {MAX_BODY_BYTES} bytes")
+    return input_of_body(endpoint, bytes(body))
+
+
+def _json_response(value: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value) + b"\n", status, media_type=JSON)
+
+
+def _problem_response(error: Exception, path: str) -> Response:
+    found = problem_of(error)
+    if found is None:
+        log.error("request failed", path=path, exc_info=error)
+        found = Status.BROKEN, Problem("an error of regroup; its log has more")
+    status, problem = found
+    return _json_response(problem, status)
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
+    """Starlette's own refusals: an unknown path, or another method."""
+    status = error.status_code if isinstance(error, HTTPException) else Status.BROKEN
+    if status == Status.METHOD_NOT_ALLOWED:
+        methods = ", ".join(each.method for each in ENDPOINTS if each.path == request.url.path) or "GET"
+        sentence = f"{request.url.path} takes {methods}, not {request.method}"
+    else:
+        sentence = f"there is no path {request.url.path!r}; /openapi.json lists them"
+    response = _json_response(Problem(sentence), status)
+    if isinstance(error, HTTPException) and error.headers:
+        response.headers.update(error.headers)
+    return response
+
+
+def _page_handler(name: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:
+    content = files("regroup.control.web").joinpath("page", name).read_bytes()
+
+    async def page(request: Request) -> Response:
+        return Response(content, media_type=media_type)
+
+    return page
+
+
+def _document_handler() -> Callable[[Request], Awaitable[Response]]:
+    encoded = b""
+
+    async def document(request: Request) -> Response:
+        nonlocal encoded
+        encoded = encoded or msgspec.json.format(msgspec.json.encode(openapi_document()))
+        return Response(encoded, media_type=JSON)
+
+    return document

@@ -1,0 +1,337 @@
+"""`regroup serve --control` and `--faults` as a process: how it begins, what it refuses, how it ends."""
+
+import json
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
+
+from tests.cli.conftest import RunCommand
+from tests.clients.emulator import REGROUP_COMMAND, TIMEOUT_S, eventually
+from tests.control.conftest import TOKEN, Control
+
+RULES = "- on: OffsetCommit\n  group: billing\n  answer: COORDINATOR_NOT_AVAILABLE\n  times: 2\n"
+
+
+class Served:
+    """A `regroup serve` with its first lines."""
+
+    def __init__(self, process: subprocess.Popen[str], lines: int) -> None:
+        assert process.stdout
+        self.process = process
+        self.lines = [process.stdout.readline().rstrip("\n") for _ in range(lines)]
+
+    @property
+    def servers(self) -> str:
+        return self.lines[0].removeprefix("listening on ")
+
+    @property
+    def control(self) -> Control:
+        (line,) = [each for each in self.lines if each.startswith("control on http://")]
+        host, _, port = line.removeprefix("control on http://").rpartition(":")
+        return Control(host, int(port))
+
+
+Start = Callable[..., Any]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    @contextmanager
+    def started(*words: str, lines: int = 2, **environment: str) -> Iterator[Served]:
+        command = [REGROUP_COMMAND, "serve", "--port", "0", "--store", tmp_path / "groups.db", *words]
+        pipe = subprocess.PIPE
+        env = os.environ | environment
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=env) as process:
+            yield Served(process, lines)
+            if process.poll() is None:
+                process.terminate()
+                _, errors = process.communicate(timeout=TIMEOUT_S)
+                assert (process.returncode, "Traceback" in errors) == (0, False), errors
+
+    return started
+
+
+def test_the_addresses_come_first(start: Start) -> None:
+    with start("--control", "127.0.0.1:0", "--brokers", "3", "--topic", "orders:6") as served:
+        assert served.lines[0].count("127.0.0.1:") == 3
+        assert served.lines[0].startswith("listening on ")
+        assert served.control.look("/emulator")["bootstrap_servers"] == served.servers
+        assert served.control.look("/topics") == [{"topic": "orders", "partitions": 6}]
+
+
+def test_a_dead_consumer_is_replaced(start: Start) -> None:
+    settings = ["--set", "group.initial.rebalance.delay.ms=0", "--topic", "orders:6"]
+    with start("--control", "127.0.0.1:0", *settings) as served:
+        consumers = [
+            confluent_kafka.Consumer(
+                {
+                    "bootstrap.servers": served.servers,
+                    "group.id": "billing",
+                    "client.id": name,
+                    "heartbeat.interval.ms": 100,
+                    "log_level": 0,
+                }
+            )
+            for name in ("first", "second")
+        ]
+        for consumer in consumers:
+            consumer.subscribe(["orders"])
+        waiting = served.control.in_background("/group/wait-stable", group="billing", members=2, timeout_s=30)
+        while waiting._thread.is_alive():
+            for consumer in consumers:
+                consumer.poll(0.05)
+        assert waiting.result().status == 200
+        served.control.act("/client/crash", client="second")
+        waiting = served.control.in_background("/group/wait-stable", group="billing", members=1, timeout_s=30)
+        while waiting._thread.is_alive():
+            consumers[0].poll(0.05)
+        (member,) = waiting.result().json["members"]
+        assert (member["client_id"], len(member["partitions"])) == ("first", 6)
+        served.control.act("/client/revive", client="second")
+        for consumer in consumers:
+            consumer.close()
+
+
+def test_a_killed_server_comes_back_on_its_store(start: Start, tmp_path: Path) -> None:
+    with start("--control", "127.0.0.1:0") as served:
+        served.control.act("/topic/create", topic="orders", partitions=3)
+        served.control.act("/emulator/kill")
+        served.control.act("/emulator/restart")
+        assert served.control.look("/emulator")["bootstrap_servers"] == served.servers
+        assert served.control.look("/topics") == [{"topic": "orders", "partitions": 3}]
+
+
+def test_an_end_does_not_wait_for_waits(start: Start) -> None:
+    with start("--control", "127.0.0.1:0") as served:
+        waiting = served.control.in_background("/group/wait-stable", group="billing", timeout_s=600)
+        eventually(lambda: served.control.look("/emulator")["waiting_requests"] == 1, "the wait")
+        before_s = time.monotonic()
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(TIMEOUT_S) == 0
+        assert time.monotonic() - before_s < 5
+        assert (waiting.result().status, waiting.result().error) == (503, "regroup is stopping")
+
+
+def test_a_killed_server_ends_in_good_order(start: Start) -> None:
+    with start("--control", "127.0.0.1:0") as served:
+        served.control.act("/emulator/kill")
+
+
+@pytest.mark.parametrize("how", ["file", "environment"])
+def test_other_machines_may_ask_with_the_token(start: Start, tmp_path: Path, how: str) -> None:
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    words = ["--control-token", str(tmp_path / "token")] if how == "file" else []
+    environment = {} if how == "file" else {"REGROUP_CONTROL_TOKEN": TOKEN}
+    with start("--control", "0.0.0.0:0", *words, **environment) as served:
+        control = Control("127.0.0.1", served.control.port)
+        assert control.get("/groups").status == 401
+        assert control.get("/groups", {"authorization": f"Bearer {TOKEN}"}).status == 200
+        assert control.get("/groups", {"authorization": f"Bearer {TOKEN}", "host": socket.gethostname()}).status == 200
+        assert control.get("/groups", {"authorization": f"Bearer {TOKEN}", "host": "evil.example"}).status == 403
+
+
+def test_the_embedded_mqtt_broker_runs_beside_it(start: Start, tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as drawn:
+        port = drawn.getsockname()[1]
+    with start("--control", "127.0.0.1:0", "--mqtt", f"embedded:{port}", lines=3) as served:
+        assert [line.split()[0] for line in served.lines] == ["listening", "control", "feed"]
+        served.control.act("/emulator/kill")
+        served.control.act("/emulator/restart")
+        assert served.control.look("/emulator")["running"]
+
+
+def refused(run_command: RunCommand, tmp_path: Path, *words: object) -> str:
+    """The line of a `serve` that is refused before its store is opened."""
+    code, out, error = run_command("serve", "--port", "0", "--store", tmp_path / "groups.db", *words)
+    assert (code, out, len(error.splitlines())) == (2, "", 1), error
+    assert not (tmp_path / "groups.db").exists()
+    return error
+
+
+def test_a_missing_package_is_named(run_command: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regroup.cli.serve.control.find_spec", lambda name: None)
+    said = refused(run_command, tmp_path, "--control", "127.0.0.1:0")
+    assert said == "regroup serve: --control needs starlette and uvicorn: pip install starlette uvicorn\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--control", "0.0.0.0:0"], "needs a token: name a file with --control-token FILE"),
+        (["--control", "[::]:0"], "needs a token"),
+        (["--control-token", "token"], "--control-token needs --control HOST:PORT."),
+        (["--control", "127.0.0.1:0", "--control-token", "missing"], "missing cannot be read: No such file"),
+    ],
+)
+def test_what_cannot_be_served_is_refused(
+    run_command: RunCommand, tmp_path: Path, words: list[str], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert text in refused(run_command, tmp_path, *words)
+
+
+def test_an_empty_token_is_refused(run_command: RunCommand, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("\n")
+    said = refused(run_command, tmp_path, "--control", "0.0.0.0:0", "--control-token", tmp_path / "token")
+    assert "holds no token" in said
+
+
+@pytest.mark.parametrize("address", ["9080", "localhost", ":9080", "127.0.0.1:x", "127.0.0.1:65536"])
+def test_an_address_that_is_none_is_refused(run_command: RunCommand, address: str) -> None:
+    code, _, error = run_command("serve", "--control", address)
+    assert (code, "write HOST:PORT, for example 127.0.0.1:9080" in error) == (2, True)
+
+
+def test_a_control_port_that_is_taken_is_named(start: Start, tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        with start("--control", f"127.0.0.1:{port}", lines=0) as served:
+            out, errors = served.process.communicate(timeout=TIMEOUT_S)
+    assert (served.process.returncode, out) == (2, "")
+    assert f"regroup serve: cannot listen on 127.0.0.1:{port}: " in errors
+    assert "Traceback" not in errors
+
+
+LOADED = """
+import sys
+from regroup.cli.main import main
+import regroup.cli.serve.command
+print(sorted({name.split(".")[0] for name in sys.modules} & {"starlette", "uvicorn", "anyio", "h11"}))
+KIT = ("regroup.testing", "regroup.control", "regroup.server.faults")
+print([name for name in sys.modules if name.startswith(KIT)])
+"""
+
+
+def test_without_the_option_nothing_of_it_is_loaded() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n[]\n"
+
+
+# Fault rules
+
+
+def test_rules_from_a_file_are_in_force_from_the_start(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(RULES)
+    with start("--faults", str(tmp_path / "rules.yaml"), "--control", "127.0.0.1:0", "--topic", "orders:1") as served:
+        (rule,) = served.control.look("/faults")
+        assert (rule["fault"], rule["rule"]["group"], rule["rule"]["times"]) == (1, "billing", 2)
+
+
+def test_rules_from_a_file_need_no_control_port(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text("- on: ApiVersions\n  client_id: anna\n  close: before\n  times: 1\n")
+    with start("--faults", str(tmp_path / "rules.yaml"), "--brokers", "2", lines=1) as served:
+        assert typed(served, "faults") == "1  on=ApiVersions client_id=anna times=1  close=before  matched 0, hit 0"
+        confluent_kafka.Consumer(
+            {"bootstrap.servers": served.servers, "group.id": "g", "client.id": "anna", "log_level": 0}
+        ).list_topics(timeout=TIMEOUT_S)
+        assert "matched 1, hit 1, spent" in typed(served, "faults")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- on: OfsetCommit\n  drop: answer\n", "rule 1: unknown API 'OfsetCommit': did you mean OffsetCommit?"),
+        ("- on: OffsetCommit\n", "rule 1: the rule does nothing"),
+        ("on: OffsetCommit\n", "a list of rules is expected"),
+        ("- {", "line 1"),
+    ],
+)
+def test_a_wrong_file_of_rules_is_one_line(run_command: RunCommand, tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "rules.yaml").write_text(text)
+    error = refused(run_command, tmp_path, "--faults", tmp_path / "rules.yaml")
+    assert f"{tmp_path / 'rules.yaml'}: {said}" in error
+
+
+def test_a_missing_file_of_rules_is_one_line(run_command: RunCommand, tmp_path: Path) -> None:
+    assert "cannot be read: No such file" in refused(run_command, tmp_path, "--faults", tmp_path / "rules.yaml")
+
+
+def typed(served: Served, line: str) -> str:
+    """The response to this line."""
+    assert served.process.stdin
+    assert served.process.stdout
+    served.process.stdin.write(line + "\n")
+    served.process.stdin.flush()
+    return served.process.stdout.readline().strip()
+
+
+def test_rules_are_typed_at_the_prompt(start: Start) -> None:
+    with start("--brokers", "2", "--control", "127.0.0.1:0") as served:
+        assert typed(served, "faults") == "no rule is in force"
+        assert typed(served, "fault on=SyncGroup client_id=first hold").startswith(
+            "1  on=SyncGroup client_id=first  hold"
+        )
+        assert served.control.look("/faults")[0]["effect"] == "hold"
+        assert typed(served, "release 1") == "rule 1: 0 requests released"
+        assert typed(served, "remove 1") == "rule 1 removed after 0 hits"
+        assert served.control.look("/faults") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("fault on=SyncGroup", "regroup serve: the rule does nothing"),
+        ("fault on=Sync hold", "regroup serve: unknown API 'Sync'"),
+        ("remove 7", "regroup serve: no rule 7 is in force; in force: none"),
+        ("release x", "regroup serve: invalid command: 'release x'"),
+    ],
+)
+def test_a_wrong_line_is_answered_on_standard_error(start: Start, line: str, said: str) -> None:
+    with start("--brokers", "2", lines=1) as served:
+        assert served.process.stdin
+        assert served.process.stderr
+        served.process.stdin.write(line + "\n")
+        served.process.stdin.flush()
+        assert served.process.stderr.readline().startswith(said)
+        assert typed(served, "faults") == "no rule is in force"
+
+
+def test_a_stopped_broker_of_killed_brokers_is_reported(start: Start) -> None:
+    with start("--brokers", "2", "--control", "127.0.0.1:0") as served:
+        served.control.act("/emulator/kill")
+        assert served.process.stdin
+        assert served.process.stderr
+        served.process.stdin.write("stop 1\n")
+        served.process.stdin.flush()
+        line = next(each for each in served.process.stderr if each.startswith("regroup serve: "))
+        assert line.startswith("regroup serve: broker 1 could not be stopped: the emulator is not running")
+        served.control.act("/emulator/restart")
+
+
+def test_a_terminal_gets_a_prompt_with_one_broker_too(tmp_path: Path) -> None:
+    command = [REGROUP_COMMAND, "serve", "--port", "0", "--store", tmp_path / "groups.db"]
+    master, terminal = pty.openpty()
+    with (
+        os.fdopen(master, "wb", buffering=0) as keyboard,
+        subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
+    ):
+        os.close(terminal)
+        assert process.stdout
+        assert process.stdout.readline().startswith("listening on ")
+        assert process.stdout.readline().startswith("type stop N or start N (N is 0), fault FIELD=VALUE …, faults")
+        keyboard.write(b"fault on=SyncGroup drop=answer\n")
+        assert process.stdout.readline().startswith("1  on=SyncGroup  drop=answer")
+        keyboard.write(b"help\n")
+        assert process.stdout.readline().startswith("stop 1 ")
+        process.terminate()
+        process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0
+
+
+def test_the_answers_are_json_in_one_line(start: Start) -> None:
+    with start("--control", "127.0.0.1:0") as served:
+        body = served.control.get("/emulator").body
+        assert (body.count(b"\n"), body[-1:], json.loads(body)["running"]) == (1, b"\n", True)

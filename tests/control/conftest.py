@@ -1,0 +1,123 @@
+"""An emulator with its control port, both in a thread, and requests to it."""
+
+import http.client
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, closing
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
+
+from regroup.control.web.server import serve_control
+from regroup.testing import Emulator
+
+TIMEOUT_S = 20
+TOKEN = "a token for these tests alone"
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def error(self) -> str:
+        """The sentence of a refused request."""
+        text = self.json["error"]
+        assert text
+        assert "\n" not in text
+        return text
+
+
+class Control:
+    """Sends requests to a control port."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host, self.port = host, port
+
+    def send(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None) -> Answer:
+        with closing(http.client.HTTPConnection(self.host, self.port, timeout=TIMEOUT_S)) as connection:
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+
+    def get(self, path: str, headers: dict[str, str] | None = None, **query: Any) -> Answer:
+        return self.send("GET", f"{path}?{urlencode(query, doseq=True)}" if query else path, headers=headers)
+
+    def post(self, path: str, **body: Any) -> Answer:
+        return self.send("POST", path, json.dumps(body).encode(), {"content-type": "application/json"})
+
+    def look(self, path: str, **query: Any) -> Any:
+        """The JSON of a request that is answered."""
+        return answered(self.get(path, **query))
+
+    def act(self, path: str, **body: Any) -> Any:
+        return answered(self.post(path, **body))
+
+    def in_background(self, path: str, **query: Any) -> "Background":
+        """A request that waits, in a thread."""
+        return Background(lambda: self.get(path, **query))
+
+
+def answered(answer: Answer) -> Any:
+    assert answer.status == 200, answer
+    return answer.json
+
+
+class Background:
+    def __init__(self, ask: Callable[[], Answer]) -> None:
+        self._answers: list[Answer] = []
+        self._thread = threading.Thread(target=lambda: self._answers.append(ask()), daemon=True)
+        self._thread.start()
+
+    def result(self) -> Answer:
+        self._thread.join(TIMEOUT_S)
+        (answer,) = self._answers
+        return answer
+
+
+class Port:
+    """A control port of an emulator that runs in its thread."""
+
+    def __init__(self, kafka: Emulator, **options: Any) -> None:
+        self._stack = AsyncExitStack()
+        self._kafka = kafka
+        options = {"host": "127.0.0.1", "port": 0} | options
+        address = kafka._running.run(self._stack.enter_async_context(serve_control(kafka._emulator, **options)))
+        host, _, port = address.removeprefix("http://").rpartition(":")
+        self.control = Control("127.0.0.1" if host == "0.0.0.0" else host.strip("[]"), int(port))
+
+    def close(self) -> None:
+        self._kafka._running.run(self._stack.aclose())
+
+
+StartControl = Callable[..., Control]
+
+
+@pytest.fixture
+def kafka() -> Iterator[Emulator]:
+    with Emulator(topics={"orders": 2}, brokers=2) as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def start_control(kafka: Emulator) -> Iterator[StartControl]:
+    with ExitStack() as stack:
+
+        def start(**options: Any) -> Control:
+            return stack.enter_context(closing(Port(kafka, **options))).control
+
+        yield start
+
+
+@pytest.fixture
+def control(start_control: StartControl) -> Control:
+    return start_control()
