@@ -31,6 +31,8 @@ class SurveyedFault(NamedTuple):
     """Of an act: the APIs that a client uses only if it has noticed the act in another way."""
     is_static: bool = False
     """The client is a static member."""
+    is_beyond_kafka: bool = False
+    """Apache Kafka does not do this; other brokers with its protocol may."""
 
 
 def fence(kafka: Emulator) -> None:
@@ -72,12 +74,20 @@ def slow_lookup() -> SurveyedFault:
     return refused._replace(act=lambda kafka: kafka.fault(**delay))
 
 
+NOT_ANSWERED_BY_KAFKA: Final = {
+    ("FindCoordinator", ErrorCode.NOT_COORDINATOR),
+    ("FindCoordinator", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+    ("Heartbeat", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),  # heartbeats succeed unchecked while a group is loaded
+}
+
+
 def retriable_codes() -> Iterator[SurveyedFault]:
     """Each retriable code of a coordinator on each API, once."""
     for api, moment in MOMENTS.items():
         for code in CODES:
             name = f"{api}-{code.name}".lower().replace("_", "-")
-            yield rule(name, f"{api} is answered {code.name} once", api, moment, answer=code)
+            fault = rule(name, f"{api} is answered {code.name} once", api, moment, answer=code)
+            yield fault._replace(is_beyond_kafka=(api, code) in NOT_ANSWERED_BY_KAFKA)
 
 
 def lost_answers() -> Iterator[SurveyedFault]:
@@ -122,7 +132,7 @@ def acts() -> Iterator[SurveyedFault]:
     )
     yield SurveyedFault(
         "coordinator-loading",
-        f"the coordinator loads its groups for {LOADING_S:g} s: COORDINATOR_LOAD_IN_PROGRESS on every API",
+        f"the coordinator loads its groups for {LOADING_S:g} s: COORDINATOR_LOAD_IN_PROGRESS, but heartbeats succeed",
         "stable",
         act=lambda kafka: kafka.begin_loading(GROUP, LOADING_S),
         evidence=("COORDINATOR_LOAD_IN_PROGRESS",),
@@ -145,10 +155,11 @@ def acts() -> Iterator[SurveyedFault]:
     )
     yield SurveyedFault(
         "generation-bumped",
-        "the generation grows without a rebalance: ILLEGAL_GENERATION (Kafka never does this)",
+        "the generation grows without a rebalance: ILLEGAL_GENERATION",
         "stable",
         act=lambda kafka: kafka.group(GROUP).bump_generation(),
         evidence=("ILLEGAL_GENERATION",),
+        is_beyond_kafka=True,
     )
 
 
