@@ -17,6 +17,7 @@ import re
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pytest
 
@@ -125,12 +126,17 @@ def story_of(watched: Watched) -> str:
         return f"the groups cannot be shown: {error}"
 
 
+def file_name_of(node_id: str) -> str:
+    """The end of a test's id in characters for file names, and a checksum: no two tests have the same."""
+    return f"{re.sub(r'[^a-zA-Z0-9_.-]+', '_', node_id)[-100:]}-{crc32(node_id.encode()):08x}"
+
+
 def keep_history(watched: Watched, item: pytest.Item, folder: Path | None) -> str:
     """Write the history to a file, and return a line that names it."""
     store = watched.emulator.options.store
     if store is not None:
         return f"the history is in {store}"
-    name = re.sub(r"[^\w.-]+", "_", item.nodeid.rpartition("/")[2])[-100:]
+    name = file_name_of(item.nodeid)
     try:
         if folder is None:
             path = watched.folders.mktemp(f"kafka-{name}"[:60]) / "history.db"

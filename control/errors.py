@@ -108,7 +108,8 @@ def problem_of(error: Exception) -> tuple[Status, Problem] | None:
         return None
     if isinstance(error, EmulatorDown):
         return status, Problem("the brokers were killed: POST /emulator/restart starts them again")
-    sentence, _, story = str(error).partition("\n")
+    text = str(error)
+    sentence, _, story = text.partition("\n") if isinstance(error, (TimeoutError, AssertionError)) else (text, "", "")
     if isinstance(error, msgspec.ValidationError):
         sentence = _with_field_first(sentence)
     return status, Problem(sentence or type(error).__name__, story)

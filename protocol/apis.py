@@ -3,6 +3,7 @@
 A broker may advertise fewer versions.
 """
 
+from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from regroup.protocol.fields import Versions
@@ -169,3 +170,13 @@ APIS: Final[dict[int, Api]] = {
     )
 }
 """Each API by its key."""
+
+API_NAMES: Final = tuple(sorted(api.name for api in APIS.values()))
+
+
+def check_api_name(name: str) -> None:
+    """Raise ValueError, with the nearest name, unless this is Kafka's name of an API of the table."""
+    if name not in API_NAMES:
+        nearest = get_close_matches(name, API_NAMES, n=1)
+        hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(API_NAMES)}"
+        raise ValueError(f"unknown API {name[:80]!r}: {hint}")

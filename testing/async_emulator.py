@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Unpack
 
 from regroup.protocol.client import ClientConnection
-from regroup.server.faults.rule import FaultRule
+from regroup.server.faults.rule import checked_rule
 from regroup.server.recording.blocks import BlockEncoder
 from regroup.server.recording.exchange import RecordedExchange
 from regroup.server.recording.selection import ExchangeFilter
@@ -122,13 +122,13 @@ class AsyncEmulator(EmulatorProcess):
 
     async def crash_client(self, name: str) -> None:
         client_id = self._client_id_of(name)
-        self.interference.crash(client_id)
+        self.interference.crash(client_id, name)
         abort_client(self.cluster.brokers, client_id)
         for group in await self.groups():
             await self.group(group).end_sessions_of(client_id)
 
     async def revive_client(self, name: str) -> None:
-        self.interference.revive(name if self.interference.is_crashed(name) else self._client_id_of(name))
+        self.interference.revive(self.interference.crashed_client(name) or self._client_id_of(name))
 
     def _client_id_of(self, name: str) -> str:
         cluster = self.cluster
@@ -180,6 +180,8 @@ class AsyncEmulator(EmulatorProcess):
 
     async def begin_loading(self, group: str, seconds: float | None = None) -> None:
         self.cluster.begin_load(group)
+        if (earlier := self._loads.pop(group, None)) is not None:
+            earlier.cancel()
         if seconds is not None:
             self._loads[group] = asyncio.get_running_loop().call_later(seconds, self._finish_later, group)
 
@@ -214,7 +216,7 @@ class AsyncEmulator(EmulatorProcess):
 
     async def fault(self, **rule: Unpack[FaultOptions]) -> AsyncFault:
         rules = self.interference.faults
-        return AsyncFault(rules, rules.add(FaultRule(**rule)), self.changes, self.wait_timeout_s)
+        return AsyncFault(rules, rules.add(checked_rule(**rule)), self.changes, self.wait_timeout_s)
 
     async def hold(self, on: str, **conditions: Unpack[FaultConditions]) -> AsyncFault:
         return await self.fault(on=on, hold=True, **conditions)
@@ -222,7 +224,7 @@ class AsyncEmulator(EmulatorProcess):
     async def exchanges(
         self, *, api: str | tuple[str, ...] = (), client_id: str = "", group: str = "", member: str = ""
     ) -> list[RecordedExchange]:
-        apis = (api,) if isinstance(api, str) else api
+        apis = (api,) if isinstance(api, str) and api else tuple(api)
         wanted = ExchangeFilter(apis=apis, client_id=client_id, group=group, member=member)
         exchanges = await self.recorded_exchanges(wanted)
         if exchanges is None:

@@ -72,7 +72,7 @@ class AsyncFault:
 
     @property
     def matched(self) -> int:
-        """How many requests the conditions of the rule hold of."""
+        """How many requests the conditions of the rule held of, until it was spent."""
         return self._fault.matched
 
     @property
@@ -122,7 +122,7 @@ class FaultHandle:
 
     @property
     def matched(self) -> int:
-        """How many requests the conditions of the rule hold of, whether it has hit them or not.
+        """How many requests the conditions of the rule held of, whether it has hit them or not, until it was spent.
 
         >>> from regroup.protocol.messages.cluster import ApiVersionsRequest
         >>> with kafka.fault(on="ApiVersions", throttle_ms=20, skip=1) as rule, kafka.connect() as connection:

@@ -17,6 +17,8 @@ class Interference:
         self.faults = faults
         self._unanswered: dict[str, list[Callable[[], None]]] = {}
         """The requests of each crashed client that nothing has answered."""
+        self._crashed_as: dict[str, str] = {}
+        """The client ids of crashed clients by the names that they were crashed by."""
         self.delays_s: dict[int, float] = {}
         """How long each slow broker waits before it handles a request."""
 
@@ -28,9 +30,15 @@ class Interference:
         """The client ids that get no answers."""
         return tuple(self._unanswered)
 
-    def crash(self, client_id: str) -> None:
-        """Answer nothing to this client from now on."""
+    def crashed_client(self, name: str) -> str:
+        """The client id of a crashed client, by that or by the name it was crashed by; empty for any other."""
+        client_id = self._crashed_as.get(name, name)
+        return client_id if self.is_crashed(client_id) else ""
+
+    def crash(self, client_id: str, name: str) -> None:
+        """Answer nothing to this client from now on. `name` may be the id of its member, which soon exists no more."""
         self._unanswered.setdefault(client_id, [])
+        self._crashed_as[name] = client_id
 
     def revive(self, client_id: str) -> None:
         """Handle the requests that the client has sent on connections that are still open, and all later ones."""

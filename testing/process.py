@@ -40,6 +40,7 @@ class EmulatorProcess:
         self._links = EventLinks()
         self.interference = Interference(FaultRules(facts))
         self.interference.faults.on_change = self._forget_cached_responses
+        self.interference.faults.recorder = self.recorder
         self.interference.faults.on_hit = self._on_hit
         self.ports: tuple[int, ...] = ()
         """The ports of the brokers, empty before the start."""
@@ -168,8 +169,6 @@ class EmulatorProcess:
         return self._links.link(exchanges)
 
     def _on_hit(self, fault: ActiveFault, exchange: Exchange) -> None:
-        if self.recorder and exchange.row:
-            self.recorder.note_fault(exchange.row, fault.rule.effect)
         self.changes.notify()
 
     def _on_exchange(self, exchange: Exchange, response: Message | None) -> None:

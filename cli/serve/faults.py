@@ -33,5 +33,6 @@ def run_fault_line(rules: FaultRules, line: str) -> list[str]:
 def rules_with_gates(cluster: BrokerCluster) -> FaultRules:
     """Rules for these brokers, whose requests pass no gate before the first of them."""
     rules = FaultRules(ClusterFacts(lambda: cluster))
+    rules.recorder = cluster.recorder
     rules.on_change = lambda: cluster.install_gates(partial(FaultGate, rules=rules))
     return rules

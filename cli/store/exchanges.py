@@ -2,6 +2,7 @@
 
 import asyncio
 import shlex
+import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, Self
@@ -29,13 +30,14 @@ MAX_VALUE_LENGTH: Final = 400
 def run(args: Namespace) -> int:
     exchanges = asyncio.run(selected(args))
     layout, day = Layout.of(exchanges), ""
+    max_length = LINE_LENGTH if sys.stdout.isatty() else sys.maxsize
     for exchange in exchanges:
         if args.json:
             print(exchange_json(exchange))
             continue
         if day != (day := date_of(exchange.at_ms)):
             print(f"{day}, times in UTC")
-        print(layout.line(exchange))
+        print(layout.line(exchange, max_length))
         if args.verbose:
             for line in message_lines(exchange):
                 print(line)
@@ -91,12 +93,12 @@ class Layout(NamedTuple):
             min(MAX_ANSWER_LENGTH, max((len(each.answer) for each in exchanges), default=0)),
         )
 
-    def line(self, exchange: RecordedExchange) -> str:
-        """`12:00:00.200 first  Heartbeat v4 x15  NONE  until 12:00:42.200, g`, at most 80 characters."""
+    def line(self, exchange: RecordedExchange, max_length: int) -> str:
+        """`12:00:00.200 first  Heartbeat v4 x15  NONE  until 12:00:42.200, g`."""
         client = clipped(printable(exchange.client_id) or "-", self.client)
         start = f"{clock_time(exchange.at_ms)} {client:<{self.client}}  {api_text(exchange):<{self.api}}"
         details = printable(", ".join(line_details(exchange)))
-        return clipped(f"{start}  {exchange.answer:<{self.answer}}  {details}".rstrip(), LINE_LENGTH)
+        return clipped(f"{start}  {exchange.answer:<{self.answer}}  {details}".rstrip(), max_length)
 
 
 def api_text(exchange: RecordedExchange) -> str:

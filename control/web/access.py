@@ -1,7 +1,6 @@
 """Who may ask: the Host, the Origin and the token of each request."""
 
 import base64
-import binascii
 import hmac
 from collections.abc import Iterable
 from ipaddress import ip_address
@@ -54,8 +53,7 @@ class Access:
             shown = ", ".join(map(repr, hosts)) or "none"
             raise ControlRefused(Status.FORBIDDEN, f"the Host is {shown}, and this port answers to its own names only")
         for origin in headers.getlist("origin"):
-            parts = urlsplit(origin)
-            if parts.scheme not in ("http", "https") or parts.netloc.lower() != hosts[0].lower():
+            if not _is_of_host(origin, hosts[0]):
                 raise ControlRefused(Status.FORBIDDEN, f"pages of the origin {origin!r} may not use this port")
         for site in headers.getlist("sec-fetch-site"):
             if site not in SAME_SITE:
@@ -79,11 +77,20 @@ class Access:
         elif scheme.lower() == "basic":
             try:
                 given = base64.b64decode(credentials, validate=True).partition(b":")[2]
-            except binascii.Error:
+            except ValueError:  # binascii.Error is one too; characters beyond ASCII
                 return False
         else:
             return False
         return hmac.compare_digest(given, self._token)
+
+
+def _is_of_host(origin: str, host: str) -> bool:
+    """Whether the origin of a page is this host, with its port."""
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
 
 
 def _is_address(name: str) -> bool:

@@ -13,6 +13,7 @@ from regroup.server.faults.effects import apply_fault, send_changed
 from regroup.server.faults.false_answers import false_response
 from regroup.server.faults.rule import FaultRule, InvalidFault
 from regroup.server.net.exchange import Exchange
+from regroup.server.net.request_recorder import RequestRecorder
 from regroup.server.request_facts import RequestFacts
 
 MAX_RULES: Final = 1_000
@@ -31,7 +32,7 @@ class ActiveFault:
         self.number = number
         """Rules are numbered in the order in which they were added, from 1; no number is used twice."""
         self.matched = 0
-        """Requests that the conditions of the rule hold of."""
+        """Requests that the conditions of the rule held of, until it was spent."""
         self.hits = 0
         """Requests to which something happened."""
         self.held: dict[Exchange, Callable[[], None]] = {}
@@ -88,6 +89,8 @@ class FaultRules:
         self._numbers = count(1)
         self.on_change: Callable[[], object] = lambda: None
         """Called when a rule was added."""
+        self.recorder: RequestRecorder | None = None
+        """It notes the hits of the rules."""
         self.on_hit: Callable[[ActiveFault, Exchange], object] = lambda fault, exchange: None
         """Called when a rule hits a request, before anything happens to it."""
 
@@ -124,6 +127,12 @@ class FaultRules:
             fault.timer.cancel()
         fault.release()
 
+    def note_hit(self, fault: ActiveFault, exchange: Exchange) -> None:
+        """A rule hits a request: before anything happens to it."""
+        if self.recorder is not None and exchange.row is not None:
+            self.recorder.note_fault(exchange.row, fault.rule.effect)
+        self.on_hit(fault, exchange)
+
     def may_hit(self, exchange: Exchange, broker: int) -> bool:
         """Whether a rule that is not spent matches the request."""
         if not self._active:
@@ -158,7 +167,7 @@ class FaultGate:
             exchange.intercept = partial(self._falsify, fault, exchange)
             proceed()
             return
-        self._rules.on_hit(fault, exchange)
+        self._rules.note_hit(fault, exchange)
         begin = partial(apply_fault, fault.rule, exchange, proceed, self._rules.cluster)
         if fault.rule.hold:
             fault.hold(exchange, partial(self._begin, fault.rule.delay_s, begin))
@@ -180,5 +189,5 @@ class FaultGate:
         elif false is None or not fault.draw():
             exchange.respond(response)
         else:
-            self._rules.on_hit(fault, exchange)
+            self._rules.note_hit(fault, exchange)
             send_changed(fault.rule, exchange, false)

@@ -4,12 +4,11 @@ FaultRule(on="OffsetCommit", group="billing", answer=ErrorCode.COORDINATOR_NOT_A
 """
 
 from collections.abc import Iterator
-from difflib import get_close_matches
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from regroup.protocol.apis import APIS
+from regroup.protocol.apis import check_api_name
 from regroup.server.request_facts import RequestFacts
 from regroup.server.responses.errors import ANSWERED_APIS, PARTITION_APIS
 
@@ -29,7 +28,6 @@ FALSE_ANSWERS: Final[dict[str, str]] = {
 }
 """Each false answer with its API."""
 
-API_NAMES: Final = tuple(sorted(api.name for api in APIS.values()))
 MAX_DELAY_S: Final = 3_600.0
 MAX_INT32: Final = 2**31 - 1
 
@@ -98,10 +96,10 @@ class FaultRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def __post_init__(self) -> None:
         for name in self.apis:
-            if name not in API_NAMES:
-                nearest = get_close_matches(name, API_NAMES, n=1)
-                hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(API_NAMES)}"
-                raise InvalidFault(f"unknown API {name[:80]!r}: {hint}")
+            try:
+                check_api_name(name)
+            except ValueError as error:
+                raise InvalidFault(str(error)) from None
         for problem in self._problems():
             raise InvalidFault(problem)
 
@@ -191,3 +189,23 @@ class FaultRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     def concerns_partition(self, topic: str, index: int) -> bool:
         """Whether `partition_error` is for this partition."""
         return self.topic in ("", topic) and (not self.partitions or index in self.partitions)
+
+
+def checked_rule(**fields: Any) -> FaultRule:
+    """The rule with these fields. Raises InvalidFault also for a value of another type."""
+    try:
+        rule = FaultRule(**fields)
+        msgspec.convert(msgspec.to_builtins(rule), FaultRule)
+    except TypeError:
+        raise InvalidFault(_type_error(fields)) from None
+    except msgspec.ValidationError as error:
+        raise InvalidFault(str(error)) from None
+    return rule
+
+
+def _type_error(fields: dict[str, Any]) -> str:
+    try:
+        msgspec.convert(msgspec.to_builtins(fields), FaultRule)
+    except (msgspec.ValidationError, TypeError) as error:
+        return str(error)
+    return "a value has a type that the rule does not take"

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from regroup.protocol.apis import check_api_name
 from regroup.server.net.request_recorder import ExchangeRow
 from regroup.server.recording.exchange import RecordedExchange
 
@@ -20,6 +21,11 @@ class ExchangeFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Exchanges that went on at this time or began later."""
     to_ms: int | None = None
     """Exchanges that began at this time or earlier."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for an unknown API."""
+        for name in self.apis:
+            check_api_name(name)
 
     def takes(self, exchange: RecordedExchange) -> bool:
         return (

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any, Final, TypeVar
 
 from regroup.testing.clock.manual_clock import ManualClockLoop
@@ -48,6 +48,8 @@ class LoopThread:
         future = self.start(coroutine)
         try:
             return future.result()
+        except CancelledError:
+            raise EmulatorDown("the emulator was closed meanwhile") from None
         except BaseException:
             future.cancel()
             raise

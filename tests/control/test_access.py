@@ -68,6 +68,7 @@ def test_pages_of_other_origins_are_refused(control: Control) -> None:
         "http://127.0.0.1:1",
         f"http://localhost:{control.port}",
         f"file://{own}",
+        "http://[",
         "",
     ):
         assert asked_as(control, host=own, origin=origin) == 403, origin
@@ -94,7 +95,16 @@ def test_a_token_is_required_once_it_is_set(start_control: StartControl) -> None
     basic = b64encode(f"any:{TOKEN}".encode()).decode()
     assert asked_as(control, authorization=f"Bearer {TOKEN}") == 200
     assert asked_as(control, authorization=f"Basic {basic}") == 200
-    for wrong in ("Bearer", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", TOKEN, "Basic !", "Basic ", "Digest x"):
+    for wrong in (
+        "Bearer",
+        f"Bearer {TOKEN}x",
+        f"Bearer {TOKEN[:-1]}",
+        TOKEN,
+        "Basic !",
+        "Basic é",
+        "Basic ",
+        "Digest x",
+    ):
         assert asked_as(control, authorization=wrong) == 401, wrong
     for path in ("/", "/openapi.json", "/groups", "/unknown"):
         answer = control.get(path)

@@ -90,6 +90,18 @@ def test_loading_ends_after_its_time_of_the_manual_clock(emulator: StartEmulator
     kafka.group("billing").wait_until(lambda seen: len(seen.members) == 3)
 
 
+def test_a_second_loading_is_not_ended_by_the_time_of_the_first(emulator: StartEmulator) -> None:
+    kafka = emulator(topics={"orders": 2}, clock="manual")
+    stable_pair(kafka)
+    kafka.begin_loading("billing", 5)
+    kafka.finish_loading("billing")
+    kafka.begin_loading("billing", 5)
+    kafka.begin_loading("billing")
+    kafka.advance(6)
+    assert ManualMember(kafka, "third").post_join().result(10).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    kafka.finish_loading("billing")
+
+
 def test_a_slow_broker_answers_repeated_heartbeats_late_too(emulator: StartEmulator) -> None:
     kafka = emulator(topics={"orders": 2}, record=False)
     first, _ = stable_pair(kafka)

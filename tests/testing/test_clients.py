@@ -7,7 +7,9 @@ import aiokafka
 import confluent_kafka
 import pytest
 
+from regroup.protocol.messages.cluster import ApiVersionsRequest
 from regroup.testing import ActRefused, Emulator
+from tests.testing.conftest import ManualMember
 from tests.testing.polling import CONSUMERS, HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, confluent_consumer, polling
 
 StartEmulator = Callable[..., Emulator]
@@ -34,6 +36,18 @@ def test_a_crashed_consumer_is_replaced_and_joins_again_when_it_is_revived(libra
         kafka.revive_client("second")
         both = group.wait_until_stable(members=2)
         assert both.partitions_of("first") | both.partitions_of("second") == ALL
+
+
+@pytest.mark.parametrize("by", ["client_id", "instance_id", "member_id"])
+def test_a_client_is_revived_by_the_name_that_it_was_crashed_by(by: str, kafka: Emulator) -> None:
+    member = ManualMember(kafka, "first", instance_id="pod-1")
+    member.join()
+    member.sync()
+    name = getattr(kafka.group("billing").now().members[0], by)
+    kafka.crash_client(name)
+    kafka.group("billing").wait_until(lambda group: not group.members)
+    kafka.revive_client(name)
+    assert kafka.connect("first").send(ApiVersionsRequest(), 0).error_code == 0
 
 
 def test_a_consumer_comes_back_after_the_emulator_was_killed(library: str, kafka: Emulator) -> None:

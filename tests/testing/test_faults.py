@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -276,3 +277,18 @@ def test_a_late_wait_for_hits_says_how_many_there_were(kafka: Emulator) -> None:
 def test_a_rule_that_cannot_do_what_it_says_is_refused(kafka: Emulator, rule: dict, text: str) -> None:
     with pytest.raises(InvalidFault, match=text):
         kafka.fault(**rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ({"on": "Heartbeat", "answer": "NOT_COORDINATOR"}, "`answer`"),
+        ({"on": "Heartbeat", "drop": "request", "client_id": None}, "`client_id`"),
+        ({"on": "Heartbeat", "drop": "request", "group": 7}, "`group`"),
+        ({"on": "OffsetCommit", "partition_error": 3, "topic": "orders", "partitions": 0}, "`partitions`"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(kafka: Emulator, rule: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InvalidFault) as refused:
+        kafka.fault(**rule)
+    assert reason.strip("`") in str(refused.value)

@@ -184,3 +184,10 @@ def test_without_a_recorder_there_are_no_exchanges(emulator: StartEmulator) -> N
     with pytest.raises(ActRefused, match="does not record"):
         kafka.exchanges()
     assert kafka.group("billing").story().endswith("requests are not recorded")
+
+
+def test_an_unknown_api_is_refused_with_the_nearest_one(kafka: Emulator) -> None:
+    with pytest.raises(ValueError, match=r"unknown API 'JoinGrup': did you mean JoinGroup\?"):
+        kafka.exchanges(api="JoinGrup")
+    with pytest.raises(ValueError, match="unknown API 'Hearbeat'"):
+        kafka.assert_exchanges([], api="Hearbeat")

@@ -230,14 +230,17 @@ def test_rules_from_a_file_are_in_force_from_the_start(start: Start, tmp_path: P
         assert (rule["fault"], rule["rule"]["group"], rule["rule"]["times"]) == (1, "billing", 2)
 
 
-def test_rules_from_a_file_need_no_control_port(start: Start, tmp_path: Path) -> None:
+def test_rules_from_a_file_need_no_control_port(start: Start, run_command: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text("- on: ApiVersions\n  client_id: anna\n  close: before\n  times: 1\n")
-    with start("--faults", str(tmp_path / "rules.yaml"), "--brokers", "2", lines=1) as served:
+    recorded = ("--record", "--store", str(tmp_path / "recorded.db"))
+    with start("--faults", str(tmp_path / "rules.yaml"), "--brokers", "2", *recorded, lines=1) as served:
         assert typed(served, "faults") == "1  on=ApiVersions client_id=anna times=1  close=before  matched 0, hit 0"
         confluent_kafka.Consumer(
             {"bootstrap.servers": served.servers, "group.id": "g", "client.id": "anna", "log_level": 0}
         ).list_topics(timeout=TIMEOUT_S)
         assert "matched 1, hit 1, spent" in typed(served, "faults")
+    shown = run_command("exchanges", tmp_path / "recorded.db", "--client", "anna").out
+    assert "fault: close before" in shown
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,11 @@ def test_the_exchanges_of_a_real_client_are_shown(serve: Serve, consume: Consume
     assert "because it sent LeaveGroup" in " ".join(why.out.split())
 
 
-def test_a_line_has_time_client_api_answer_fault_and_events(recorded: Path, run_command: RunCommand) -> None:
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_line_has_time_client_api_answer_fault_and_events(
+    is_terminal: bool, recorded: Path, run_command: RunCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal)
     shown = run_command("exchanges", recorded, "--client", "second")
     day, *lines = shown.out.splitlines()
     assert day.endswith(", times in UTC")
@@ -69,7 +73,8 @@ def test_a_line_has_time_client_api_answer_fault_and_events(recorded: Path, run_
     ]  # fmt: skip
     assert "events 11-12, billing" in lines[0]
     assert "fault: throttle" in lines[3]
-    assert all(len(line) <= LINE_LENGTH for line in lines)
+    assert all(len(line) <= LINE_LENGTH for line in lines) == is_terminal
+    assert any(line.endswith("…") for line in lines) == is_terminal
 
 
 def test_exchanges_are_selected_by_group_member_api_and_time(recorded: Path, run_command: RunCommand) -> None:
@@ -91,7 +96,7 @@ def test_the_messages_are_shown_on_request(recorded: Path, run_command: RunComma
     shown = run_command("exchanges", recorded, "--api", "SyncGroup", "--client", "second", "--verbose").out
     assert '"generation_id":2' in "".join(line.strip() for line in shown.splitlines())
     assert "response of" in shown
-    assert all(len(line) <= LINE_LENGTH for line in shown.splitlines())
+    assert all(len(line) <= LINE_LENGTH for line in shown.splitlines() if line.startswith("    "))
 
 
 def test_a_store_without_exchanges_is_told_how_to_get_them(store: Path, run_command: RunCommand) -> None:

@@ -163,12 +163,18 @@ def observed_request(exchange: RecordedExchange, hit_ms: int) -> ObservedRequest
         connection=exchange.connection,
         answer=exchange.answer,
         fault=exchange.fault,
-        member_id=next(iter(sorted(exchange.members)), ""),
+        member_id=sender_of(request),
         generation=generation,
         offsets=committed_offsets(request) if exchange.api == "OffsetCommit" else {},
         count=exchange.count,
         last_at_ms=exchange.last_at_ms - hit_ms if exchange.count > 1 else None,
     )
+
+
+def sender_of(request: Any) -> str:
+    """The member id in a request; empty where it has none. The id that a JoinGroup gets is not in its request."""
+    leaving = getattr(request, "members", ())
+    return getattr(request, "member_id", "") or (leaving[0].member_id if leaving else "")
 
 
 def committed_offsets(request: Any) -> dict[str, int]:

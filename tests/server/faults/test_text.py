@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regroup.protocol.apis import API_NAMES
 from regroup.protocol.errors import ErrorCode
 from regroup.server.faults.cluster_facts import ClusterFacts
 from regroup.server.faults.fields import CONDITIONS, COUNTS, EFFECTS
 from regroup.server.faults.gate import FaultRules, UnknownRule
-from regroup.server.faults.rule import API_NAMES, FALSE_ANSWERS, FaultRule, InvalidFault
+from regroup.server.faults.rule import FALSE_ANSWERS, FaultRule, InvalidFault
 from regroup.server.faults.text import (
     AddFault,
     ListFaults,
