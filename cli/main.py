@@ -17,6 +17,8 @@ A coordinator of Kafka consumer groups that you may break, replay and look at.
   regroup serve --topic orders:7                a coordinator for real Kafka clients; the history goes to regroup.db
   regroup events regroup.db --follow            what happened, line by line, and why
   regroup replay regroup.db --at 120            the state of the groups at any position
+  regroup story regroup.db                      a group's life in plain sentences
+  regroup export regroup.db --group g --svg     a picture of its rebalances, and of who owned what
   regroup verify regroup.db                     fold the whole history and check every invariant
   regroup copy regroup.db monday.db             a sound copy, also of a store that is being written
   regroup members --bootstrap 127.0.0.1:9092 --group g --topic orders --count 5 --fault 2:pause:60s
@@ -47,6 +49,12 @@ COMMANDS: Final[dict[str, CliCommand]] = {
     "serve": CliCommand("coordinate the groups of real Kafka clients", "regroup.cli.serve.arguments:add_arguments"),
     "events": CliCommand("show a store's events", "regroup.cli.store.arguments:add_events_arguments"),
     "replay": CliCommand("show the state of a store's groups", "regroup.cli.store.arguments:add_replay_arguments"),
+    "story": CliCommand(
+        "write a group's life in plain sentences", "regroup.cli.classroom.arguments:add_story_arguments"
+    ),
+    "export": CliCommand(
+        "draw a group's history: SVG, Mermaid or text", "regroup.cli.classroom.arguments:add_export_arguments"
+    ),
     "verify": CliCommand("fold a store's history and check it", "regroup.cli.store.arguments:add_verify_arguments"),
     "trim": CliCommand("delete a store's oldest events", "regroup.cli.store.arguments:add_trim_arguments"),
     "copy": CliCommand(

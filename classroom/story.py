@@ -1,0 +1,183 @@
+"""The life of a group in sentences, for `regroup story`."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from regroup.classroom.sentences import sentence_of
+from regroup.classroom.timeline import (
+    NOT_RECORDED,
+    GroupTimeline,
+    Moment,
+    PartitionSpan,
+    Point,
+    PositionRange,
+    Rebalance,
+)
+from regroup.classroom.wording import MemberNames, duration, listed, partitions_text, times
+from regroup.coordinator import events as e
+from regroup.coordinator.group import GroupState, MemberId
+from regroup.protocol.consumer.subscription import TopicPartition
+
+LEFT_OUT: Final = (e.MemberSynced, e.MemberRejoined)
+"""Events that have a sentence, and repeat what a rebalance implies."""
+ENDS: Final = (e.AssignmentCommitted, e.CoordinatorLoaded)
+"""Events behind which something new begins, even if the same request led to it."""
+PARTS: Final = (e.RebalanceStarted, e.CoordinatorLoaded)
+"""Events with which a part of the story begins. The commits before them are summed up."""
+
+
+class StoryLine(NamedTuple):
+    """A sentence, with the event that it is about. `at_ms` is epoch milliseconds."""
+
+    position: int
+    at_ms: int
+    text: str
+    begins_part: bool = False
+    """The story has a part for each rebalance and each coordinator."""
+
+
+def story_lines(timeline: GroupTimeline, within: PositionRange | None = None) -> Iterator[StoryLine]:
+    """The sentences of a group's life, or of a part of it, in the order of the events."""
+    moments = timeline.moments_between(*(within or timeline.positions))
+    names, commits = MemberNames(timeline.names), CommitCounter()
+    part_begins, begins_part = set(_part_begins(moments)), False
+    lost = _ends_of_ownership(timeline)
+    ends = {each.ended.position: each for each in timeline.rebalances if each.ended}
+    for moment in moments:
+        if moment.position in part_begins:
+            yield from commits.lines(names)
+            begins_part = True
+        commits.on_moment(moment)
+        if not isinstance(moment.event, LEFT_OUT) and (sentence := sentence_of(moment, names)):
+            if isinstance(moment.event, e.MemberLeft | e.MemberRemoved):
+                sentence += _what_it_owned(lost[moment.position], moment.event.member_id)
+            yield StoryLine(moment.position, moment.at_ms, sentence, begins_part)
+            begins_part = False
+        ended = ends.get(moment.position)
+        if ended is not None and isinstance(moment.event, e.AssignmentCommitted):
+            yield StoryLine(moment.position, moment.at_ms, _cost(timeline, ended))
+    yield from commits.lines(names)
+    if moments:
+        yield StoryLine(*moments[-1].point, _end_state(timeline, moments[-1], names))
+
+
+def _part_begins(moments: Sequence[Moment]) -> Iterator[int]:
+    """The positions at which a part begins: the first event of the command that starts a rebalance, or a load."""
+    command = moments[0] if moments else None
+    for before, moment in pairwise(moments):
+        is_next = (before.cause, before.at_ms) != (moment.cause, moment.at_ms) or isinstance(before.event, ENDS)
+        command = moment if is_next or command is None else command
+        if isinstance(moment.event, PARTS):
+            yield command.position
+
+
+def _ends_of_ownership(timeline: GroupTimeline) -> Mapping[int, list[PartitionSpan]]:
+    """The spans with an owner, by the position of the event that ended them."""
+    ends: dict[int, list[PartitionSpan]] = defaultdict(list)
+    for spans in timeline.ownership.values():
+        for span in spans:
+            if span.owners and span.ended is not None:
+                ends[span.ended.position].append(span)
+    return ends
+
+
+def _what_it_owned(ended: Iterable[PartitionSpan], member_id: MemberId) -> str:
+    owned = [span.partition for span in ended if member_id in span.owners]
+    return f" It owned {partitions_text(owned)}." if owned else " It owned nothing."
+
+
+def not_recorded() -> str:
+    """The sentence about what no event holds."""
+    return f"Not recorded: {NOT_RECORDED}."
+
+
+class CommitCounter:
+    """Counts commits by member, and keeps the offset that each partition has reached."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._offsets: dict[str, dict[TopicPartition, int]] = {}
+        self._last: Point | None = None
+
+    def on_moment(self, moment: Moment) -> None:
+        """Count the commit, if this moment is one."""
+        event = moment.event
+        if isinstance(event, e.OffsetsCommitted | e.OffsetsWritten | e.TransactionalOffsetsWritten):
+            who = event.member_id
+            if isinstance(event, e.TransactionalOffsetsWritten):
+                who = f"producer {event.producer_id}"
+            self._counts[who] = self._counts.get(who, 0) + 1
+            for topic, partitions in event.offsets.items():
+                for index, committed in partitions.items():
+                    self._offsets.setdefault(who, {})[TopicPartition(topic, index)] = committed.offset
+            self._last = moment.point
+
+    def lines(self, names: MemberNames) -> Iterator[StoryLine]:
+        """One line for each who committed since the last call."""
+        if self._last is None:
+            return
+        for who, count in self._counts.items():
+            name = (names[who] if who else "A client that is no member") if not who.startswith("producer ") else who
+            reached = [f"{each.topic}-{each.partition} at {offset}" for each, offset in self._offsets[who].items()]
+            yield StoryLine(*self._last, f"{name} committed {times(count)}, up to {listed(sorted(reached))}.")
+        self._counts, self._offsets, self._last = {}, {}, None
+
+
+def _cost(timeline: GroupTimeline, rebalance: Rebalance) -> str:
+    """How long a rebalance took, and which partitions had no owner meanwhile."""
+    assert rebalance.ended is not None
+    took = f"The rebalance took {duration(rebalance.ended.at_ms - rebalance.began.at_ms)}."
+    gaps = dict(gaps_of(timeline, rebalance))
+    if not gaps:
+        return f"{took} Every partition had an owner all the time."
+    longest = duration(max(gaps.values()))
+    return f"{took} Without an owner until a member received them: {partitions_text(gaps)}, for up to {longest}."
+
+
+def gaps_of(timeline: GroupTimeline, rebalance: Rebalance) -> Iterator[tuple[TopicPartition, int]]:
+    """The partitions without an owner during a rebalance, and for how many milliseconds since it started.
+
+    The time counts until the partition's next owner has received its assignment, or until the end of the history.
+    """
+    assert rebalance.ended is not None
+    for partition, spans in timeline.ownership.items():
+        during = [span for span in spans if _is_gap_during(span, rebalance.began, rebalance.ended)]
+        gap_ms = sum(
+            (span.ended or timeline.last).at_ms - max(span.began.at_ms, rebalance.began.at_ms) for span in during
+        )
+        if gap_ms:
+            yield partition, gap_ms
+
+
+def _is_gap_during(span: PartitionSpan, began: Point, ended: Point) -> bool:
+    return (
+        not span.owners
+        and span.began.position < ended.position
+        and (span.ended is None or span.ended.position > began.position)
+    )
+
+
+def _end_state(timeline: GroupTimeline, moment: Moment, names: MemberNames) -> str:
+    """The state after the last event of the story, and who owns what."""
+    if moment.state is GroupState.DEAD:
+        return "At the end the group does not exist."
+    leader = f", leader {names[moment.leader_id]}" if moment.leader_id else ""
+    parts = [f"At the end the group is {moment.state} in generation {moment.generation_id}{leader}."]
+    owned: dict[MemberId, list[TopicPartition]] = {each: [] for each in moment.members}
+    gaps = []
+    for span in timeline.ownership_at(moment.position):
+        for member_id in span.owners:
+            owned.setdefault(member_id, []).append(span.partition)
+        if not span.owners:
+            gaps.append(span.partition)
+    if timeline.protocol_type == "consumer" and owned:
+        parts.append(f"{'; '.join(_shares(owned.items(), names))}.")
+    if gaps:
+        parts.append(f"Without an owner: {partitions_text(gaps)}.")
+    return " ".join(parts)
+
+
+def _shares(owned: Iterable[tuple[MemberId, list[TopicPartition]]], names: MemberNames) -> list[str]:
+    return [f"{names[member_id]} owns {partitions_text(partitions)}" for member_id, partitions in owned]
