@@ -9,6 +9,7 @@ from regroup.classroom.sentences import sentence_of
 from regroup.classroom.timeline import (
     NOT_RECORDED,
     GroupTimeline,
+    HeldRequest,
     Moment,
     PartitionSpan,
     Point,
@@ -17,9 +18,14 @@ from regroup.classroom.timeline import (
 )
 from regroup.classroom.wording import MemberNames, duration, listed, partitions_text, times
 from regroup.coordinator import events as e
-from regroup.coordinator.group import GroupState, MemberId
+from regroup.coordinator.commands import DeadlineKind
+from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
 from regroup.protocol.consumer.subscription import TopicPartition
 
+LEAST_WAIT_MS: Final = 1_000
+"""A shorter wait for a member is not worth a sentence."""
+MAX_LENGTHS: Final = 4
+"""Of gaps in one sentence; more are summed up."""
 LEFT_OUT: Final = (e.MemberSynced, e.MemberRejoined)
 """Events that have a sentence, and repeat what a rebalance implies."""
 ENDS: Final = (e.AssignmentCommitted, e.CoordinatorLoaded)
@@ -43,7 +49,7 @@ def story_lines(timeline: GroupTimeline, within: PositionRange | None = None) ->
     moments = timeline.moments_between(*(within or timeline.positions))
     names, commits = MemberNames(timeline.names), CommitCounter()
     part_begins, begins_part = set(_part_begins(moments)), False
-    lost = _ends_of_ownership(timeline)
+    lost, joins = _ends_of_ownership(timeline), _ends_of_joins(timeline)
     ends = {each.ended.position: each for each in timeline.rebalances if each.ended}
     for moment in moments:
         if moment.position in part_begins:
@@ -53,6 +59,8 @@ def story_lines(timeline: GroupTimeline, within: PositionRange | None = None) ->
         if not isinstance(moment.event, LEFT_OUT) and (sentence := sentence_of(moment, names)):
             if isinstance(moment.event, e.MemberLeft | e.MemberRemoved):
                 sentence += _what_it_owned(lost[moment.position], moment.event.member_id)
+            elif isinstance(moment.event, e.GenerationStarted):
+                sentence += _who_was_last(moment, joins[moment.position], names)
             yield StoryLine(moment.position, moment.at_ms, sentence, begins_part)
             begins_part = False
         ended = ends.get(moment.position)
@@ -81,6 +89,30 @@ def _ends_of_ownership(timeline: GroupTimeline) -> Mapping[int, list[PartitionSp
             if span.owners and span.ended is not None:
                 ends[span.ended.position].append(span)
     return ends
+
+
+def _ends_of_joins(timeline: GroupTimeline) -> Mapping[int, list[HeldRequest]]:
+    """The held JoinGroups, by the position of the event that ended them."""
+    ends: dict[int, list[HeldRequest]] = defaultdict(list)
+    for each in timeline.held_requests:
+        if each.response is AwaitedResponse.JOIN and each.ended is not None:
+            ends[each.ended.position].append(each)
+    return ends
+
+
+def _who_was_last(moment: Moment, joins: Sequence[HeldRequest], names: MemberNames) -> str:
+    """Why the join phase lasted as long as it did: its deadline, or one member that the others waited for."""
+    if moment.cause is not None and moment.cause.deadline == DeadlineKind.JOIN_PHASE:
+        return " The join phase had reached its deadline."
+    if len(joins) < 2:
+        return ""
+    *_, before, last = sorted(joins, key=lambda each: each.began.position)
+    waited_ms = last.began.at_ms - before.began.at_ms
+    if waited_ms < LEAST_WAIT_MS:
+        return ""
+    return (
+        f" The last JoinGroup was that of {names[last.member_id]}; all others waited for it, for {duration(waited_ms)}."
+    )
 
 
 def _what_it_owned(ended: Iterable[PartitionSpan], member_id: MemberId) -> str:
@@ -132,8 +164,19 @@ def _cost(timeline: GroupTimeline, rebalance: Rebalance) -> str:
     gaps = dict(gaps_of(timeline, rebalance))
     if not gaps:
         return f"{took} Every partition had an owner all the time."
-    longest = duration(max(gaps.values()))
-    return f"{took} Without an owner until a member received them: {partitions_text(gaps)}, for up to {longest}."
+    return f"{took} Without an owner until a member received them: {_gaps_text(gaps)}."
+
+
+def _gaps_text(gaps: Mapping[TopicPartition, int]) -> str:
+    """`orders 0-3 for 20.003s, orders 4-5 for 3ms`; of many lengths the longest alone."""
+    by_length: dict[int, list[TopicPartition]] = defaultdict(list)
+    for partition, gap_ms in gaps.items():
+        by_length[gap_ms].append(partition)
+    if len(by_length) > MAX_LENGTHS:
+        return f"{partitions_text(gaps)}, for up to {duration(max(by_length))}"
+    return ", ".join(
+        f"{partitions_text(by_length[each])} for {duration(each)}" for each in sorted(by_length, reverse=True)
+    )
 
 
 def gaps_of(timeline: GroupTimeline, rebalance: Rebalance) -> Iterator[tuple[TopicPartition, int]]:
@@ -161,10 +204,11 @@ def _is_gap_during(span: PartitionSpan, began: Point, ended: Point) -> bool:
 
 def _end_state(timeline: GroupTimeline, moment: Moment, names: MemberNames) -> str:
     """The state after the last event of the story, and who owns what."""
+    when = "At the end" if moment is timeline.moments[-1] else f"After position {moment.position}"
     if moment.state is GroupState.DEAD:
-        return "At the end the group does not exist."
+        return f"{when} the group does not exist."
     leader = f", leader {names[moment.leader_id]}" if moment.leader_id else ""
-    parts = [f"At the end the group is {moment.state} in generation {moment.generation_id}{leader}."]
+    parts = [f"{when} the group is {moment.state} in generation {moment.generation_id}{leader}."]
     owned: dict[MemberId, list[TopicPartition]] = {each: [] for each in moment.members}
     gaps = []
     for span in timeline.ownership_at(moment.position):

@@ -36,6 +36,11 @@ class MemberNames:
         return _UUID_TAIL.sub(r"\1…", " ".join(words))
 
 
+def without_control_characters(text: str) -> str:
+    """The text with control characters as Python writes them: names come from any client."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 def listed(names: Sequence[str]) -> str:
     """`anna`, `anna and ben`, `anna, ben and carla`; of a long list the first ones."""
     if len(names) > MAX_LISTED:

@@ -11,7 +11,7 @@ from typing import Final
 from regroup.classroom.pictures.part import PictureLimits, PicturePart, readable_part
 from regroup.classroom.sentences import sentence_of
 from regroup.classroom.timeline import NOT_RECORDED, GroupTimeline, HeldRequest, Moment, PositionRange
-from regroup.classroom.wording import partitions_text
+from regroup.classroom.wording import partitions_text, without_control_characters
 from regroup.coordinator import events as e
 from regroup.coordinator.group import AwaitedResponse, MemberId
 
@@ -41,7 +41,7 @@ def mermaid_picture(timeline: GroupTimeline, within: PositionRange | None = None
 
 def mermaid_text(text: str) -> str:
     """Text without markup of Mermaid or HTML: other characters than those of plain words become entities by number."""
-    return _MARKUP.sub(lambda found: f"#{ord(found[0])};", text)
+    return _MARKUP.sub(lambda found: f"#{ord(found[0])};", without_control_characters(text))
 
 
 class MermaidPicture:
@@ -53,7 +53,7 @@ class MermaidPicture:
         self._ids = {member_id: f"M{number}" for number, member_id in enumerate(members, start=1)}
         self._begins: dict[int, list[HeldRequest]] = defaultdict(list)
         self._ends: dict[int, list[HeldRequest]] = defaultdict(list)
-        for each in part.held_requests():
+        for each in part.held_requests:
             self._begins[each.began.position].append(each)
             if each.ended is not None:
                 self._ends[each.ended.position].append(each)

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from regroup.classroom.timeline import GroupTimeline, HeldRequest, Lane, Moment, PartitionSpan, PositionRange
@@ -53,12 +54,15 @@ class PicturePart:
         """The times of the events, each once, in order."""
         return sorted({moment.at_ms for moment in self.moments} | {self.ended_ms})
 
-    def held_requests(self) -> Iterator[HeldRequest]:
+    @cached_property
+    def held_requests(self) -> Sequence[HeldRequest]:
         """The requests that were held at some time of this part."""
         first, last = self.within
-        for each in self.timeline.held_requests:
-            if each.began.position <= last and (each.ended is None or each.ended.position >= first):
-                yield each
+        return [
+            each
+            for each in self.timeline.held_requests
+            if each.began.position <= last and (each.ended is None or each.ended.position >= first)
+        ]
 
     def ownership_rows(self) -> list[OwnershipRow]:
         """The rows of partitions. Raises Unreadable if there are too many."""

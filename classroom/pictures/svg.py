@@ -177,7 +177,7 @@ class SvgPicture:
         left, right = self._ends(lane.began, lane.ended)
         middle = self._top + ROW / 2
         self._canvas.line(left, middle, right, middle, css="lane")
-        for each in self._part.held_requests():
+        for each in self._part.held_requests:
             if each.member_id == lane.member_id and _is_of_lane(each, lane):
                 self._held(each)
         if lane.ended is not None and lane.ended.at_ms <= self._part.ended_ms:

@@ -3,6 +3,8 @@
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
+from regroup.classroom.wording import without_control_characters
+
 CHARACTER_WIDTH: Final = 0.58
 """Of an average character of a generic sans-serif font, as a share of its size."""
 
@@ -14,8 +16,7 @@ def text_width(text: str, size: float) -> float:
 
 def xml_text(text: str) -> str:
     """Text as XML may hold it: markup is escaped, and control characters are shown as Python writes them."""
-    printable = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
-    return escape(printable)
+    return escape(without_control_characters(text))
 
 
 def fitting(texts: tuple[str, ...], width: float, size: float) -> str:

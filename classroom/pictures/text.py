@@ -87,7 +87,7 @@ class TextPicture:
         if lane.ended is not None and lane.ended.position <= last:
             return self._words["end"].format(END_WORDS.get(lane.ended_by, "lost"))
         found = GOES_ON
-        for each in self._part.held_requests():
+        for each in self._part.held_requests:
             if each.member_id != lane.member_id:
                 continue
             is_join = each.response is AwaitedResponse.JOIN

@@ -16,6 +16,10 @@ from regroup.notation.durations import parse_duration_ms
 _TIME_OF_DAY: Final = re.compile(r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?", re.ASCII)
 
 
+class NothingThere(CannotRun):
+    """A group has no event in the chosen part of the history."""
+
+
 class Place(NamedTuple):
     """A place in the history of a group, as a person writes it. One of the three is set."""
 
@@ -50,7 +54,7 @@ def parse_place(text: str) -> Place:
 
 
 def range_of(args: Namespace, timeline: GroupTimeline) -> PositionRange:
-    """The positions between --from and --to, both included. Raises CannotRun if there is no event between them."""
+    """The positions between --from and --to, both included. Raises NothingThere if there is no event between them."""
     start, end = timeline.positions
     if args.start is not None:
         start = max(start, _first_from(args.start, timeline))
@@ -59,7 +63,7 @@ def range_of(args: Namespace, timeline: GroupTimeline) -> PositionRange:
     chosen = PositionRange(start, end)
     if not timeline.moments_between(*chosen):
         first, last = timeline.began, timeline.last
-        raise CannotRun(
+        raise NothingThere(
             f"no event of group {timeline.group_id!r} there; its events are at positions {first.position} to "
             f"{last.position}, from {clock_time(first.at_ms)} to {clock_time(last.at_ms)} UTC"
         )
@@ -89,4 +93,6 @@ async def selected_timelines(args: Namespace) -> Sequence[GroupTimeline]:
         if args.group is not None and args.group not in known:
             raise CannotRun(unknown_group(args.group, known))
         timelines = await read_timelines(store, known if args.group is None else [args.group])
+    if args.group is not None and not timelines:
+        raise CannotRun(f"all events of group {args.group!r} have been trimmed")
     return list(timelines.values())

@@ -3,12 +3,13 @@
 import asyncio
 import textwrap
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 from regroup.classroom.story import not_recorded, story_lines
 from regroup.classroom.timeline import GroupTimeline, PositionRange
-from regroup.cli.classroom.selection import range_of, selected_timelines
+from regroup.cli.classroom.selection import NothingThere, range_of, selected_timelines
 from regroup.cli.store.events_text import clock_time, date_of
 from regroup.cli.terminal.text import counted, printable
 
@@ -19,12 +20,22 @@ TIME_WIDTH: Final = len("22:13:20.119  ")
 def run(args: Namespace) -> int:
     """Print the stories. Raises CannotRun, StoreError."""
     timelines = asyncio.run(selected_timelines(args))
-    for timeline in timelines:
-        for line in story_text(timeline, range_of(args, timeline)):
+    shown = list(_with_ranges(timelines, args))
+    if timelines and not shown:
+        range_of(args, timelines[0])
+    for timeline, within in shown:
+        for line in story_text(timeline, within):
             print(line)
         print()
     print(textwrap.fill(not_recorded(), WIDTH) if timelines else "The store has no group.")
     return 0
+
+
+def _with_ranges(timelines: Sequence[GroupTimeline], args: Namespace) -> Iterator[tuple[GroupTimeline, PositionRange]]:
+    """The groups that have events between --from and --to."""
+    for timeline in timelines:
+        with suppress(NothingThere):
+            yield timeline, range_of(args, timeline)
 
 
 def story_text(timeline: GroupTimeline, within: PositionRange) -> Iterator[str]:

@@ -36,6 +36,13 @@ def test_a_static_member_that_returns_in_time_starts_no_rebalance() -> None:
     assert not any(text.startswith("A rebalance started") for text in lines[place:])
 
 
+def test_the_member_for_which_all_others_waited_is_named() -> None:
+    story = story_of("slow-member-delays-the-rebalance")
+    assert "The last JoinGroup was that of carla; all others waited for it, for 20s." in story
+    assert "The join phase had reached its deadline." in story
+    assert "orders 0-3 for 20.003s, orders 4-5 for 3ms." in story
+
+
 def test_a_failover_says_what_was_lost() -> None:
     assert "Lost with the former one: " in story_of("coordinator-fails-over-mid-rebalance")
 

@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 from regroup.cli.classroom.selection import Place, parse_place
+from regroup.lab.search.swarm import draw_plan
+from regroup.lab.simulation.run import play
+from regroup.storage.sqlite.inline import open_inline_store
 from tests.cli.conftest import RunCommand
 
 
@@ -25,6 +28,19 @@ def test_a_part_of_a_story_has_only_the_events_of_that_part(lesson_store: Path, 
     assert "Generation 1 started" not in rest
     assert "Generation 2 started" not in first
     assert "Generation 2 started" in rest
+
+
+def test_groups_without_an_event_in_the_part_are_left_out(tmp_path: Path, run_command: RunCommand) -> None:
+    store = tmp_path / "two.db"
+    play(draw_plan(11), check_invariants=False, open_store=lambda: open_inline_store(store))
+    out = run_command("story", store).out
+    assert "Group audit: " in out
+    assert "Group lab: " in out
+    first = next(line for line in out.splitlines() if line.startswith("Group lab: "))
+    position = first.partition("positions ")[2].split()[0]
+    alone = run_command("story", store, "--from", position, "--to", position)
+    assert alone.code == 0
+    assert "Group audit: " not in alone.out
 
 
 @pytest.mark.parametrize(
