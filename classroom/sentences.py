@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from regroup.classroom.timeline import Moment
-from regroup.classroom.wording import MemberNames, cause_text, duration, partitions_text
+from regroup.classroom.wording import MemberNames, cause_text, duration, listed_shares, partitions_text
 from regroup.coordinator import events as e
 from regroup.coordinator.events import Event
 from regroup.coordinator.group import MemberProfile
@@ -85,7 +85,7 @@ def _member_synced(event: e.MemberSynced, moment: Moment, names: MemberNames) ->
 def _assignment_written(event: e.AssignmentWritten, moment: Moment, names: MemberNames) -> str:
     shares = [f"{assigned_text(data)} to {names[member_id]}" for member_id, data in event.assignments.items()]
     leader = names[moment.leader_id] if moment.leader_id else "the leader"
-    return f"The assignor of {leader} gave {'; '.join(shares) or 'nothing to any member'}."
+    return f"The assignor of {leader} gave {listed_shares(shares) or 'nothing to any member'}."
 
 
 def assigned_text(data: bytes) -> str:

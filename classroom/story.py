@@ -16,7 +16,7 @@ from regroup.classroom.timeline import (
     PositionRange,
     Rebalance,
 )
-from regroup.classroom.wording import MemberNames, duration, listed, partitions_text, times
+from regroup.classroom.wording import MemberNames, duration, listed, listed_shares, partitions_text, times
 from regroup.coordinator import events as e
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
@@ -217,7 +217,7 @@ def _end_state(timeline: GroupTimeline, moment: Moment, names: MemberNames) -> s
         if not span.owners:
             gaps.append(span.partition)
     if timeline.protocol_type == "consumer" and owned:
-        parts.append(f"{'; '.join(_shares(owned.items(), names))}.")
+        parts.append(f"{listed_shares(_shares(owned.items(), names))}.")
     if gaps:
         parts.append(f"Without an owner: {partitions_text(gaps)}.")
     return " ".join(parts)

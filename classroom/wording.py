@@ -48,6 +48,12 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
+def listed_shares(shares: Sequence[str]) -> str:
+    """`orders 0-1 to anna; orders 2-3 to ben`; of a long list the first ones."""
+    more = [f"and {len(shares) - MAX_LISTED} more"] if len(shares) > MAX_LISTED else []
+    return "; ".join([*shares[:MAX_LISTED], *more])
+
+
 def times(number: int) -> str:
     """`once`, `twice`, `37 times`."""
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
