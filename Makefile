@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: help demo install lock check format docs test test-all test-slow bench conformance conformance-kafka clean
+.PHONY: help demo install lock check format docs test test-all test-slow examples survey bench conformance conformance-kafka clean
 help:  ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
@@ -58,6 +58,12 @@ test-all: install  ## every test, the slow ones too; property tests draw new exa
 test-slow: install  ## the slow tests, or a part of them: make test-slow PART=3/12
 	$(BIN)/pytest -q -n auto --dist loadgroup -m slow $(if $(PART),--part $(PART))
 
+examples: install  ## run the examples for pytest, Java, Go and Node whose tools are there, and say what was left out
+	$(BIN)/python examples/run.py
+
+survey: install  ## what real clients do after faults, into docs/clients.md (Java, mvn, go, node; an hour; goes on after Ctrl-C)
+	$(BIN)/python -m tests.clients.survey
+
 conformance: install  ## every story and 500 random courses on regroup, Apache Kafka and two fakes (Java, mvn, go; an hour)
 	$(BIN)/python -m tests.conformance.publish docs/conformance.md
 
@@ -65,7 +71,7 @@ conformance-kafka: install  ## start Apache Kafka with all settings that its sto
 	$(BIN)/python -m tests.conformance.full_run kafka
 
 bench: install  ## measure speed, beside others in the same run; see benchmarks/README.md (ten minutes)
-	@for what in heartbeats to_stable store history memory request_limits lab mqtt pipeline testing fault_rules; do \
+	@for what in heartbeats to_stable store history memory request_limits lab mqtt pipeline testing fault_rules recording; do \
 		echo; echo "== $$what"; $(BIN)/python benchmarks/$$what.py || exit 1; done
 
 clean:  ## remove what was made

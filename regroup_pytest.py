@@ -50,6 +50,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=Path,
         help="write the history of every test's emulator to a SQLite file in DIR, not only of the tests that fail",
     )
+    group.addoption(
+        "--kafka-record",
+        action="store_true",
+        help="write the requests and responses to that file too, for `regroup exchanges` and `regroup why`",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -133,7 +138,7 @@ def keep_history(watched: Watched, item: pytest.Item, folder: Path | None) -> st
             folder.mkdir(parents=True, exist_ok=True)
             path = folder / f"{name}.db"
             path.unlink(missing_ok=True)
-        watched.emulator.save(path)
+        watched.emulator.save(path, exchanges=item.config.getoption("--kafka-record"))
     except Exception as error:  # noqa: BLE001  # as above
         return f"the history cannot be kept: {error}"
     return f"the history is in {path}: regroup story {path}, regroup events {path}"

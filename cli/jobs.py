@@ -9,10 +9,7 @@ from typing import Final
 from regroup.cli.terminal.arguments import load
 from regroup.cli.terminal.output import EXIT_CANNOT_RUN, print_error
 from regroup.coordinator.settings import InvalidSetting, UnknownSetting
-from regroup.storage.errors import StoreError
-
-EXIT_INTERRUPTED: Final = 130
-"""The exit code that shells give to a command that was ended by Ctrl-C."""
+from regroup.storage.errors import StoreDamaged, StoreError
 
 FILE_ERRORS: Final = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError)
 
@@ -31,11 +28,13 @@ def run_job(args: Namespace) -> int:
         if missing:
             raise CannotRun(f"{', '.join(missing)} not installed: {args.install}")
         return int(load(args.job)(args))
+    except StoreDamaged as error:
+        store = getattr(args, "store", None)
+        print_error(args.command, str(error) if store is None or store.name in str(error) else f"{store}: {error}")
+        return EXIT_CANNOT_RUN
     except (CannotRun, StoreError, UnknownSetting, InvalidSetting) as error:
         print_error(args.command, str(error))
         return EXIT_CANNOT_RUN
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
 
 
 @contextmanager

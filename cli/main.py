@@ -7,7 +7,13 @@ from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, NoReturn
 
 from regroup.cli.terminal.arguments import load
-from regroup.cli.terminal.output import EXIT_CANNOT_RUN, escape_unencodable_output, print_error, run_and_flush
+from regroup.cli.terminal.output import (
+    EXIT_CANNOT_RUN,
+    EXIT_INTERRUPTED,
+    escape_unencodable_output,
+    print_error,
+    run_and_flush,
+)
 from regroup.cli.terminal.text import printable_lines
 
 TOUR: Final = """\
@@ -16,6 +22,7 @@ A coordinator of Kafka consumer groups that you may break, replay and look at.
   regroup demo                                  a group, a crashed consumer, a crashed coordinator, in half a minute
   regroup serve --topic orders:7                a coordinator for real Kafka clients; the history goes to regroup.db
   regroup events regroup.db --follow            what happened, line by line, and why
+  regroup why regroup.db --group payments       why it rebalanced last, in sentences
   regroup replay regroup.db --at 120            the state of the groups at any position
   regroup story regroup.db                      a group's life in plain sentences
   regroup export regroup.db --group g --svg     a picture of its rebalances, and of who owned what
@@ -48,6 +55,12 @@ COMMANDS: Final[dict[str, CliCommand]] = {
     ),
     "serve": CliCommand("coordinate the groups of real Kafka clients", "regroup.cli.serve.arguments:add_arguments"),
     "events": CliCommand("show a store's events", "regroup.cli.store.arguments:add_events_arguments"),
+    "exchanges": CliCommand(
+        "show the requests and responses that were recorded", "regroup.cli.store.arguments:add_exchanges_arguments"
+    ),
+    "why": CliCommand(
+        "say why a group rebalanced, or a member was removed", "regroup.cli.store.arguments:add_why_arguments"
+    ),
     "replay": CliCommand("show the state of a store's groups", "regroup.cli.store.arguments:add_replay_arguments"),
     "story": CliCommand(
         "write a group's life in plain sentences", "regroup.cli.classroom.arguments:add_story_arguments"
@@ -134,8 +147,11 @@ def build_parser(argv: Sequence[str]) -> CommandParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 1 if something was found wrong, 2 if it cannot be carried out."""
     words = list(sys.argv[1:] if argv is None else argv)
-    escape_unencodable_output()
-    return run_and_flush(next(iter(words), "--help"), lambda: run_command(words))
+    try:
+        escape_unencodable_output()
+        return run_and_flush(next(iter(words), "--help"), lambda: run_command(words))
+    except KeyboardInterrupt:  # also while the modules of a command are imported
+        return EXIT_INTERRUPTED
 
 
 def run_command(argv: Sequence[str]) -> int:

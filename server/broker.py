@@ -28,11 +28,13 @@ from regroup.server.apis.transaction_lists import TransactionListApis
 from regroup.server.apis.transactions import TransactionApis
 from regroup.server.cluster.state import BrokerNode, ClusterState
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
-from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES
+from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES, MAX_UNREAD_RESPONSES
 from regroup.server.net.connection import Connection
 from regroup.server.net.exchange import RequestHandler, RequestHandlers
 from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
+from regroup.server.net.request_recorder import RequestRecorder
+from regroup.server.net.response_buffer import UnreadBytes
 from regroup.server.net.turns import TurnQueue
 from regroup.server.releases import ANY_RELEASE, Release
 from regroup.server.settings import DescribedSetting, describe_settings
@@ -85,6 +87,7 @@ class Broker:
         observers: RequestObservers | None = None,
         max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES,
         turns: TurnQueue | None = None,
+        unread: UnreadBytes | None = None,
     ) -> None:
         self._state = state
         self._release = release
@@ -93,10 +96,13 @@ class Broker:
         self.max_response_bytes = max_response_bytes
         self.needs_whole_responses = False
         self.turns = turns or TurnQueue()
+        self.unread = unread or UnreadBytes(max_response_bytes * MAX_UNREAD_RESPONSES)
         self.max_idle_s = state.settings.connections_max_idle_ms / 1000
         self.observers: RequestObservers = [] if observers is None else observers
         self.gate: RequestGate | None = None
         """It stands between connections and handlers; `BrokerCluster.install_gates` changes it while they run."""
+        self.recorder: RequestRecorder | None = None
+        """It keeps the bytes of requests and responses; set it before the start."""
         self._host, self._port, self._advertise = host, port, advertise
         self._other_settings = other_settings
         self._handlers: dict[int, RequestHandler] = {}
@@ -228,7 +234,7 @@ class Broker:
             self._all_closed.set()
 
     def _new_connection(self) -> Connection:
-        return Connection(self, f"{self.node_id}-{next(self._connection_numbers)}")
+        return Connection(self, self._state.connection_name(f"{self.node_id}-{next(self._connection_numbers)}"))
 
 
 def _is_accepting(task: asyncio.Task[Any]) -> bool:

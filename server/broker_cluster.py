@@ -32,10 +32,13 @@ from regroup.server.cluster.events import BROKER_START
 from regroup.server.cluster.group_router import GroupRouter
 from regroup.server.cluster.state import ClusterState, StoredClusterState, load_cluster_state
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
-from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES
+from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES, MAX_UNREAD_RESPONSES
 from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
+from regroup.server.net.response_buffer import UnreadBytes
 from regroup.server.net.turns import TurnQueue
+from regroup.server.recording.recorder import Recorder
+from regroup.server.recording.writer import RecordingWriter
 from regroup.server.refusals.notices import RefusalNotices
 from regroup.server.releases import Release, newest_release
 from regroup.server.settings import BrokerSettings, describe_settings
@@ -85,6 +88,8 @@ class ClusterOptions:
     max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES
     snapshot_interval_records: int = DEFAULT_SNAPSHOT_INTERVAL_RECORDS
     """Records between two snapshots; 0 for a snapshot at the end alone."""
+    record_max_bytes: int = 0
+    """How much of the store the recorded exchanges may take, compressed; with 0 none are stored."""
 
     def port_of(self, node_id: int) -> int:
         """The port on which this broker is to listen; 0 for a free one."""
@@ -106,6 +111,8 @@ class ClusterEnvironment:
     listen: ListenFunction | None = None
     coordinator_factory: Callable[..., GroupCoordinator] = GroupCoordinator
     gate_factory: Callable[[int], RequestGate] | None = None
+    recorder: Recorder | None = None
+    """It keeps the exchanges of all brokers. Without one, they are recorded only if the store is to have them."""
 
 
 class BrokerCluster:
@@ -183,10 +190,20 @@ class BrokerCluster:
             ),
         )
         self.turns = TurnQueue()
+        self._unread = UnreadBytes(options.max_response_bytes * MAX_UNREAD_RESPONSES)
         self.transactions = TransactionCoordinator(self.state, self.router, self.turns)
         self.refusals = RefusalNotices(self.state.now_ms)
         self.observers: RequestObservers = [self.refusals]
         """They see every exchange of every broker."""
+        self.recorder = environment.recorder
+        """The latest exchanges of every broker, as bytes; None if nothing records."""
+        if self.recorder is None and options.record_max_bytes:
+            self.recorder = Recorder(self.state.now_ms)
+        self._recording: RecordingWriter | None = None
+        if self.recorder is not None and options.record_max_bytes:
+            self._recording = RecordingWriter(
+                self.recorder, lambda: self.store, self.state.now_ms, max_bytes=options.record_max_bytes
+            )
         self.brokers = [self._new_broker(node_id, environment) for node_id in range(options.brokers)]
         self._open_store = open_store
         self._moving = asyncio.Lock()
@@ -215,8 +232,10 @@ class BrokerCluster:
             observers=self.observers,
             max_response_bytes=options.max_response_bytes,
             turns=self.turns,
+            unread=self._unread,
         )
         broker.gate = environment.gate_factory(node_id) if environment.gate_factory else None
+        broker.recorder = self.recorder
         groups = self.router.groups_of_broker(node_id)
         broker.add_handlers(GroupApis(self.state, groups).handlers())
         broker.add_handlers(GroupOffsetApis(self.state, groups).handlers())
@@ -226,6 +245,8 @@ class BrokerCluster:
     async def _start(self) -> None:
         await self.router.start()
         self.transactions.start()
+        if self._recording is not None:
+            self._recording.start()
         for broker in self.brokers:
             await broker.start()
         if self.options.snapshot_interval_records:
@@ -248,6 +269,8 @@ class BrokerCluster:
                 self.state.close()
                 await self.take_snapshot()
             await self.journal.close()
+            if self._recording is not None:
+                await self._recording.close()
         finally:
             await self.store.close()
         if isinstance(self.journal.failure, StoreLost):
@@ -263,6 +286,8 @@ class BrokerCluster:
         self.router.stop()
         for broker in self.brokers:
             await broker.close()
+        if self._recording is not None:
+            await self._recording.stop()
         self.refusals.close()
 
     async def _abandon(self) -> None:
@@ -274,6 +299,8 @@ class BrokerCluster:
 
     async def kill(self) -> None:
         """End as a killed process does: what is not durable is lost, no response is sent, and no snapshot is saved."""
+        if self._recording is not None:
+            await self._recording.stop()
         for broker in self.brokers:
             await broker.stop_listening()
         self._is_closing = True

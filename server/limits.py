@@ -55,6 +55,8 @@ ENCODED_BYTES_PER_TURN: Final = 256 * 1024
 """Bytes of a response that are encoded before the other connections have their turn."""
 DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
 """The largest response unless `--max-response-bytes` says otherwise. `fetch.max.bytes` is 55 MiB by default."""
+MAX_UNREAD_RESPONSES: Final = 8
+"""How many of the largest responses all clients together may leave unread; beyond them no long response is sent."""
 MAX_COMMITTED_PARTITIONS: Final = 17_000
 """Partitions of one commit. In Kafka they have to fit into one batch of `message.max.bytes`, which is checked when the
 group is changed (`coordinator/log_batch_size.py`): with the shortest names 16,774 do."""

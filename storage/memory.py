@@ -1,11 +1,20 @@
 """A store in memory, for tests and for simulations."""
 
+from collections import deque
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Self
 
 from regroup.storage.errors import PositionTrimmed, SnapshotMissing
-from regroup.storage.records import Head, NewRecord, Record, Snapshot
-from regroup.storage.store import ANY_GROUP, AnyGroup, EventStore, GroupHeads, check_cut, sorted_by_group
+from regroup.storage.records import ExchangeBlock, Head, NewExchangeBlock, NewRecord, Record, Snapshot
+from regroup.storage.store import (
+    ANY_GROUP,
+    AnyGroup,
+    EventStore,
+    GroupHeads,
+    check_cut,
+    compress_payload,
+    sorted_by_group,
+)
 
 __all__ = ["MemoryStore"]
 
@@ -20,6 +29,9 @@ class MemoryStore(EventStore):
         self._cuts: dict[int, dict[str | None, Snapshot]] = {}
         self._values: dict[str, bytes] = {}
         self._coordinator_epoch = 0
+        self._exchanges: deque[tuple[ExchangeBlock, int]] = deque()
+        """Each block with the length of its compressed payload."""
+        self._exchange_bytes = self._exchange_blocks = 0
 
     async def open(self) -> Self:
         """The store itself; for callers that need a function that opens a store."""
@@ -103,6 +115,20 @@ class MemoryStore(EventStore):
 
     async def coordinator_epoch(self) -> int:
         return self._coordinator_epoch
+
+    async def append_exchanges(self, block: NewExchangeBlock, *, max_bytes: int) -> None:
+        size = len(compress_payload(block))
+        self._exchange_blocks += 1
+        self._exchange_bytes += size
+        stored = ExchangeBlock(block.first_ms, block.last_ms, block.count, block.payload, self._exchange_blocks)
+        self._exchanges.append((stored, size))
+        while self._exchange_bytes > max_bytes and len(self._exchanges) > 1:
+            self._exchange_bytes -= self._exchanges.popleft()[1]
+
+    async def read_exchanges(self, *, from_ms: int = 0, to_ms: int | None = None) -> AsyncIterator[ExchangeBlock]:
+        for block, _ in list(self._exchanges):
+            if block.last_ms >= from_ms and (to_ms is None or block.first_ms <= to_ms):
+                yield block
 
     async def next_coordinator_epoch(self) -> int:
         self._coordinator_epoch += 1

@@ -8,7 +8,7 @@ import msgspec
 
 from regroup.storage.numbers import StoredNumber, StoredTime
 
-__all__ = ["NewRecord", "Record", "Head", "Snapshot"]
+__all__ = ["NewRecord", "Record", "Head", "Snapshot", "NewExchangeBlock", "ExchangeBlock"]
 
 
 class NewRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -72,3 +72,22 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     version: StoredNumber
     """Version of the payload's format."""
     payload: bytes
+
+
+class NewExchangeBlock(msgspec.Struct, frozen=True, array_like=True):
+    """Some hundred recorded exchanges that are not stored yet."""
+
+    first_ms: StoredTime
+    """When the first of them came, in milliseconds since 1970 (UTC)."""
+    last_ms: StoredTime
+    """When the last change of one of them was."""
+    count: StoredNumber
+    payload: bytes
+    """The exchanges, in a form that the store never reads. It keeps them compressed."""
+
+
+class ExchangeBlock(NewExchangeBlock, frozen=True, array_like=True):
+    """A stored block of exchanges."""
+
+    number: StoredNumber
+    """1, 2, 3 … in the order in which they were stored; the first ones may be gone."""

@@ -17,6 +17,7 @@ docs/testing.md has more. The package needs the base dependencies only.
 from regroup.coordinator.group import GroupState
 from regroup.protocol.errors import ErrorCode
 from regroup.server.faults.rule import FaultRule, InvalidFault
+from regroup.server.recording.exchange import RecordedExchange
 from regroup.testing.async_emulator import AsyncEmulator
 from regroup.testing.blocking_connection import BlockingConnection
 from regroup.testing.clock.deadlines import PassedDeadline
@@ -29,7 +30,6 @@ from regroup.testing.groups.handle import GroupHandle
 from regroup.testing.groups.story import GroupEvent
 from regroup.testing.groups.views import GroupView, MemberInGroup, PartitionName
 from regroup.testing.groups.waiting import WaitTimeout
-from regroup.testing.recorder import RecordedExchange
 from regroup.testing.topics import TopicRecord
 
 __all__ = [

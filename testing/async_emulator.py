@@ -9,18 +9,21 @@ from typing import Unpack
 
 from regroup.protocol.client import ClientConnection
 from regroup.server.faults.rule import FaultRule
+from regroup.server.recording.blocks import BlockEncoder
+from regroup.server.recording.exchange import RecordedExchange
+from regroup.server.recording.selection import ExchangeFilter
 from regroup.storage.journal import Journal
 from regroup.storage.store import append_history
 from regroup.testing.clock.advancing import advance_to, settle
 from regroup.testing.clock.deadlines import PassedDeadline, next_deadline_of
 from regroup.testing.errors import ActRefused, EmulatorDown
+from regroup.testing.exchanges import check_exchanges
 from regroup.testing.faults import AsyncFault, FaultConditions, FaultOptions
 from regroup.testing.groups.async_group import AsyncGroup
 from regroup.testing.groups.views import PartitionName, view_of
 from regroup.testing.interference import abort_client, find_client_id
-from regroup.testing.options import ProcessOptions
+from regroup.testing.options import RECORD_MAX_BYTES, ProcessOptions
 from regroup.testing.process import EmulatorProcess
-from regroup.testing.recorder import RecordedExchange, check_exchanges
 from regroup.testing.topics import (
     TopicRecord,
     add_partitions,
@@ -72,7 +75,7 @@ class AsyncEmulator(EmulatorProcess):
             stories.insert(0, f"{len(touched)} groups were touched; the last {len(names)} are:")
         return "\n\n".join(stories) or "no group was touched"
 
-    async def save(self, path: Path) -> None:
+    async def save(self, path: Path, *, exchanges: bool = False) -> None:
         from regroup.storage.sqlite.threaded import open_store  # noqa: PLC0415  # only a test that failed needs it
 
         records = [record async for record in self.history.read(after=self.history.trimmed_through)]
@@ -80,6 +83,9 @@ class AsyncEmulator(EmulatorProcess):
             if copy.last_position:
                 raise FileExistsError(f"{path} holds a history already: name another file")
             await append_history(copy, records)
+            if exchanges and self.recorder is not None:
+                for block in BlockEncoder().encode(self.recorder.rows(), self.now_ms()):
+                    await copy.append_exchanges(block, max_bytes=RECORD_MAX_BYTES)
 
     # Addresses
 
@@ -214,16 +220,25 @@ class AsyncEmulator(EmulatorProcess):
         return await self.fault(on=on, hold=True, **conditions)
 
     async def exchanges(
-        self, *, api: str | tuple[str, ...] = (), client_id: str = "", group: str = ""
+        self, *, api: str | tuple[str, ...] = (), client_id: str = "", group: str = "", member: str = ""
     ) -> list[RecordedExchange]:
-        if self.recorder is None:
+        apis = (api,) if isinstance(api, str) else api
+        wanted = ExchangeFilter(apis=apis, client_id=client_id, group=group, member=member)
+        exchanges = await self.recorded_exchanges(wanted)
+        if exchanges is None:
             raise ActRefused("this emulator does not record exchanges: Emulator(record=True)")
-        return self.recorder.exchanges(api=api, client_id=client_id, group=group)
+        return exchanges
 
     async def assert_exchanges(
-        self, expected: list[str], *, api: str | tuple[str, ...] = (), client_id: str = "", group: str = ""
+        self,
+        expected: list[str],
+        *,
+        api: str | tuple[str, ...] = (),
+        client_id: str = "",
+        group: str = "",
+        member: str = "",
     ) -> None:
-        check_exchanges(expected, await self.exchanges(api=api, client_id=client_id, group=group))
+        check_exchanges(expected, await self.exchanges(api=api, client_id=client_id, group=group, member=member))
 
     # Topics and records
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self, Unpack
 
+from regroup.server.recording.exchange import RecordedExchange
 from regroup.testing.async_emulator import AsyncEmulator
 from regroup.testing.blocking_connection import BlockingConnection
 from regroup.testing.clock.deadlines import PassedDeadline
@@ -18,7 +19,6 @@ from regroup.testing.faults import FaultConditions, FaultHandle, FaultOptions
 from regroup.testing.groups.handle import GroupHandle
 from regroup.testing.groups.views import PartitionName
 from regroup.testing.options import DEFAULT_WAIT_TIMEOUT_S, ClockKind, EmulatorOptions, SettingValues, StorePath
-from regroup.testing.recorder import RecordedExchange
 from regroup.testing.topics import TopicRecord
 
 
@@ -33,7 +33,8 @@ class Emulator:
     initial rebalance delay is 0 and the shortest session timeout 1 ms. The history is in memory, or in the SQLite file
     `store`, which `regroup events`, `replay` and `verify` can read. With `clock="manual"` no timer of the brokers
     fires before `advance`. With `create_topics` clients create topics by asking for them. `wait_timeout_s` is how long
-    a wait for a group may take. With `record=False` no exchanges are kept, and heartbeats cost less.
+    a wait for a group may take. With `record=False` no exchanges are kept;
+    otherwise the file `store` has them too, for `regroup exchanges`.
 
     `async with Emulator(...) as kafka` runs the brokers in the running loop instead; `kafka` is an AsyncEmulator, whose
     methods have the same names and are awaited. In unittest, `self.enterContext(Emulator())`.
@@ -134,12 +135,14 @@ class Emulator:
         """
         self._running.run(self._emulator.restart())
 
-    def save(self, path: StorePath) -> None:
+    def save(self, path: StorePath, *, exchanges: bool = False) -> None:
         """Write the history to a SQLite file, for `regroup events`, `replay` and `verify`.
 
-        >>> kafka.save(folder / "history.db")
+        With `exchanges` the recorded ones too, for `regroup exchanges` and `why`.
+
+        >>> kafka.save(folder / "history.db", exchanges=True)
         """
-        self._running.run(self._emulator.save(Path(path)))
+        self._running.run(self._emulator.save(Path(path), exchanges=exchanges))
 
     def position(self) -> int:
         """The position of the last event in the history.
@@ -362,17 +365,28 @@ class Emulator:
     # Exchanges
 
     def exchanges(
-        self, *, api: str | tuple[str, ...] = (), client_id: str = "", group: str = ""
+        self, *, api: str | tuple[str, ...] = (), client_id: str = "", group: str = "", member: str = ""
     ) -> list[RecordedExchange]:
         """The latest requests and their responses, the oldest first; a run of equal heartbeats is one with a count.
 
+        `member` is a member id, an instance id or a client id. `events` of an exchange are those to which it led.
+
         >>> [exchange.answer for exchange in kafka.exchanges(api="SyncGroup", client_id="first")]
         ['NONE', 'NONE']
+        >>> [event.group for event in kafka.exchanges(api="JoinGroup", member="second")[0].events]
+        ['billing', 'billing']
         """
-        return self._running.run(self._emulator.exchanges(api=api, client_id=client_id, group=group))
+        selected = self._emulator.exchanges(api=api, client_id=client_id, group=group, member=member)
+        return self._running.run(selected)
 
     def assert_exchanges(
-        self, expected: list[str], *, api: str | tuple[str, ...] = (), client_id: str = "", group: str = ""
+        self,
+        expected: list[str],
+        *,
+        api: str | tuple[str, ...] = (),
+        client_id: str = "",
+        group: str = "",
+        member: str = "",
     ) -> None:
         """Raise AssertionError, with the exchanges, unless they are those of these APIs in this order.
 
@@ -380,7 +394,9 @@ class Emulator:
 
         >>> kafka.assert_exchanges(["JoinGroup", "SyncGroup: NONE"], client_id="second", group="billing")
         """
-        self._running.run(self._emulator.assert_exchanges(expected, api=api, client_id=client_id, group=group))
+        self._running.run(
+            self._emulator.assert_exchanges(expected, api=api, client_id=client_id, group=group, member=member)
+        )
 
     # Topics and records
 

@@ -8,18 +8,13 @@ from regroup.server.faults.gate import FaultGate, FaultRules
 from regroup.server.net.exchange import Exchange
 from regroup.testing.errors import ActRefused
 from regroup.testing.groups.views import GroupView, find_member
-from regroup.testing.recorder import Recorder
 
 
 class Interference:
-    """The crashed clients, slow brokers, fault rules and recorded exchanges of an emulator. A kill does not end them.
+    """The crashed clients, slow brokers and fault rules of an emulator. A kill does not end them."""
 
-    Without a recorder, repeated heartbeats are answered without being decoded.
-    """
-
-    def __init__(self, faults: FaultRules, recorder: Recorder | None) -> None:
+    def __init__(self, faults: FaultRules) -> None:
         self.faults = faults
-        self.recorder = recorder
         self._unanswered: dict[str, list[Callable[[], None]]] = {}
         """The requests of each crashed client that nothing has answered."""
         self.delays_s: dict[int, float] = {}
@@ -55,8 +50,6 @@ class BrokerGate:
         self._faults = FaultGate(node_id, interference.faults)
 
     def admit(self, exchange: Exchange, proceed: Callable[[], None]) -> None:
-        if self._interference.recorder:
-            self._interference.recorder.begin(exchange, self._node_id)
         client_id = exchange.header.client_id or ""
         delay_s = self._interference.delays_s.get(self._node_id, 0.0)
         if self._interference.is_crashed(client_id):
@@ -69,8 +62,7 @@ class BrokerGate:
     def may_stop(self, exchange: Exchange) -> bool:
         interference = self._interference
         return (
-            interference.recorder is not None
-            or interference.is_crashed(exchange.header.client_id or "")
+            interference.is_crashed(exchange.header.client_id or "")
             or self._node_id in interference.delays_s
             or self._faults.may_stop(exchange)
         )

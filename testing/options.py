@@ -23,6 +23,8 @@ SettingValues: TypeAlias = Mapping[str, str | int | bool]
 
 DEFAULT_WAIT_TIMEOUT_S: Final = 10.0
 MAX_BROKERS: Final = 100
+RECORD_MAX_BYTES: Final = 256 * 1024 * 1024
+"""How much of the file `store` the recorded exchanges may take, compressed."""
 SETTINGS_FOR_TESTS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1",
@@ -96,6 +98,7 @@ class EmulatorOptions:
                 broker_settings=broker_settings,
                 brokers=self.brokers,
                 snapshot_interval_records=0,
+                record_max_bytes=RECORD_MAX_BYTES if self.record and self.store is not None else 0,
             ),
             open_store=self._store_factory(),
             topics=(offsets_topic, *self.topics.items()),

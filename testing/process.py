@@ -15,6 +15,10 @@ from regroup.server.clock import Clock
 from regroup.server.faults.cluster_facts import ClusterFacts
 from regroup.server.faults.gate import ActiveFault, FaultRules
 from regroup.server.net.exchange import Exchange
+from regroup.server.recording.event_links import EventLinks
+from regroup.server.recording.exchange import RecordedExchange
+from regroup.server.recording.recorder import Recorder
+from regroup.server.recording.selection import ExchangeFilter, select_exchanges
 from regroup.storage.memory import MemoryStore
 from regroup.storage.store import EventStore
 from regroup.testing.clock.manual_clock import ManualClock, ManualClockLoop
@@ -22,7 +26,6 @@ from regroup.testing.errors import ActRefused, EmulatorDown
 from regroup.testing.groups.changes import Changes
 from regroup.testing.interference import BrokerGate, Interference
 from regroup.testing.options import ProcessOptions
-from regroup.testing.recorder import Recorder
 
 
 class EmulatorProcess:
@@ -33,8 +36,9 @@ class EmulatorProcess:
         self.changes = Changes()
         self.started_at_ms = 0
         facts = ClusterFacts(lambda: self._cluster)
-        self.recorder = Recorder(self.now_ms, facts.topic_name) if options.record else None
-        self.interference = Interference(FaultRules(facts), self.recorder)
+        self.recorder = Recorder(self.now_ms) if options.record else None
+        self._links = EventLinks()
+        self.interference = Interference(FaultRules(facts))
         self.interference.faults.on_change = self._forget_cached_responses
         self.interference.faults.on_hit = self._on_hit
         self.ports: tuple[int, ...] = ()
@@ -112,6 +116,7 @@ class EmulatorProcess:
             clock=self._clock,
             coordinator_factory=partial(GroupCoordinator, observer=self.changes, timer_tick_ms=tick_ms),
             gate_factory=lambda node_id: BrokerGate(node_id, self.interference),
+            recorder=self.recorder,
         )
 
     @property
@@ -153,14 +158,21 @@ class EmulatorProcess:
             )
         return loop
 
+    async def recorded_exchanges(self, wanted: ExchangeFilter) -> list[RecordedExchange] | None:
+        """The exchanges of which all conditions hold, with the events to which they led; None if nothing records."""
+        if self.recorder is None:
+            return None
+        exchanges = list(select_exchanges(self.recorder.rows(), wanted))
+        if self.options.open_store is None or self._cluster is not None:
+            await self._links.read(self.history)
+        return self._links.link(exchanges)
+
     def _on_hit(self, fault: ActiveFault, exchange: Exchange) -> None:
-        if self.recorder:
-            self.recorder.hit(exchange, fault.rule.effect)
+        if self.recorder and exchange.row:
+            self.recorder.note_fault(exchange.row, fault.rule.effect)
         self.changes.notify()
 
     def _on_exchange(self, exchange: Exchange, response: Message | None) -> None:
-        if self.recorder:
-            self.recorder.finish(exchange, response)
         self.changes.notify()
 
     def _forget_cached_responses(self) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from regroup.cli.chaos.verdicts import Verdict, write_verdicts
-from regroup.cli.jobs import EXIT_INTERRUPTED, FILE_ERRORS, cannot_run_after
-from regroup.cli.terminal.output import program_name
+from regroup.cli.jobs import FILE_ERRORS, cannot_run_after
+from regroup.cli.terminal.output import EXIT_INTERRUPTED, program_name
 from regroup.cli.terminal.progress import ProgressReporter
 from regroup.cli.terminal.text import counted
 from regroup.lab.plan.plan import SimulationPlan

@@ -25,6 +25,7 @@ from regroup.members.runtime.producer import SimulatedProducer
 from regroup.members.runtime.workload import RecordLedger, Workload
 from regroup.members.transports.mqtt import MqttTransport
 from regroup.members.transports.tcp import TcpTransport
+from regroup.notation.durations import format_duration
 from regroup.server.rate_limited_log import RateLimitedLog
 
 CLOSE_TIMEOUT_S: Final = 10.0
@@ -70,6 +71,9 @@ def plan_fleet(args: Namespace) -> FleetPlan:
         process_ms=args.process_ms,
         late_after_ms=args.late_after,
     )
+    if args.heartbeat_interval >= args.session_timeout:
+        heartbeat, session = format_duration(args.heartbeat_interval), format_duration(args.session_timeout)
+        raise ValueError(f"--heartbeat-interval ({heartbeat}) must be shorter than --session-timeout ({session})")
     numbers = range(1, args.count + 1)
     settings = tuple(_consumer_settings(number, args) for number in numbers)
     faults = tuple(tuple(fault for whose, fault in args.faults if whose in (None, number)) for number in numbers)

@@ -14,6 +14,7 @@ from typing import Final
 from regroup.cli.terminal.arguments import (
     add_mqtt_settings_argument,
     argument_type,
+    host,
     host_and_port,
     loaded_type,
     port,
@@ -26,6 +27,8 @@ MIN_MAX_RESPONSE_BYTES: Final = 64 * 1024
 MAX_MAX_RESPONSE_BYTES: Final = 2**31 - 1
 DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024
 """The same as in `regroup.server.limits`, which the help need not load."""
+MIN_RECORD_MAX_BYTES: Final = 1024 * 1024
+DEFAULT_RECORD_MAX_BYTES: Final = 256 * 1024 * 1024
 MAX_TOPIC_PARTITIONS: Final = 10_000
 """The most partitions of a topic, the same as for `num.partitions`."""
 
@@ -36,7 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(job="regroup.cli.serve.command:run")
     add = parser.add_argument
 
-    add("--host", default="127.0.0.1", help="the address to listen on (default: this machine alone)")
+    add("--host", type=host, default="127.0.0.1", help="the address to listen on (default: this machine alone)")
     add("--port", type=port, default=9092, help="the port; 0 picks a free one (default: 9092)")
     add(
         "--advertise",
@@ -66,6 +69,19 @@ def add_arguments(parser: ArgumentParser) -> None:
         choices=("disk", "process"),
         default="disk",
         help="what an acknowledged change survives: a power failure, or only a crash of this process (default: disk)",
+    )
+    add(
+        "--record",
+        action="store_true",
+        help="keep every request and its response in the store too, for `regroup exchanges` and `regroup why`",
+    )
+    add(
+        "--record-max-bytes",
+        metavar="N",
+        type=whole_number(MIN_RECORD_MAX_BYTES, what="number of bytes"),
+        default=DEFAULT_RECORD_MAX_BYTES,
+        help="how much of the store they may take, compressed; the oldest are deleted (default: 268435456, which is "
+        "256 MiB)",
     )
     add(
         "--topic",

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import os
 import sys
 import tomllib
 from argparse import Namespace
@@ -21,12 +22,12 @@ from regroup.cli.serve.mqtt import embedded_mqtt_broker, mqtt_options
 from regroup.cli.serve.prompt import ServePrompt
 from regroup.cli.terminal.arguments import MAX_PORT, load
 from regroup.cli.terminal.signals import stop_on_signals
-from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.settings import CoordinatorSettings, InvalidSetting
 from regroup.server.broker_cluster import ClusterOptions
 from regroup.server.net.process_limits import LoopExceptionHandler, raise_open_file_limit
 from regroup.server.releases import ANY_RELEASE, Release, newest_release, release_named
 from regroup.server.settings import BrokerSettings, settings_from_texts
-from regroup.storage.sqlite.files import missing_wal_text, wal_is_missing
+from regroup.storage.sqlite.files import missing_wal_text, remove_store, store_exists, wal_is_missing
 from regroup.storage.sqlite.threaded import open_store
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def cluster_options(args: Namespace) -> ClusterOptions:
         brokers=args.brokers,
         max_response_bytes=args.max_response_bytes,
         release=emulated_release(args.broker_version),
+        record_max_bytes=args.record_max_bytes if args.record else 0,
     )
 
 
@@ -120,13 +122,16 @@ async def serve_until_cancelled(args: Namespace, plan: ServePlan) -> None:
 
 async def serve_brokers(args: Namespace, plan: ServePlan) -> None:
     """Start the brokers, and close them when this is cancelled. "listening" is printed when everything listens."""
-    is_incomplete = wal_is_missing(args.store)
+    is_incomplete, is_new = wal_is_missing(args.store), not store_exists(args.store)
     async with AsyncExitStack() as stack:
         try:
             brokers, lines = await start_brokers(plan, stack)
-        except OSError as error:
-            hint = " Try --port 0." if error.errno == errno.EADDRINUSE else ""
-            raise CannotRun(f"cannot listen on {args.host}:{args.port}: {error.strerror}.{hint}") from error
+        except (OSError, CannotRun, InvalidSetting) as error:
+            if is_new:
+                remove_store(args.store)
+            if isinstance(error, OSError):
+                raise CannotRun(f"cannot listen on {args.host}:{args.port}: {reason_of(error)}") from error
+            raise
         if is_incomplete:
             structlog.get_logger("serve").warning("write-ahead-log-is-missing", hint=missing_wal_text(args.store))
         for rule in plan.rules:
@@ -141,6 +146,14 @@ async def serve_brokers(args: Namespace, plan: ServePlan) -> None:
             prompt.open()
             stack.callback(prompt.close)
         await asyncio.get_running_loop().create_future()
+
+
+def reason_of(error: OSError) -> str:
+    """Why the brokers cannot listen; the event loop's own text repeats the address."""
+    if error.errno == errno.EADDRINUSE:
+        return "another program uses the port. Try --port 0."
+    text = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+    return f"{text}."
 
 
 async def start_brokers(plan: ServePlan, stack: AsyncExitStack) -> tuple[ServedBrokers, list[str]]:

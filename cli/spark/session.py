@@ -14,8 +14,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from regroup.cli.jobs import EXIT_INTERRUPTED, CannotRun
-from regroup.cli.terminal.output import EXIT_CANNOT_RUN, print_error
+from regroup.cli.jobs import CannotRun
+from regroup.cli.terminal.output import EXIT_CANNOT_RUN, EXIT_INTERRUPTED, print_error
 from regroup.cli.terminal.text import printable_lines
 from regroup.pipeline.spark.java import JavaNotFound
 from regroup.pipeline.spark.session import InvalidMaster, spark_session

@@ -1,7 +1,10 @@
-"""The arguments of the commands that work on a store: `events`, `replay`, `verify`, `trim` and `copy`."""
+"""The arguments of the commands that work on a store: `events`, `replay`, `exchanges`, `why`, `verify` and others."""
 
 from argparse import ArgumentParser
 from pathlib import Path
+from typing import Final
+
+from regroup.cli.terminal.arguments import loaded_type
 
 EVENTS_HELP = """\
 Show a store's events, oldest first: what happened, to which member, and why.
@@ -19,6 +22,27 @@ there, and `topics` and `partitions` beside them show what they hold, where they
 regroup replay regroup.db
 regroup replay regroup.db --group payments --at 120
 regroup replay regroup.db --format json | jq .groups
+"""
+EXCHANGES_HELP = """\
+Show the requests and responses that `regroup serve --record` has kept in a store, oldest first.
+
+regroup exchanges regroup.db --group payments
+regroup exchanges regroup.db --client second --api Heartbeat --api JoinGroup
+regroup exchanges regroup.db --from 12:00:40 --to 12:01 --verbose     the decoded messages, too
+regroup exchanges regroup.db --json | jq .answer                      one JSON object a line
+
+A run of equal heartbeats is one line with their number. `events` are the positions of the events to which a request
+led; `regroup events` shows them. Times are UTC; a time of day means the last day on which something was recorded.
+"""
+WHY_HELP = """\
+Say in sentences why something happened to a group: the chain of causes, from its events.
+
+regroup why regroup.db --group payments                        its last rebalance
+regroup why regroup.db --group payments --member second        the last thing that happened to a member
+regroup why regroup.db --group payments --event 120            one event, by its position
+
+A member is named by its client id, instance id or member id. A store that was written with `regroup serve --record`
+says more; what was not recorded is called so.
 """
 VERIFY_HELP = """\
 Fold a store's whole history, check every invariant, and compare the snapshots with the fold.
@@ -44,6 +68,8 @@ A copy of the file alone, by other means, is none while the store is being writt
 write-ahead log beside it, regroup.db-wal.
 """
 
+moment: Final = loaded_type("regroup.cli.store.moments:parse_moment")
+
 
 def add_events_arguments(parser: ArgumentParser) -> None:
     parser.description = EVENTS_HELP
@@ -68,6 +94,31 @@ def add_replay_arguments(parser: ArgumentParser) -> None:
         choices=("text", "json"),
         help="for people, or for programs (default: text on a terminal, else json)",
     )
+
+
+def add_exchanges_arguments(parser: ArgumentParser) -> None:
+    parser.description = EXCHANGES_HELP
+    parser.set_defaults(job="regroup.cli.store.exchanges:run")
+    _add_store(parser)
+    add = parser.add_argument
+    add("--group", metavar="G", default="", help="only requests that name this group")
+    add("--member", metavar="M", default="", help="only those of a member: its member id, instance id or client id")
+    add("--client", metavar="C", default="", help="only those with this client id")
+    add("--api", metavar="A", dest="apis", action="append", default=[], help="only this API; may be repeated")
+    add("--from", metavar="TIME", dest="from_time", type=moment, help="only those that went on at this time or later")
+    add("--to", metavar="TIME", dest="to_time", type=moment, help="only those that began at this time or earlier")
+    add("--json", action="store_true", help="one JSON object a line, for programs")
+    add("--verbose", action="store_true", help="show the decoded messages below each line")
+
+
+def add_why_arguments(parser: ArgumentParser) -> None:
+    parser.description = WHY_HELP
+    parser.set_defaults(job="regroup.cli.store.why:run")
+    _add_store(parser)
+    parser.add_argument("--group", metavar="G", required=True, help="the group")
+    parser.add_argument("--member", metavar="M", help="a member: its member id, instance id or client id")
+    parser.add_argument("--event", metavar="POSITION", type=int, help="the position of an event of the group")
+    parser.add_argument("--json", action="store_true", help="the sentences as a tree, for programs")
 
 
 def add_verify_arguments(parser: ArgumentParser) -> None:

@@ -84,6 +84,7 @@ def setting(text: str) -> tuple[str, str]:
 
 port: Final = whole_number(0, MAX_PORT, what="port")
 duration_ms: Final = argument_type(parse_duration_ms)
+host: Final = loaded_type("regroup.members.transports.tcp:parse_host")
 host_and_port: Final = loaded_type("regroup.members.transports.tcp:parse_host_port")
 mqtt_address: Final = loaded_type("regroup.mqtt.address:parse_mqtt_address")
 

@@ -16,6 +16,8 @@ from regroup.cli.terminal.text import printable
 
 EXIT_CANNOT_RUN: Final = 2
 """The exit code of a command that cannot be carried out. 1 means that it was, and found something wrong."""
+EXIT_INTERRUPTED: Final = 130
+"""The exit code that shells give to a command that was ended by Ctrl-C."""
 WRITE_ERRNOS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Errors of a write to a full disk, or to a device that is gone."""
 ESCAPE_HANDLER: Final = "regroup-escaped"

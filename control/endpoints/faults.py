@@ -70,6 +70,7 @@ class ExchangesInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     api: Annotated[tuple[str, ...], Meta(description="Only of these APIs, by Kafka's names: `JoinGroup`.")] = ()
     client_id: OptionalClient = ""
     group: OptionalGroup = ""
+    member: Annotated[str, Meta(description="Only of this member: a member id, an instance id or a client id.")] = ""
     limit: Annotated[int, Meta(ge=1, le=MAX_SHOWN_EXCHANGES, description="The most rows, the latest ones.")] = 100
 
 
@@ -100,13 +101,18 @@ class ExchangeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     request: (
         Annotated[
             dict[str, Any],
-            Meta(description="Kafka's fields; bytes in base64. Null for Produce, whose records are not kept."),
+            Meta(description="Kafka's fields; bytes in base64. Null if it is undecodable or was too large to keep."),
         ]
         | None
     )
-    response: Annotated[dict[str, Any], Meta(description="Null without a response, and for Fetch.")] | None
+    response: (
+        Annotated[dict[str, Any], Meta(description="Null without a response, or where it was too large to keep.")]
+        | None
+    )
     answer: Annotated[str, Meta(description="The first error in the response, or `NONE`, or `no answer`.")]
     fault: Annotated[str, Meta(description="What a rule did to it.")]
+    closed: Annotated[str, Meta(description="Why its connection was closed without an answer.")]
+    events: Annotated[tuple[int, ...], Meta(description="Positions of the events to which it led.")]
     count: Annotated[int, Meta(description="Heartbeats of the run.")]
     last_at_ms: int
 
@@ -138,6 +144,8 @@ def exchange_answer(each: RecordedExchange) -> ExchangeAnswer:
         response=None if each.response is None else msgspec.to_builtins(each.response),
         answer=each.answer,
         fault=each.fault,
+        closed=each.closed,
+        events=tuple(event.position for event in each.events),
         count=each.count,
         last_at_ms=each.last_at_ms,
     )
@@ -180,7 +188,9 @@ async def remove_fault(controlled: ControlledEmulator, wanted: FaultInput) -> Fa
 
 async def exchanges(controlled: ControlledEmulator, wanted: ExchangesInput) -> tuple[ExchangeAnswer, ...]:
     """List recorded requests with their responses, the oldest first. The latest 10,000 are kept."""
-    found = await controlled.emulator.exchanges(api=wanted.api, client_id=wanted.client_id, group=wanted.group)
+    found = await controlled.emulator.exchanges(
+        api=wanted.api, client_id=wanted.client_id, group=wanted.group, member=wanted.member
+    )
     return tuple(map(exchange_answer, found[-wanted.limit :]))
 
 

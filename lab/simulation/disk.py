@@ -6,7 +6,7 @@ from random import Random
 from typing import TypeAlias
 
 from regroup.storage.errors import StoreFailed, StoreFull
-from regroup.storage.records import Head, NewRecord, Record, Snapshot
+from regroup.storage.records import ExchangeBlock, Head, NewExchangeBlock, NewRecord, Record, Snapshot
 from regroup.storage.store import ANY_GROUP, AnyGroup, EventStore
 
 StoreOpener: TypeAlias = Callable[[], Awaitable[EventStore]]
@@ -128,6 +128,13 @@ class SimulatedStore(EventStore):
 
     async def coordinator_epoch(self) -> int:
         return await self._store.coordinator_epoch()
+
+    async def append_exchanges(self, block: NewExchangeBlock, *, max_bytes: int) -> None:
+        self._check_writable()
+        await self._store.append_exchanges(block, max_bytes=max_bytes)
+
+    def read_exchanges(self, *, from_ms: int = 0, to_ms: int | None = None) -> AsyncIterator[ExchangeBlock]:
+        return self._store.read_exchanges(from_ms=from_ms, to_ms=to_ms)
 
     async def next_coordinator_epoch(self) -> int:
         self._check_writable()

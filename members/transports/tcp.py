@@ -54,6 +54,13 @@ def is_host(text: str) -> bool:
         return False
 
 
+def parse_host(text: str) -> str:
+    """The text, if it can be a host name. Raises ValueError otherwise."""
+    if not is_host(text):
+        raise ValueError(f"invalid host: {text!r}; write a name or an address, for example 127.0.0.1")
+    return text
+
+
 def _reason_of(error: OSError) -> str:
     """Why no connection could be made. The event loop's own texts repeat the address, and its error's number."""
     if isinstance(error, TimeoutError):

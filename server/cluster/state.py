@@ -142,6 +142,7 @@ class ClusterState:
     ) -> None:
         self.settings = settings
         self.cluster_id = stored.cluster_id
+        self._first_coordinator_epoch = coordinator_epoch
         self.nodes: dict[int, BrokerNode] = {}
         self.now_ms = now_ms
         self.new_uuid = new_uuid
@@ -188,6 +189,13 @@ class ClusterState:
                 if log is not None and log.log_end_offset < before:
                     event = OffsetsReserved(name=topic.name, partition=index, before=log.log_end_offset)
                     self.record_event(event, BROKER_STOP)
+
+    def connection_name(self, number: str) -> str:
+        """The name of a connection in causes and in the log: its number, and the epoch with which this process began.
+
+        `0-3@7` is thus one connection in the whole history, also after restarts.
+        """
+        return f"{number}@{self._first_coordinator_epoch}"
 
     # Events
 

@@ -10,10 +10,10 @@ from typing import Final
 from regroup.protocol.message import Message
 from regroup.server.faults.cluster_facts import ClusterFacts
 from regroup.server.faults.effects import apply_fault, send_changed
-from regroup.server.faults.facts import RequestFacts
 from regroup.server.faults.false_answers import false_response
 from regroup.server.faults.rule import FaultRule, InvalidFault
 from regroup.server.net.exchange import Exchange
+from regroup.server.request_facts import RequestFacts
 
 MAX_RULES: Final = 1_000
 """Rules that may be in force: each request is compared with all of them."""

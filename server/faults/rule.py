@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from regroup.protocol.apis import APIS
-from regroup.server.faults.facts import RequestFacts
+from regroup.server.request_facts import RequestFacts
 from regroup.server.responses.errors import ANSWERED_APIS, PARTITION_APIS
 
 DropKind: TypeAlias = Literal["", "request", "answer"]

@@ -199,7 +199,8 @@ class Gateway:
             lambda each, was_idle: client.remove_transport(each) if was_idle else self._disconnect(client),
         )
         broker = ObservedBroker(client, self._cluster.brokers[node_id], self._losses, self._log_refusal)
-        transport.attach(Connection(broker, f"mqtt-{client.name}-{next(self._connection_numbers)}"))
+        name = self._cluster.state.connection_name(f"mqtt-{client.name}-{next(self._connection_numbers)}")
+        transport.attach(Connection(broker, name))
         return transport
 
     def _send(self, client: RemoteClient, topic: str, data: bytes) -> None:

@@ -136,10 +136,10 @@ class ObservedBroker:
         self.max_frame_bytes, self.max_idle_s = broker.max_frame_bytes, broker.max_idle_s
         self.max_response_bytes = min(broker.max_response_bytes, MAX_RESPONSE_MESSAGE_BYTES)
         self.needs_whole_responses = True
-        self.turns = broker.turns
+        self.turns, self.unread = broker.turns, broker.unread
         self.served_versions, self.refusal_of = broker.served_versions, broker.refusal_of
         self.add_connection, self.remove_connection = broker.add_connection, broker.remove_connection
-        self.observers = broker.observers
+        self.observers, self.recorder = broker.observers, broker.recorder
 
     @property
     def gate(self) -> RequestGate | None:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, TypeAlias
 
+from regroup.server.net.request_recorder import ExchangeRow
+
 MAX_CACHED_BYTES: Final = 64 * 1024
 """Longer requests and responses are not kept: the bytes after a request's body are ignored, and may be many."""
 
@@ -16,11 +18,19 @@ class CachedResponse(NamedTuple):
     request_parts: tuple[bytes, bytes]
     response_parts: tuple[bytes, bytes]
     still_valid: StillValid
+    row: ExchangeRow | None = None
+    """Where the request is recorded, so that its repetitions are counted there."""
 
     @classmethod
-    def from_frames(cls, request: bytes, response: bytes | bytearray, still_valid: StillValid) -> "CachedResponse":
+    def from_frames(
+        cls, request: bytes, response: bytes | bytearray, still_valid: StillValid, row: ExchangeRow | None = None
+    ) -> "CachedResponse":
         """Split the frames. `request` is given without its length prefix, `response` with it."""
-        return cls((request[:4], request[8:]), (bytes(response[:4]), bytes(response[8:])), still_valid)
+        return cls((request[:4], request[8:]), (bytes(response[:4]), bytes(response[8:])), still_valid, row)
+
+    def response_to(self, frame: bytes) -> bytes:
+        """The response to the cached request with the correlation id of this frame."""
+        return self.response_parts[0] + frame[4:8] + self.response_parts[1]
 
     def responses_to(self, frames: Iterable[bytes]) -> tuple[int, bytes]:
         """How many of the first frames are the cached request, and their responses in one piece.

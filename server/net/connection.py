@@ -18,7 +18,8 @@ from regroup.server.net.cached_response import MAX_CACHED_BYTES, CachedResponse,
 from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
-from regroup.server.net.response_buffer import ResponseBuffer
+from regroup.server.net.request_recorder import ExchangeRow, RequestRecorder
+from regroup.server.net.response_buffer import ResponseBuffer, UnreadBytes
 from regroup.server.net.turns import LongWork, TurnQueue, Turns
 from regroup.storage.errors import StoreError
 
@@ -35,8 +36,12 @@ class BrokerHandle(Protocol):
     max_idle_s: float
     observers: RequestObservers
     """They see each exchange that is finished."""
+    recorder: RequestRecorder | None
+    """It keeps the bytes of requests and responses."""
     needs_whole_responses: bool
     """A response must be written in one piece, as one message."""
+    unread: UnreadBytes
+    """What the clients of all brokers have not read."""
     turns: TurnQueue
     """The long requests of all connections."""
 
@@ -68,6 +73,11 @@ class Connection(asyncio.Protocol):
         self.name = name
         self.client_host = ""
         self._broker = broker
+        self._recorder = broker.recorder
+        self._row: ExchangeRow | None = None
+        """The recorded row of the current request."""
+        self._last_row: ExchangeRow | None = None
+        """The row of the request before it."""
         self._loop = asyncio.get_running_loop()
         self._frame_reader = FrameReader(broker.max_frame_bytes)
         self._frames: deque[bytes] = deque()
@@ -77,7 +87,7 @@ class Connection(asyncio.Protocol):
         self._last_header: RequestHeader | None = None
         self._work: LongWork | None = None
         self._cached: CachedResponse | None = None
-        self._responses = ResponseBuffer()
+        self._responses = ResponseBuffer(broker.unread)
         self._is_processing = False
         self._can_write = True
         self._is_reading = True
@@ -104,6 +114,7 @@ class Connection(asyncio.Protocol):
         if self._work is not None:
             self._work.cancel()
         current, self._current = self._current, None
+        self._record_close("the connection was lost")
         if current is not None and current.on_connection_lost is not None:
             current.on_connection_lost()
 
@@ -175,13 +186,39 @@ class Connection(asyncio.Protocol):
     def _respond_from_cache(self, cached: CachedResponse) -> bool:
         """Respond to the cached request as often as the queue begins with it; False if it does not."""
         count, responses = cached.responses_to(self._frames)
+        if count and self._recorder is not None:
+            self._record_repeats(self._recorder, cached, count)
         for _ in range(count):
             self._queued_bytes -= len(self._frames.popleft())
         if count:
             self._responses.add(responses)
         return count > 0
 
+    def _record_repeats(self, recorder: RequestRecorder, cached: CachedResponse, count: int) -> None:
+        """Count repeated requests in the row of the first, or in a new one if others came in between."""
+        row = cached.row
+        if row is None or row is not self._last_row:
+            first = self._frames[0]
+            begun = recorder.begin(self.name, self.client_host, first)
+            row = self._last_row = recorder.answer(begun, cached.response_to(first), None)
+            self._cached = cached._replace(row=row)
+            count -= 1
+        if count:
+            recorder.repeat(row, count)
+
+    def _record_answer(self, response: bytes | bytearray | None) -> None:
+        row, self._row = self._row, None
+        if row is not None and self._recorder is not None:
+            self._last_row = self._recorder.answer(row, response, self._last_row)
+
+    def _record_close(self, reason: str) -> None:
+        row, self._row = self._row, None
+        if row is not None and self._recorder is not None:
+            self._recorder.close(row, reason)
+
     def _handle(self, frame: bytes) -> None:
+        if self._recorder is not None:
+            self._row = self._recorder.begin(self.name, self.client_host, frame)
         try:
             header, request = decode_request(frame, MAX_ENTRIES_BY_API)
         except Unsupported as error:
@@ -215,6 +252,7 @@ class Connection(asyncio.Protocol):
             on_close=self._close_unanswered,
             on_work=self._run,
         )
+        exchange.row = self._row
         gate = self._broker.gate
         if gate is None:
             self._proceed(handler, exchange)
@@ -265,6 +303,7 @@ class Connection(asyncio.Protocol):
         for observe in self._broker.observers:
             observe(exchange, response)
         if response is None:
+            self._record_answer(None)
             self._end(exchange)
         else:
             self._run(exchange, self._encode(exchange, response))
@@ -272,8 +311,16 @@ class Connection(asyncio.Protocol):
     def _encode(self, exchange: Exchange, response: Message) -> Turns:
         encoder = ResponseEncoder(exchange.header, response, self._broker.max_response_bytes)
         for _ in encoder.turns(ENCODED_BYTES_PER_TURN):
+            self._responses.count_encoded(len(encoder.out))
+            if self._broker.unread.are_too_many:
+                mib = self._broker.unread.total_bytes // 2**20
+                self._responses.count_encoded(0)
+                self._close_unanswered(exchange, f"clients have not read {mib} MiB of responses; this one is not sent")
+                return
             yield STEPS_PER_TURN
-        self._responses.add(encoder.out if exchange.edit_frame is None else exchange.edit_frame(encoder.out))
+        sent = encoder.out if exchange.edit_frame is None else exchange.edit_frame(encoder.out)
+        self._responses.add(sent)
+        self._record_answer(sent)
         if exchange.still_valid is not None:
             self._cache(exchange, exchange.still_valid, encoder.out)
         if exchange.close_behind:
@@ -285,7 +332,7 @@ class Connection(asyncio.Protocol):
         is_short = len(self._current_frame) + len(response) <= MAX_CACHED_BYTES
         gate = self._broker.gate
         if is_short and (gate is None or not gate.may_stop(exchange)):
-            self._cached = CachedResponse.from_frames(self._current_frame, response, still_valid)
+            self._cached = CachedResponse.from_frames(self._current_frame, response, still_valid, self._last_row)
 
     def _end(self, exchange: Exchange) -> None:
         """Continue with the next request."""
@@ -304,7 +351,9 @@ class Connection(asyncio.Protocol):
         versions = self._broker.served_versions(ApiVersionsRequest.api_key)
         entry = ApiVersion(api_key=ApiVersionsRequest.api_key, min_version=versions.first, max_version=versions.last)
         body = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[entry])
-        self._responses.add(encode_response(header.api_key, 0, header.correlation_id, body))
+        response = encode_response(header.api_key, 0, header.correlation_id, body)
+        self._responses.add(response)
+        self._record_answer(response)
 
     def _flush(self) -> None:
         """Write what the transport takes, and close it behind the last response if the connection is to be closed."""
@@ -327,6 +376,7 @@ class Connection(asyncio.Protocol):
         if self._is_closing:
             return
         self._is_closing = True
+        self._record_close(reason)
         self._broker.log_closed(self, reason)
         self._frames.clear()
         self._flush()

@@ -8,6 +8,7 @@ from regroup.protocol.apis import APIS
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
 from regroup.server.net.cached_response import StillValid
+from regroup.server.net.request_recorder import ExchangeRow
 from regroup.server.net.turns import Turns
 
 
@@ -32,6 +33,7 @@ class Exchange:
         "is_answered",
         "on_connection_lost",
         "request",
+        "row",
         "still_valid",
     )
 
@@ -63,6 +65,8 @@ class Exchange:
         """Set before `respond`: what is sent in place of the encoded response, given with its length prefix."""
         self.close_behind = ""
         """Set before `respond`: why the connection is closed behind the response; empty to keep it."""
+        self.row: ExchangeRow | None = None
+        """Where it is recorded; None if nothing records."""
         self._on_response = on_response
         self._on_close = on_close
         self._on_work = on_work

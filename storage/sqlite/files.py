@@ -111,6 +111,12 @@ def missing_wal_text(path: Path) -> str:
     )
 
 
+def remove_store(path: Path) -> None:
+    """Delete the files of a store that no process has open."""
+    for each in (path, *(sibling_file(path, suffix) for suffix in ("-wal", "-shm", ".lock"))):
+        each.unlink(missing_ok=True)
+
+
 def sqlite_uri(path: Path, options: str) -> str:
     """The file as SQLite's URI."""
     return f"file:{quote(str(path))}?{options}"

@@ -2,9 +2,10 @@
 
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
+from regroup.storage.sqlite.connection import Argument, Result
 from regroup.storage.sqlite.opening import (
     Durability,
     lock_and_initialize,
@@ -30,6 +31,9 @@ class InlineConnection:
 
     async def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         self._connection.executemany(statement, rows)
+
+    async def compute(self, function: Callable[[Argument], Result], argument: Argument) -> Result:
+        return function(argument)
 
     async def close(self) -> None:
         self._connection.close()

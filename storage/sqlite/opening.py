@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from regroup.storage.errors import NotAStore
+from regroup.storage.sqlite.connection import Argument, Result, SqliteConnection
 from regroup.storage.sqlite.files import (
     fingerprint,
     initialize_store,
@@ -14,7 +15,7 @@ from regroup.storage.sqlite.files import (
     store_exists,
     translate_sqlite_errors,
 )
-from regroup.storage.sqlite.store import SqliteConnection, SqliteStore
+from regroup.storage.sqlite.store import SqliteStore
 from regroup.storage.sqlite.writer_lock import WriterLock
 
 Durability = Literal["disk", "process"]
@@ -95,6 +96,9 @@ class ReadOnlyConnection:
 
     async def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         raise NotImplementedError("a store that is open for reading refuses to write before this is called")
+
+    async def compute(self, function: Callable[[Argument], Result], argument: Argument) -> Result:
+        return function(argument)
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None

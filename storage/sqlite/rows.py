@@ -9,7 +9,7 @@ import msgspec
 
 from regroup.storage.errors import StoreDamaged
 from regroup.storage.numbers import StoredNumber
-from regroup.storage.records import Head, Record, Snapshot
+from regroup.storage.records import ExchangeBlock, Head, Record, Snapshot
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 
@@ -31,6 +31,13 @@ class Number(msgspec.Struct, frozen=True, array_like=True):
     """A counter, or the position of a cut."""
 
     value: StoredNumber
+
+
+class Size(msgspec.Struct, frozen=True, array_like=True):
+    """The number of a block of exchanges, and the length of its payload."""
+
+    number: StoredNumber
+    size: StoredNumber
 
 
 class Value(msgspec.Struct, frozen=True, array_like=True):
@@ -66,6 +73,8 @@ _KINDS: dict[type[msgspec.Struct], str] = {
     GroupHead: "a group's last record",
     Positions: "the end of the history",
     Number: "a counter",
+    Size: "the size of a block",
+    ExchangeBlock: "a block of exchanges",
     Value: "a named value",
 }
 

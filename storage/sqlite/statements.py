@@ -74,6 +74,29 @@ DELETE_OLD_SNAPSHOTS = """
     )
 """
 
+# A store has this table from the first recording on; the version of the format does not change with it.
+CREATE_EXCHANGES = """
+    CREATE TABLE IF NOT EXISTS exchanges (
+        number   INTEGER PRIMARY KEY,
+        first_ms INTEGER NOT NULL,
+        last_ms  INTEGER NOT NULL,
+        count    INTEGER NOT NULL,
+        payload  BLOB    NOT NULL
+    )
+"""
+HAS_EXCHANGES = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'exchanges'"
+INSERT_EXCHANGES = "INSERT INTO exchanges (first_ms, last_ms, count, payload) VALUES (?, ?, ?, ?)"
+EXCHANGE_BYTES = "SELECT ifnull(sum(length(payload)), 0) FROM exchanges"
+OLDEST_EXCHANGES = """
+    SELECT number, length(payload) FROM exchanges WHERE number < (SELECT max(number) FROM exchanges)
+    ORDER BY number LIMIT ?
+"""
+DELETE_EXCHANGES = "DELETE FROM exchanges WHERE number <= ?"
+NEXT_EXCHANGES = """
+    SELECT first_ms, last_ms, count, CAST(payload AS BLOB), number FROM exchanges
+    WHERE number > ? AND last_ms >= ? AND first_ms <= ? ORDER BY number LIMIT 1
+"""
+
 INCREMENT_COUNTER = "UPDATE counters SET value = value + 1 WHERE name = ?"
 SET_COUNTER = "UPDATE counters SET value = ? WHERE name = ?"
 COUNTER = "SELECT value FROM counters WHERE name = ?"

@@ -1,11 +1,11 @@
 """The store in a SQLite file, over any kind of connection: in a thread of its own, or inline."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Self
 
 from regroup.storage.errors import (
     PositionTrimmed,
@@ -15,26 +15,28 @@ from regroup.storage.errors import (
     StoreFailed,
     StoreReadOnly,
 )
-from regroup.storage.records import Head, NewRecord, Record, Snapshot
+from regroup.storage.records import ExchangeBlock, Head, NewExchangeBlock, NewRecord, Record, Snapshot
 from regroup.storage.sqlite import statements as sql
+from regroup.storage.sqlite.connection import SqliteConnection
+from regroup.storage.sqlite.exchange_table import ExchangeTable
 from regroup.storage.sqlite.files import translate_sqlite_errors
 from regroup.storage.sqlite.open_files import OpenFiles
 from regroup.storage.sqlite.rows import GroupHead, Number, Positions, Row, Value, read_rows
 from regroup.storage.sqlite.schema import OPEN_WRITER
 from regroup.storage.sqlite.writer_lock import WriterLock
-from regroup.storage.store import ANY_GROUP, AnyGroup, EventStore, GroupHeads, check_cut, sorted_by_group
+from regroup.storage.store import (
+    ANY_GROUP,
+    AnyGroup,
+    EventStore,
+    GroupHeads,
+    check_cut,
+    compress_payload,
+    sorted_by_group,
+)
 
 _MAX_POSITION = 2**63 - 1
 # A passive checkpoint does not wait for readers.
 _CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"
-
-
-class SqliteConnection(Protocol):
-    """The methods that a store needs of a connection to SQLite, which is in autocommit mode."""
-
-    async def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]: ...
-    async def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None: ...
-    async def close(self) -> None: ...
 
 
 class SqliteStore(EventStore):
@@ -48,6 +50,7 @@ class SqliteStore(EventStore):
         self._heads: GroupHeads | None = None
         self._files: OpenFiles | None = None
         """None until the first write."""
+        self._exchanges = ExchangeTable(path, connection)
         self._is_closed = False
         # All callers share one connection, and none may read in the middle of another's transaction.
         self._mutex = asyncio.Lock()
@@ -176,6 +179,21 @@ class SqliteStore(EventStore):
     async def coordinator_epoch(self) -> int:
         async with self._exclusive():
             return (await self._only_row(Number, sql.COUNTER, ("coordinator_epoch",))).value
+
+    async def append_exchanges(self, block: NewExchangeBlock, *, max_bytes: int) -> None:
+        compressed = await self._connection.compute(compress_payload, block)
+        async with self._writing():
+            await self._exchanges.append(block, compressed, max_bytes)
+
+    async def read_exchanges(self, *, from_ms: int = 0, to_ms: int | None = None) -> AsyncIterator[ExchangeBlock]:
+        number = 0
+        while True:
+            async with self._exclusive():
+                block = await self._exchanges.next_block(number, from_ms, to_ms)
+            if block is None:
+                return
+            number = block.number
+            yield block
 
     async def next_coordinator_epoch(self) -> int:
         async with self._transaction():

@@ -2,11 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import aiosqlite
 
+from regroup.storage.sqlite.connection import Argument, Result
 from regroup.storage.sqlite.opening import (
     Durability,
     lock_and_initialize,
@@ -34,6 +35,9 @@ class ThreadConnection:
 
     async def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         await self._connection.executemany(statement, rows)
+
+    async def compute(self, function: Callable[[Argument], Result], argument: Argument) -> Result:
+        return await asyncio.to_thread(function, argument)
 
     async def close(self) -> None:
         await self._connection.close()

@@ -9,6 +9,8 @@ from regroup.coordinator.group import GroupState
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.errors import ErrorCode
 from regroup.server.broker_cluster import BrokerCluster
+from regroup.server.recording.exchange import RecordedExchange, error_codes
+from regroup.server.recording.selection import ExchangeFilter
 from regroup.storage.records import Record
 from regroup.storage.store import EventStore
 from regroup.testing.errors import ActRefused
@@ -16,7 +18,6 @@ from regroup.testing.groups.changes import Changes
 from regroup.testing.groups.story import MAX_ROWS, GroupEvent, event_of, story_table
 from regroup.testing.groups.views import GroupView, PartitionName, view_of
 from regroup.testing.groups.waiting import WaitTimeout, wait_for_change
-from regroup.testing.recorder import Recorder, error_codes
 
 
 class RunningEmulator(Protocol):
@@ -30,8 +31,7 @@ class RunningEmulator(Protocol):
     @property
     def changes(self) -> Changes: ...
 
-    @property
-    def recorder(self) -> Recorder | None:
+    async def recorded_exchanges(self, wanted: ExchangeFilter) -> list[RecordedExchange] | None:
         """None if exchanges are not recorded."""
         ...
 
@@ -71,8 +71,7 @@ class AsyncGroup:
         async for record in self._emulator.history.read(group=self.name):
             last.append(record)
         events = [event_of(record) for record in last]
-        recorder = self._emulator.recorder
-        exchanges = recorder.exchanges(group=self.name) if recorder else None
+        exchanges = await self._emulator.recorded_exchanges(ExchangeFilter(group=self.name))
         return story_table(events, exchanges, self._emulator.started_at_ms)
 
     # Wait

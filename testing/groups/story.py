@@ -6,8 +6,8 @@ from typing import Any, Final
 import msgspec
 
 from regroup.coordinator.serialization import Cause, decode_cause
+from regroup.server.recording.exchange import RecordedExchange
 from regroup.storage.records import Record
-from regroup.testing.recorder import RecordedExchange
 
 MAX_ROWS: Final = 12
 """Rows of each table in a message."""

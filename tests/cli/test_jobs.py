@@ -2,20 +2,23 @@
 
 import inspect
 from argparse import Namespace
+from pathlib import Path
 
 import pytest
 
 from regroup.cli.jobs import FILE_ERRORS, CannotRun, cannot_run_after, run_job
-from regroup.cli.main import COMMANDS, build_parser
+from regroup.cli.main import COMMANDS, build_parser, main
 from regroup.cli.terminal.arguments import load
 from regroup.coordinator.settings import InvalidSetting
-from regroup.storage.errors import NotAStore
+from regroup.storage.errors import NotAStore, StoreDamaged
 
 ARGUMENTS = {
     "events": [["g.db"]],
     "replay": [["g.db"]],
     "verify": [["g.db"]],
     "trim": [["g.db", "--before", "2"]],
+    "exchanges": [["g.db"], ["g.db", "--from", "12:00", "--json"]],
+    "why": [["g.db", "--group", "g"]],
     "copy": [["g.db", "copy.db"]],
     "members": [["--bootstrap", "127.0.0.1:9092", "--group", "g", "--topic", "t"]],
     "watch": [["--mqtt", "mqtt://localhost"]],
@@ -47,9 +50,24 @@ def test_an_expected_error_is_one_line_and_ends_with_2(error: Exception, capsys:
     assert capsys.readouterr() == ("", "regroup verify: it is broken\n")
 
 
-def test_an_interrupt_ends_with_130(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_job(Namespace(command="verify", job=f"{__name__}:fail", error=KeyboardInterrupt())) == 130
+@pytest.mark.parametrize("during", ["regroup.cli.main.build_parser", "regroup.cli.jobs.run_job"])
+def test_an_interrupt_ends_with_130(
+    during: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that comes while the modules of the command are imported."""
+
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(during, interrupted)
+    assert main(["verify", "g.db"]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+def test_damage_is_reported_with_the_name_of_the_store(capsys: pytest.CaptureFixture[str]) -> None:
+    error = StoreDamaged("Record 100 is damaged.")
+    assert run_job(Namespace(command="events", job=f"{__name__}:fail", error=error, store=Path("g.db"))) == 2
+    assert capsys.readouterr().err == "regroup events: g.db: Record 100 is damaged.\n"
 
 
 def test_any_other_error_is_raised() -> None:

@@ -48,6 +48,7 @@ LEFT_OUT = {
 """Methods of the kit without an endpoint of their own."""
 NAMED_OTHERWISE = {
     "groups": "/groups",
+    "recorded_exchanges": "/exchanges",
     "now": "/group",
     "committed": "/group/committed",
     "events": "/group/events",

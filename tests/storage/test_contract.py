@@ -1,6 +1,7 @@
 """The contract of stores: each test runs in memory, on SQLite in a thread, and on SQLite inline."""
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from itertools import islice
 from pathlib import Path
@@ -15,7 +16,7 @@ from regroup.storage.errors import (
     StoreFailed,
 )
 from regroup.storage.memory import MemoryStore
-from regroup.storage.records import Head, NewRecord, Record, Snapshot
+from regroup.storage.records import ExchangeBlock, Head, NewExchangeBlock, NewRecord, Record, Snapshot
 from regroup.storage.sqlite.inline import open_inline_store
 from regroup.storage.sqlite.threaded import open_store
 from regroup.storage.store import EventStore, append_history, follow
@@ -300,3 +301,43 @@ async def test_trimming_deletes_the_cuts_whose_next_records_are_gone(filled: Eve
     assert await filled.cuts() == [3, 5]
     await filled.trim(before=5)
     assert await filled.cuts() == [5]
+
+
+def block(first_ms: int, last_ms: int, payload: bytes = b"rows") -> NewExchangeBlock:
+    return NewExchangeBlock(first_ms, last_ms, 3, payload)
+
+
+async def blocks(store: EventStore, **times: int) -> list[ExchangeBlock]:
+    return [each async for each in store.read_exchanges(**times)]
+
+
+async def test_exchanges_are_read_back_in_the_order_in_which_they_were_stored(filled: EventStore) -> None:
+    assert await blocks(filled) == []
+    new = [block(1, 9), block(5, 7, bytes(100_000)), block(8, 8, b"")]
+    for each in new:
+        await filled.append_exchanges(each, max_bytes=1_000_000)
+    assert await blocks(filled) == [
+        ExchangeBlock(each.first_ms, each.last_ms, each.count, each.payload, number)
+        for number, each in enumerate(new, 1)
+    ]
+    assert [each.number for each in await blocks(filled, from_ms=8)] == [1, 3]
+    assert [each.number for each in await blocks(filled, from_ms=2, to_ms=6)] == [1, 2]
+    assert await positions(filled.read()) == [1, 2, 3, 4, 5, 6]
+
+
+async def test_the_oldest_exchanges_are_deleted_beyond_the_bound(store: EventStore) -> None:
+    rng = random.Random(1)
+    for number in range(1, 201):
+        await store.append_exchanges(block(number, number, rng.randbytes(1_000)), max_bytes=10_500)
+        kept = [each.number for each in await blocks(store)]
+        assert kept == list(range(max(1, number - 9), number + 1))
+    await store.append_exchanges(block(300, 300, rng.randbytes(50_000)), max_bytes=10_500)
+    assert [each.first_ms for each in await blocks(store)] == [300]
+
+
+async def test_exchanges_outlive_a_trim_and_a_trim_outlives_them(filled: EventStore) -> None:
+    await filled.append_exchanges(block(1, 1), max_bytes=1_000)
+    await filled.save_snapshots(6, [snapshot("a", 2, 4)])
+    assert await filled.trim(before=5) == 4
+    assert len(await blocks(filled)) == 1
+    assert await positions(filled.read(after=4)) == [5, 6]

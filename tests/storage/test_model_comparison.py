@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from regroup.storage.errors import StoreError
 from regroup.storage.memory import MemoryStore
-from regroup.storage.records import NewRecord, Record, Snapshot
+from regroup.storage.records import ExchangeBlock, NewExchangeBlock, NewRecord, Record, Snapshot
 from regroup.storage.sqlite.inline import open_inline_store
 from regroup.storage.store import ANY_GROUP, AnyGroup, EventStore
 
@@ -41,6 +41,7 @@ class StoreComparison(RuleBasedStateMachine):
         self.memory = MemoryStore()
         self.file: EventStore = self.loop.run_until_complete(open_inline_store(self.path))
         self.appended: list[NewRecord] = []
+        self.blocks: list[NewExchangeBlock] = []
         self.event_numbers: dict[str | None, int] = {}
 
     def both(self, operation: Callable[[EventStore], Awaitable[object]]) -> Result:
@@ -112,6 +113,25 @@ class StoreComparison(RuleBasedStateMachine):
     def put_value(self, name: str, value: bytes) -> None:
         self.both(lambda store: store.put_value(name, value))
         assert self.both(lambda store: store.get_value(name)) == ("returned", value)
+
+    @rule(first_ms=st.integers(0, 9), length_ms=st.integers(0, 9), payload=st.binary(max_size=40))
+    def append_exchanges(self, first_ms: int, length_ms: int, payload: bytes) -> None:
+        block = NewExchangeBlock(first_ms, first_ms + length_ms, len(payload), payload)
+        self.both(lambda store: store.append_exchanges(block, max_bytes=120))
+        self.blocks.append(block)
+
+    @rule(from_ms=st.integers(0, 9), to_ms=st.none() | st.integers(0, 18))
+    def read_exchanges(self, from_ms: int, to_ms: int | None) -> None:
+        async def blocks(store: EventStore) -> list[ExchangeBlock]:
+            return [block async for block in store.read_exchanges(from_ms=from_ms, to_ms=to_ms)]
+
+        _, read = self.both(blocks)
+        assert isinstance(read, list)
+        for block in read:
+            new = self.blocks[block.number - 1]
+            assert (block.first_ms, block.last_ms, block.payload) == (new.first_ms, new.last_ms, new.payload)
+        if self.blocks and from_ms == 0 and to_ms is None:
+            assert read[-1].number == len(self.blocks)
 
     @rule()
     def next_coordinator_epoch(self) -> None:

@@ -5,14 +5,14 @@ send every 100 ms; a lost connection is opened again after up to 200 ms.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import aiokafka
 import confluent_kafka
 import pytest
 
-from regroup.testing import Emulator
+from regroup.testing import ActRefused, Emulator
 from tests.testing.polling import (
     CONSUMERS,
     confluent_consumer,
@@ -130,10 +130,9 @@ def test_a_rebalance_storm_loses_no_member_and_no_offset(library: str, kafka: Em
         group.wait_until_stable(members=1)
         with polling(library, kafka.bootstrap_servers, "second"):
             before = group.wait_until_stable(members=2)
-            for _ in range(5):
-                group.rebalance()
-                after = group.wait_until_stable(members=2)
-        assert after.generation == before.generation + 5
+            while (after := group.wait_until_stable(members=2)).generation < before.generation + 5:
+                with suppress(ActRefused):  # a member may have begun a rebalance by itself
+                    group.rebalance()
         assert {each.member_id for each in after.members} == {each.member_id for each in before.members}
         assert after.partitions_of("first") | after.partitions_of("second") == ALL
         assert first

@@ -65,7 +65,7 @@ def test_an_invalid_argument_is_explained(words: list[str], says: str, capsys: p
     ("words", "says"),
     [
         (["--fault", "9:crash"], "is for member 9, and there are 3 members"),
-        (["--heartbeat-interval", "1m"], "heartbeat_interval_ms (60000) must be below session_timeout_ms"),
+        (["--heartbeat-interval", "1m"], "--heartbeat-interval (1m) must be shorter than --session-timeout (45s)"),
         (["--records-per-s", "-1"], "records_per_s must be at least 0, not -1"),
     ],
 )

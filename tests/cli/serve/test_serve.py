@@ -239,3 +239,40 @@ def test_what_is_typed_goes_before_what_is_written(serve: Serve, tmp_path: Path)
     assert shown["group.max.size"] == "7"
     assert shown["auto.create.topics.enable"] == "false"
     assert {*CoordinatorSettings.names(), *BrokerSettings.names()} <= shown.keys()
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--port", "PORT"], "another program uses the port. Try --port 0."),
+        (["--host", "192.0.2.1", "--port", "0"], "Cannot assign requested address."),
+        (["--port", "0", "--topic", "a b:1"], "a b"),
+    ],
+)
+def test_a_refused_start_says_why_in_one_line_and_leaves_no_file(
+    words: list[str], reason: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        typed = [word.replace("PORT", str(taken.getsockname()[1])) for word in words]
+        assert main(["serve", "--store", str(tmp_path / "new.db"), *typed]) == 2
+    (line,) = [each for each in capfd.readouterr().err.splitlines() if not each.startswith("Try `")]
+    assert reason in line
+    assert "Errno" not in line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["serve", "--host", "a..b", "--port", "0"],
+        ["members", "--bootstrap", "a..b:1", "--group", "g", "--topic", "t"],
+        ["conformance", "--bootstrap", f"{'a' * 64}:1"],
+    ],
+)
+def test_a_host_that_cannot_be_looked_up_is_refused_in_one_line(
+    words: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    assert end.value.code == 2
+    assert "invalid" in capfd.readouterr().err.splitlines()[0]

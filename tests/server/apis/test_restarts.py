@@ -98,7 +98,7 @@ async def test_an_event_has_its_request_as_cause(harness, client) -> None:
     request = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="orders", count=3)], timeout_ms=1)
     await client.call(request)
     *_, record = [record async for record in harness.store.read()]
-    assert record.cause == (b'{"api":"CreatePartitions","connection":"0-1","correlation_id":1,"client_id":"test"}')
+    assert record.cause == (b'{"api":"CreatePartitions","connection":"0-1@1","correlation_id":1,"client_id":"test"}')
 
 
 class FillingStore(MemoryStore):

@@ -8,6 +8,7 @@ from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.frames import decode_response
+from regroup.protocol.messages.cluster import ApiVersionsRequest
 from regroup.protocol.messages.group import (
     HeartbeatRequest,
     JoinGroupResponse,
@@ -18,6 +19,9 @@ from regroup.protocol.messages.group import (
 from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, ClusterOptions
 from regroup.server.clock import Clock
 from regroup.server.net.cached_response import CachedResponse
+from regroup.server.net.request_recorder import ExchangeRow
+from regroup.server.recording.exchange import RecordedExchange
+from regroup.server.recording.recorder import Recorder
 from tests.server.cluster_harness import NO_DELAY, join_request
 from tests.server.wire_client import NOW_MS, WireClient
 
@@ -110,3 +114,39 @@ def test_only_the_correlation_id_may_differ(changed_at: int) -> None:
     equal = [frame[:4] + number + frame[8:] for number in (b"1234", b"1235")]
     assert cached.responses_to(equal) == (2, b"LLLL1234 answerLLLL1235 answer")
     assert cached.responses_to([*equal, bytes(other), *equal]) == (2, b"LLLL1234 answerLLLL1235 answer")
+
+
+class CountingRecorder(Recorder):
+    """A recorder that counts the requests that were not answered from the cache."""
+
+    decoded = 0
+
+    def begin(self, connection: str, client_host: str, frame: bytes) -> ExchangeRow:
+        self.decoded += 1
+        return super().begin(connection, client_host, frame)
+
+
+@pytest.mark.parametrize("heartbeats_at_once", [1, 50])
+async def test_repeated_heartbeats_stay_in_the_cache_while_they_are_recorded(heartbeats_at_once: int) -> None:
+    recorder = CountingRecorder(Clock())
+    options = ClusterOptions(settings=NO_DELAY)
+    async with await BrokerCluster.start(None, options, ClusterEnvironment(recorder=recorder)) as cluster:
+        client = await WireClient.connect(*cluster.address)
+        joined = await client.call(join_request("g"), 3)
+        assert isinstance(joined, JoinGroupResponse)
+        await client.call(SyncGroupRequest(group_id="g", generation_id=1, member_id=joined.member_id), 3)
+        harness = HeartbeatHarness(cluster, client, client, joined.member_id)
+        before = recorder.decoded
+        for _ in range(4):
+            await harness.heartbeat(heartbeats_at_once)
+        assert recorder.decoded == before + 1
+        await client.call(ApiVersionsRequest(), 0)
+        await harness.heartbeat(heartbeats_at_once)
+        runs = [RecordedExchange(row) for row in recorder.rows()][2:]
+        assert [(each.api, each.count, each.answer) for each in runs] == [
+            ("Heartbeat", 4 * heartbeats_at_once, "NONE"),
+            ("ApiVersions", 1, "NONE"),
+            ("Heartbeat", heartbeats_at_once, "NONE"),
+        ]
+        assert runs[2].correlation_id == runs[1].correlation_id + 1
+        await client.close()

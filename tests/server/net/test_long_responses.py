@@ -10,7 +10,7 @@ from regroup.protocol.exceptions import TooLong
 from regroup.protocol.messages.cluster import ApiVersionsRequest, MetadataRequest
 from regroup.protocol.messages.describe import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
 from regroup.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
-from regroup.server.net.response_buffer import ResponseBuffer
+from regroup.server.net.response_buffer import ResponseBuffer, UnreadBytes
 from tests.server.wire_client import wait_until
 
 VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
@@ -101,7 +101,7 @@ async def test_work_for_a_client_that_has_disconnected_ends(harness) -> None:
 
 
 def test_short_responses_are_written_together_and_long_ones_in_pieces() -> None:
-    buffer = ResponseBuffer()
+    buffer = ResponseBuffer(UnreadBytes(2**20))
     for response in (b"a", b"b", bytearray(1_000_000), b"c"):
         buffer.add(response)
     pieces = []
@@ -112,10 +112,29 @@ def test_short_responses_are_written_together_and_long_ones_in_pieces() -> None:
 
 
 def test_a_transport_of_messages_gets_whole_responses() -> None:
-    buffer = ResponseBuffer()
+    buffer = ResponseBuffer(UnreadBytes(2**20))
     buffer.add(b"a")
     buffer.add(bytearray(1_000_000))
     pieces = []
     while buffer:
         pieces.append(len(buffer.next_piece(whole=True)))
     assert pieces == [1, 1_000_000]
+
+
+async def test_clients_that_read_nothing_fill_no_more_than_the_limit_and_others_are_served(harness) -> None:
+    """Each of them asks once for a response of 3 MB, of which its socket takes a part."""
+    await harness.create_topic("wide", 100_000)
+    harness.broker.unread.max_bytes = 2_000_000
+    silent = [await harness.connect() for _ in range(8)]
+    with capture_logs() as lines:
+        for client in silent:
+            client.reader._transport.pause_reading()  # type: ignore[attr-defined]
+            client.send(ALL_TOPICS)
+        await wait_until(lambda: any("have not read" in str(line) for line in lines))
+        other = await harness.connect()
+        assert (await other.call(VERSIONS)).api_keys
+    assert harness.broker.unread.total_bytes < 6_000_000
+    for client in silent:
+        client.writer.transport.abort()
+    await wait_until(lambda: len(harness.broker._connections) == 1)
+    assert harness.broker.unread.total_bytes == 0

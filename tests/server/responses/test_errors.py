@@ -8,6 +8,7 @@ from regroup.protocol.fields import NO_UUID, Versions
 from regroup.protocol.frames import encode_response
 from regroup.protocol.message import Message
 from regroup.protocol.messages import cluster, describe, group, offsets, records, topics, transactions
+from regroup.server.recording.exchange import error_codes
 from regroup.server.responses.errors import ANSWERED_APIS, ANSWERS, error_response, expects_response
 from regroup.server.responses.partitions import (
     PARTITION_LISTS,
@@ -17,7 +18,6 @@ from regroup.server.responses.partitions import (
     without_partitions,
 )
 from regroup.testing import Emulator
-from regroup.testing.recorder import error_codes
 
 PRODUCER = {"transactional_id": "t", "producer_id": 1, "producer_epoch": 0}
 COMMIT = offsets.OffsetCommitRequest(

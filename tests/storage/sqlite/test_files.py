@@ -317,7 +317,7 @@ def read_only_disk(folder: Path) -> Iterator[None]:
 async def test_a_store_on_a_read_only_disk_can_be_read(open_folder: Path, opener: Opener) -> None:
     path = await filled(open_folder / "store")
     with read_only_disk(open_folder):
-        with pytest.raises(StoreReadOnly, match="read-only"):
+        with pytest.raises(StoreReadOnly, match="cannot be written"):
             await opener(path)
         async with await opener(path, read_only=True) as reader:
             assert await numbers(reader) == [1, 2, 3]

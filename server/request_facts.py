@@ -2,22 +2,33 @@
 
 from collections.abc import Collection, Iterator
 from functools import cached_property
+from typing import Protocol
 
 from regroup.protocol.apis import APIS
-from regroup.protocol.message import Structure
+from regroup.protocol.header import RequestHeader
+from regroup.protocol.message import Message, Structure
 from regroup.protocol.messages.cluster import FindCoordinatorRequest
-from regroup.server.net.exchange import Exchange
 from regroup.server.responses.partitions import TopicNames, asks_for_all_topics, named_partitions
+
+
+class DecodedRequest(Protocol):
+    """The part of an exchange that facts are read from; a recorded exchange has it too."""
+
+    @property
+    def header(self) -> RequestHeader: ...
+
+    @property
+    def request(self) -> Message: ...
 
 
 class RequestFacts:
     """The facts of one request, each read when a rule asks for it. `topic_name` finds the name of a topic's id."""
 
-    def __init__(self, exchange: Exchange, broker: int, topic_name: TopicNames) -> None:
+    def __init__(self, exchange: DecodedRequest, broker: int, topic_name: TopicNames) -> None:
         self._request = exchange.request
         self._topic_name = topic_name
         self.api = APIS[exchange.header.api_key].name
-        self.version = exchange.version
+        self.version = exchange.header.api_version
         self.client_id = exchange.header.client_id or ""
         self.broker = broker
 

@@ -1,0 +1,169 @@
+"""The job of `regroup exchanges`: recorded requests and responses, a line for each, or as JSON for programs."""
+
+import asyncio
+import shlex
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple, Self
+
+import msgspec
+
+from regroup.cli.jobs import CannotRun
+from regroup.cli.store.events_text import clock_time, date_of
+from regroup.cli.store.opening import open_store_to_read
+from regroup.cli.terminal.text import format_ranges, printable, printable_json, shorten_uuids
+from regroup.protocol.apis import APIS
+from regroup.server.recording.exchange import RecordedExchange
+from regroup.server.recording.reading import read_exchanges
+from regroup.server.recording.selection import ExchangeFilter
+from regroup.storage.store import EventStore
+
+LINE_LENGTH: Final = 80
+MAX_CLIENT_LENGTH: Final = 12
+MAX_ANSWER_LENGTH: Final = 20
+"""A longer answer, which is rare, moves the rest of its line."""
+MAX_VALUE_LENGTH: Final = 400
+"""Characters of one decoded message in the text; `--json` has all."""
+
+
+def run(args: Namespace) -> int:
+    exchanges = asyncio.run(selected(args))
+    layout, day = Layout.of(exchanges), ""
+    for exchange in exchanges:
+        if args.json:
+            print(exchange_json(exchange))
+            continue
+        if day != (day := date_of(exchange.at_ms)):
+            print(f"{day}, times in UTC")
+        print(layout.line(exchange))
+        if args.verbose:
+            for line in message_lines(exchange):
+                print(line)
+    return 0
+
+
+async def selected(args: Namespace) -> list[RecordedExchange]:
+    """The exchanges that the arguments select. Raises CannotRun if none were ever recorded."""
+    async with await open_store_to_read(args.store) as store:
+        last_ms = await last_recorded_ms(store)
+        if last_ms is None:
+            command = f"regroup serve --record --store {shlex.quote(str(args.store))}"
+            raise CannotRun(f"{args.store} has no recorded exchanges: `{command}` records them.")
+        wanted = ExchangeFilter(
+            apis=tuple(known_api(name) for name in args.apis),
+            client_id=args.client,
+            group=args.group,
+            member=args.member,
+            from_ms=args.from_time.at_ms(last_ms) if args.from_time else None,
+            to_ms=args.to_time.at_ms(last_ms) if args.to_time else None,
+        )
+        return await read_exchanges(store, wanted)
+
+
+async def last_recorded_ms(store: EventStore) -> int | None:
+    """The end of the last block of exchanges; None if there is none."""
+    last_ms = None
+    async for block in store.read_exchanges():
+        last_ms = max(last_ms or 0, block.last_ms)
+    return last_ms
+
+
+def known_api(name: str) -> str:
+    """Kafka's name of an API, whatever its case. Raises CannotRun."""
+    for api in APIS.values():
+        if api.name.lower() == name.lower():
+            return api.name
+    raise CannotRun(f"unknown API {name!r}; known are {', '.join(sorted(api.name for api in APIS.values()))}")
+
+
+class Layout(NamedTuple):
+    """The widths of the columns, by what stands in them."""
+
+    client: int
+    api: int
+    answer: int
+
+    @classmethod
+    def of(cls, exchanges: Sequence[RecordedExchange]) -> Self:
+        return cls(
+            min(MAX_CLIENT_LENGTH, max((len(printable(each.client_id)) for each in exchanges), default=0)),
+            max((len(api_text(each)) for each in exchanges), default=0),
+            min(MAX_ANSWER_LENGTH, max((len(each.answer) for each in exchanges), default=0)),
+        )
+
+    def line(self, exchange: RecordedExchange) -> str:
+        """`12:00:00.200 first  Heartbeat v4 x15  NONE  until 12:00:42.200, g`, at most 80 characters."""
+        client = clipped(printable(exchange.client_id) or "-", self.client)
+        start = f"{clock_time(exchange.at_ms)} {client:<{self.client}}  {api_text(exchange):<{self.api}}"
+        details = printable(", ".join(line_details(exchange)))
+        return clipped(f"{start}  {exchange.answer:<{self.answer}}  {details}".rstrip(), LINE_LENGTH)
+
+
+def api_text(exchange: RecordedExchange) -> str:
+    """`Heartbeat v4 x15`."""
+    version = f" v{exchange.version}" if exchange.version >= 0 else ""
+    return f"{exchange.api}{version}" + (f" x{exchange.count}" if exchange.count > 1 else "")
+
+
+def line_details(exchange: RecordedExchange) -> Iterator[str]:
+    """What is rare comes first, since a line that is too long loses its end."""
+    if exchange.fault:
+        yield f"fault: {exchange.fault}"
+    if exchange.events:
+        positions = format_ranges([event.position for event in exchange.events])
+        yield f"event{'s' if len(exchange.events) > 1 else ''} {positions}"
+    if exchange.closed:
+        yield exchange.closed
+    if exchange.count > 1:
+        yield f"until {clock_time(exchange.last_at_ms)}"
+    if exchange.groups:
+        yield " ".join(sorted(exchange.groups))
+    if exchange.generation is not None:
+        yield f"generation {exchange.generation}"
+    yield from (shorten_uuids(member) for member in sorted(exchange.members))
+
+
+def clipped(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def message_lines(exchange: RecordedExchange) -> Iterator[str]:
+    """The decoded messages, each in a few lines of 80 characters."""
+    for name, message, size in (
+        ("request", exchange.request, exchange.row.request_bytes),
+        ("response", exchange.response, exchange.row.response_bytes),
+    ):
+        if message is None and not size:
+            continue
+        text = "not kept, or not decodable" if message is None else printable(msgspec.json.encode(message).decode())
+        text = clipped(f"{name} of {size} bytes: {text}", MAX_VALUE_LENGTH)
+        for begin in range(0, len(text), LINE_LENGTH - 4):
+            yield f"    {text[begin : begin + LINE_LENGTH - 4]}"
+
+
+def exchange_json(exchange: RecordedExchange) -> str:
+    """One line with every field; bytes in messages are base64."""
+    row: dict[str, Any] = {
+        "at_ms": exchange.at_ms,
+        "last_at_ms": exchange.last_at_ms,
+        "answered_at_ms": exchange.answered_at_ms,
+        "count": exchange.count,
+        "connection": exchange.connection,
+        "correlation_id": exchange.correlation_id,
+        "client_id": exchange.client_id,
+        "client_host": exchange.client_host,
+        "api": exchange.api,
+        "version": exchange.version,
+        "groups": sorted(exchange.groups),
+        "members": sorted(exchange.members),
+        "generation": exchange.generation,
+        "answer": exchange.answer,
+        "fault": exchange.fault,
+        "closed": exchange.closed,
+        "events": [event._asdict() for event in exchange.events],
+        "request_bytes": exchange.row.request_bytes,
+        "request": exchange.request,
+        "response_bytes": exchange.row.response_bytes,
+        "response": exchange.response,
+    }
+    return printable_json(msgspec.json.encode(row).decode())

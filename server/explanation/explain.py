@@ -1,0 +1,119 @@
+"""Explanations of an event, of the last thing that happened to a member, and of the last rebalance.
+
+history = await read_known_history(store, "billing")
+for explanation in explain_group(history):          # or explain_member(history, "second"), explain_event(history, 120)
+    print(explanation)
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from regroup.coordinator import events as e
+from regroup.coordinator.serialization import EVENT_TYPE_NAMES
+from regroup.server.explanation import membership, offsets, rebalances
+from regroup.server.explanation.causes import cause_of
+from regroup.server.explanation.history import GroupHappening, KnownHistory
+from regroup.server.explanation.sentences import NOT_RECORDED, Explanation, reason, time_text
+
+
+class CannotExplain(LookupError):
+    """There is no such event, member or rebalance in the history."""
+
+
+Explain = Callable[[KnownHistory, GroupHappening, Any], Explanation]
+
+_EXPLAIN: Final[dict[type[e.Event], Explain]] = {
+    e.MemberRemoved: membership.explain_removal,
+    e.MemberLeft: membership.explain_leave,
+    e.MemberJoined: membership.explain_join,
+    e.StaticMemberReplaced: membership.explain_replacement,
+    e.PendingMemberAdded: membership.explain_new_member_id,
+    e.PendingMemberRemoved: membership.explain_dropped_member_id,
+    e.MemberRejoined: rebalances.explain_rejoin,
+    e.RebalanceStarted: rebalances.explain_rebalance,
+    e.GenerationStarted: rebalances.explain_generation,
+    e.OffsetsDeleted: offsets.explain_deleted_offsets,
+    e.TransactionEnded: offsets.explain_transaction_end,
+}
+_MEMBER_EVENTS: Final = (
+    e.PendingMemberAdded, e.PendingMemberRemoved, e.MemberJoined, e.MemberLeft, e.MemberRemoved,
+    e.StaticMemberReplaced,
+)  # fmt: skip
+
+
+def explain_event(history: KnownHistory, position: int) -> list[Explanation]:
+    """Why the event at this position happened. Raises CannotExplain."""
+    index = history.index_of(position)
+    if index is None:
+        raise CannotExplain(f"position {position} has no event of group {history.group_id!r}")
+    happening = history.happenings[index]
+    explanations = [_explain(history, index)]
+    if isinstance(happening.event, e.GenerationStarted):
+        explanations.append(rebalances.explain_leader(history, happening, happening.event))
+    return explanations
+
+
+def _explain(history: KnownHistory, index: int) -> Explanation:
+    happening = history.happenings[index]
+    explain = _EXPLAIN.get(type(happening.event))
+    if explain is not None:
+        return explain(history, happening, happening.event)
+    if isinstance(happening.event, e.CoordinatorLoaded):
+        return _explain_load(history, index, happening.event)
+    if isinstance(happening.event, e.AssignmentCommitted):
+        return rebalances.explain_assignment(history, happening)
+    words = EVENT_TYPE_NAMES[type(happening.event)].replace("-", " ")
+    notes = [f"the reason in the event is: {happening.event.reason}"] if happening.event.reason else []
+    return Explanation(
+        sentence=f"{words} at {time_text(happening.at_ms)}",
+        position=happening.position,
+        because=(cause_of(history, happening),),
+        notes=tuple(notes),
+    )
+
+
+def _explain_load(history: KnownHistory, index: int, event: e.CoordinatorLoaded) -> Explanation:
+    happening = history.happenings[index]
+    before = history.happenings[index - 1] if index else None
+    if before is not None and history.began_a_process(happening, before):
+        why = "regroup was started again"
+    else:
+        why = f"its broker became the coordinator, or the store was opened again; which of them is {NOT_RECORDED}"
+    return Explanation(
+        sentence=f"a coordinator loaded the group at {time_text(happening.at_ms)}",
+        position=happening.position,
+        because=(reason(why),),
+        notes=tuple(f"lost: {each}" for each in event.lost),
+    )
+
+
+def explain_member(history: KnownHistory, name: str) -> list[Explanation]:
+    """The last thing that happened to a member, and which of its requests were refused afterwards.
+
+    `name` is a member id, an instance id or a client id. Raises CannotExplain.
+    """
+    member_ids = history.member_ids_of(name)
+    if not member_ids:
+        raise CannotExplain(f"no member of group {history.group_id!r} is called {name!r} in this history")
+    for index in range(len(history.happenings) - 1, -1, -1):
+        event = history.happenings[index].event
+        if isinstance(event, _MEMBER_EVENTS) and _names(event) & {*member_ids}:
+            last = _explain(history, index)
+            refused = list(membership.explain_refusals(history, member_ids, last))
+            if not refused and not history.has_recording:
+                refused = [reason(f"whether requests of it were refused after that is {NOT_RECORDED}")]
+            return [last, *refused]
+    raise CannotExplain(f"nothing happened to {name!r} in this history")
+
+
+def _names(event: e.Event) -> set[str]:
+    """The members to whom the event happened."""
+    return {getattr(event, "member_id", ""), getattr(event, "replaced_member_id", "")} - {""}
+
+
+def explain_group(history: KnownHistory) -> list[Explanation]:
+    """The last rebalance of the group. Raises CannotExplain if it had none."""
+    explanations = rebalances.explain_whole_rebalance(history)
+    if not explanations:
+        raise CannotExplain(f"group {history.group_id!r} has no rebalance in this history")
+    return explanations

@@ -1,0 +1,1 @@
+"""The exchanges of clients and brokers: kept as bytes and times, and decoded when they are read."""

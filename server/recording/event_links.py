@@ -1,0 +1,41 @@
+"""Which events an exchange has led to: the cause of an event names the connection and the correlation id."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from regroup.coordinator.serialization import decode_cause
+from regroup.server.recording.exchange import LinkedEvent, RecordedExchange
+from regroup.storage.records import Record
+from regroup.storage.store import EventStore
+
+
+class EventLinks:
+    """The events of a store by the request that led to them. `read` may be called again for those that came since."""
+
+    def __init__(self) -> None:
+        self._position = 0
+        self._events: dict[tuple[str, int], list[tuple[int, LinkedEvent]]] = defaultdict(list)
+
+    async def read(self, store: EventStore) -> None:
+        """Take in the events after those of the last call; those that have been trimmed are left out."""
+        async for record in store.read(after=max(self._position, store.trimmed_through)):
+            self.add(record)
+
+    def add(self, record: Record) -> None:
+        self._position = record.position
+        cause = decode_cause(record)
+        if cause is not None and cause.correlation_id is not None:
+            event = LinkedEvent(record.group, record.event_number, record.position)
+            self._events[cause.connection, cause.correlation_id].append((record.at_ms, event))
+
+    def link(self, exchanges: Iterable[RecordedExchange]) -> list[RecordedExchange]:
+        """The same exchanges with their events. A client may use a correlation id again on the same connection: the
+        events of an exchange lie between its request and its end."""
+        return [self._linked(exchange) for exchange in exchanges]
+
+    def _linked(self, exchange: RecordedExchange) -> RecordedExchange:
+        row = exchange.row
+        for at_ms, event in self._events.get((exchange.connection, exchange.correlation_id), ()):
+            if row.at_ms <= at_ms and (row.ended_at_ms is None or at_ms <= row.ended_at_ms):
+                exchange.events += (event,)
+        return exchange

@@ -1,0 +1,75 @@
+"""The exchanges of a store, put together from its blocks, with the events to which they led."""
+
+from msgspec.structs import replace
+
+from regroup.server.net.request_recorder import ExchangeRow
+from regroup.server.recording.blocks import REWRITE_INTERVAL_MS, decode_block
+from regroup.server.recording.event_links import EventLinks
+from regroup.server.recording.exchange import RecordedExchange
+from regroup.server.recording.selection import ExchangeFilter
+from regroup.storage.store import EventStore
+
+EVERY_EXCHANGE = ExchangeFilter()
+
+
+async def read_exchanges(store: EventStore, wanted: ExchangeFilter = EVERY_EXCHANGE) -> list[RecordedExchange]:
+    """The recorded exchanges of which all conditions hold, in the order of their requests. Raises StoreDamaged."""
+    exchanges, _ = await read_recording(store, wanted)
+    return exchanges
+
+
+async def read_recording(
+    store: EventStore, wanted: ExchangeFilter = EVERY_EXCHANGE
+) -> tuple[list[RecordedExchange], dict[int, int]]:
+    """The wanted exchanges, and from when on each process has recorded, by the epoch with which it began.
+
+    The wanted ones are all in memory; of the others there is one block at a time. Raises StoreDamaged.
+    """
+    merger = RowMerger(wanted)
+    recorded_since_ms: dict[int, int] = {}
+    # A change of a row may be stored so much later than the row itself.
+    from_ms = 0 if wanted.from_ms is None else max(0, wanted.from_ms - 2 * REWRITE_INTERVAL_MS)
+    async for block in store.read_exchanges(from_ms=from_ms):
+        for row in decode_block(block):
+            epoch = row.connection.rpartition("@")[2]
+            if row.request and epoch.isdecimal():
+                recorded_since_ms.setdefault(int(epoch), row.at_ms)
+            merger.add(row)
+    exchanges = [each for each in merger.exchanges() if wanted.takes(each)]
+    links = EventLinks()
+    if exchanges:
+        await links.read(store)
+    return links.link(exchanges), recorded_since_ms
+
+
+class RowMerger:
+    """Puts the rows of blocks together, in the order of the blocks: a later row of the same number replaces one."""
+
+    def __init__(self, wanted: ExchangeFilter = EVERY_EXCHANGE) -> None:
+        self._wanted = replace(wanted, from_ms=None)
+        """Every condition that a later row cannot change."""
+        self._rows: dict[tuple[str, int], ExchangeRow] = {}
+
+    def add(self, row: ExchangeRow) -> None:
+        """Take in a row. One without frames is dropped if the block with its frames is gone, or was not wanted."""
+        key = (row.connection, row.number)
+        earlier = self._rows.get(key)
+        if not row.request and row.request_bytes:
+            if earlier is None:
+                return
+            row.request = earlier.request
+            row.response = row.response or earlier.response
+        if not row.count:
+            self._rows.pop(key, None)
+        elif earlier is not None or self._may_be_wanted(row):
+            self._rows[key] = row
+
+    def _may_be_wanted(self, row: ExchangeRow) -> bool:
+        """The member of a JoinGroup may stand in its response alone, which may come later."""
+        wanted = replace(self._wanted, member="") if row.ended_at_ms is None else self._wanted
+        return wanted.takes(RecordedExchange(row))
+
+    def exchanges(self) -> list[RecordedExchange]:
+        """The exchanges in the order of their requests."""
+        rows = sorted(self._rows.values(), key=lambda row: (row.at_ms, row.number))
+        return [RecordedExchange(row) for row in rows]

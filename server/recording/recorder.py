@@ -1,0 +1,156 @@
+"""The latest exchanges of a cluster in memory, as bytes, with a bound; and those that a store does not have yet."""
+
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import Final
+
+from regroup.protocol.messages.group import HeartbeatRequest
+from regroup.protocol.messages.records import FetchRequest, ProduceRequest
+from regroup.server.net.request_recorder import ExchangeRow
+
+MAX_EXCHANGES: Final = 10_000
+"""Exchanges in memory; a run of equal heartbeats counts as one."""
+MAX_BYTES: Final = 32 * 1024 * 1024
+"""Memory for the exchanges, estimated."""
+ROW_BYTES: Final = 400
+"""What an exchange takes in memory beside its frames."""
+MAX_FRAME_BYTES: Final = 64 * 1024
+"""Longer frames are cut to this size. The header remains readable, and the rest of the frame is not decoded."""
+MAX_RECORDS_FRAME_BYTES: Final = 1024
+"""The same for requests of Produce and responses to Fetch, which hold records."""
+MAX_CHANGES: Final = 50_000
+"""Changes that may wait for a store; further ones are counted and not stored."""
+
+_HEARTBEAT: Final = HeartbeatRequest.api_key.to_bytes(2, "big")
+_PRODUCE: Final = ProduceRequest.api_key.to_bytes(2, "big")
+_FETCH: Final = FetchRequest.api_key.to_bytes(2, "big")
+
+
+class Recorder:
+    """A RequestRecorder. It outlives the brokers that it records, as the emulator of a test does a kill."""
+
+    def __init__(
+        self, now_ms: Callable[[], int], *, max_exchanges: int = MAX_EXCHANGES, max_bytes: int = MAX_BYTES
+    ) -> None:
+        self._now_ms = now_ms
+        self._max_exchanges = max_exchanges
+        self._max_bytes = max_bytes
+        self._next_number = count(1).__next__
+        self._rows: deque[ExchangeRow] = deque()
+        self._kept_bytes = 0
+        self._changes: dict[ExchangeRow, None] | None = None
+        self.skipped_changes = 0
+        """Changes that found no room; the writer sets it back."""
+
+    # The interface of RequestRecorder
+
+    def begin(self, connection: str, client_host: str, frame: bytes) -> ExchangeRow:
+        length = len(frame)
+        kept = frame if length <= MAX_RECORDS_FRAME_BYTES else _cut(frame, frame[:2] == _PRODUCE)
+        at_ms = self._now_ms()
+        row = ExchangeRow(self._next_number(), connection, client_host, at_ms, at_ms, kept, length)
+        self._rows.append(row)
+        self._kept_bytes += len(kept) + ROW_BYTES
+        if len(self._rows) > self._max_exchanges or self._kept_bytes > self._max_bytes:
+            self._forget_oldest()
+        if self._changes is not None:
+            self._note_change(row)
+        return row
+
+    def answer(self, row: ExchangeRow, response: bytes | bytearray | None, previous: ExchangeRow | None) -> ExchangeRow:
+        row.ended_at_ms = self._now_ms()
+        if response is not None:
+            row.response_bytes = len(response) - 4
+            frame = memoryview(response)[4:]
+            row.response = _cut(frame, row.request[:2] == _FETCH)
+            if self._rows and row.number >= self._rows[0].number:  # it may have been forgotten in the meantime
+                self._kept_bytes += len(row.response)
+        if previous is not None and row.request[:2] == _HEARTBEAT and _continues(row, previous):
+            self._merge(row, previous)
+            return previous
+        if self._changes is not None:
+            self._note_change(row)
+        return row
+
+    def repeat(self, row: ExchangeRow, count: int) -> None:
+        row.count += count
+        row.last_at_ms = self._now_ms()
+        if self._changes is not None:
+            self._note_change(row)
+
+    def close(self, row: ExchangeRow, reason: str) -> None:
+        row.ended_at_ms, row.closed = self._now_ms(), reason
+        if self._changes is not None:
+            self._note_change(row)
+
+    def note_fault(self, row: ExchangeRow, effect: str) -> None:
+        row.fault = effect
+        if self._changes is not None:
+            self._note_change(row)
+
+    # Bounds
+
+    def _forget_oldest(self) -> None:
+        """A row that is still open or in a run is forgotten too; what happens to it later is not seen here."""
+        while len(self._rows) > self._max_exchanges or (self._kept_bytes > self._max_bytes and len(self._rows) > 1):
+            self._kept_bytes -= _memory_bytes(self._rows.popleft())
+
+    def _merge(self, row: ExchangeRow, previous: ExchangeRow) -> None:
+        """Count the row in the previous one. Almost always it is the newest, and its place is free again."""
+        previous.count += row.count
+        previous.last_at_ms = row.last_at_ms
+        row.count = 0
+        if self._rows and self._rows[-1] is row:
+            self._kept_bytes -= _memory_bytes(self._rows.pop())
+        if self._changes is not None:
+            self._note_change(row)
+            self._note_change(previous)
+
+    def rows(self) -> list[ExchangeRow]:
+        """The exchanges in memory, in the order of their requests."""
+        return [row for row in self._rows if row.count]
+
+    # What a store does not have yet
+
+    def _note_change(self, row: ExchangeRow) -> None:
+        changes = self._changes
+        if changes is not None:
+            if len(changes) < MAX_CHANGES:
+                changes[row] = None
+            else:
+                self.skipped_changes += 1
+
+    def note_changes(self, *, wanted: bool) -> None:
+        """Begin or end to note which exchanges have changed; those that are in memory by then are not noted."""
+        self._changes = {} if wanted else None
+
+    @property
+    def change_count(self) -> int:
+        return len(self._changes or ())
+
+    def take_changes(self) -> list[ExchangeRow]:
+        """The rows that have changed since the last call."""
+        if not self._changes:
+            return []
+        changes, self._changes = self._changes, {}
+        return list(changes)
+
+
+def _cut(frame: bytes | memoryview, holds_records: bool) -> bytes:
+    limit = MAX_RECORDS_FRAME_BYTES if holds_records else MAX_FRAME_BYTES
+    return bytes(frame) if len(frame) <= limit else bytes(frame[:limit])
+
+
+def _continues(row: ExchangeRow, previous: ExchangeRow) -> bool:
+    """Whether both are equal but for their correlation ids, and no fault rule was involved."""
+    return (
+        previous.request[8:] == row.request[8:]
+        and previous.request[:4] == row.request[:4]
+        and previous.response[4:] == row.response[4:]
+        and not (previous.fault or row.fault or previous.closed)
+    )
+
+
+def _memory_bytes(row: ExchangeRow) -> int:
+    return ROW_BYTES + len(row.request) + len(row.response)

@@ -1,0 +1,79 @@
+"""Writes exchanges to the store while brokers run, at least once a second, and never before an answer."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from regroup.coordinator.runtime.logger import get_logger
+from regroup.server.recording.blocks import BlockEncoder
+from regroup.server.recording.recorder import Recorder
+from regroup.storage.errors import StoreError
+from regroup.storage.store import EventStore
+
+WRITE_INTERVAL_S: Final = 0.5
+"""Exchanges of this time, and of the write itself, are lost with a killed process."""
+WARNING_INTERVAL_WRITES: Final = 120
+"""Writes between two warnings of the same kind."""
+
+log = get_logger("recording")
+
+
+class RecordingWriter:
+    """The writer of one cluster. `store` returns the store that is open; it changes if a failed one is opened again."""
+
+    def __init__(
+        self, recorder: Recorder, store: Callable[[], EventStore], now_ms: Callable[[], int], *, max_bytes: int
+    ) -> None:
+        self._recorder = recorder
+        self._store = store
+        self._now_ms = now_ms
+        self._max_bytes = max_bytes
+        self._encoder = BlockEncoder()
+        self._task: asyncio.Task[None] | None = None
+        self._lost = 0
+        self._writes_to_next_warning = 0
+
+    def start(self) -> None:
+        """Write from now on, in the running loop."""
+        self._recorder.note_changes(wanted=True)
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="recording")
+
+    async def close(self) -> None:
+        """Write what is left, and stop. The store is still open."""
+        await self.stop()
+        await self._write()
+        self._recorder.note_changes(wanted=False)
+
+    async def stop(self) -> None:
+        """Stop; what is left is not written."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(WRITE_INTERVAL_S)
+            await self._write()
+
+    async def _write(self) -> None:
+        rows = self._recorder.take_changes()
+        for block in self._encoder.encode(rows, self._now_ms()):
+            try:
+                await self._store().append_exchanges(block, max_bytes=self._max_bytes)
+            except StoreError as error:
+                self._lost += block.count
+                self._warn(str(error))
+            await asyncio.sleep(0)  # requests come first
+        if self._recorder.skipped_changes:
+            self._lost += self._recorder.skipped_changes
+            self._recorder.skipped_changes = 0
+            self._warn("the store is too slow for them")
+        self._writes_to_next_warning -= 1
+
+    def _warn(self, error: str) -> None:
+        if self._writes_to_next_warning <= 0:
+            log.warning("exchanges-not-recorded", count=self._lost, error=error)
+            self._lost, self._writes_to_next_warning = 0, WARNING_INTERVAL_WRITES

@@ -1,0 +1,95 @@
+"""The table of recorded exchanges: bounded, made when the first block is stored, and never synchronized by itself."""
+
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from regroup.storage.errors import StoreDamaged
+from regroup.storage.records import ExchangeBlock, NewExchangeBlock
+from regroup.storage.sqlite import statements as sql
+from regroup.storage.sqlite.connection import SqliteConnection
+from regroup.storage.sqlite.rows import Number, Size, read_rows
+
+_BLOCKS_PER_DELETION: Final = 64
+_MAX_PAYLOAD_BYTES: Final = 64 * 1024 * 1024
+"""A block is far smaller; a damaged one must not fill the memory."""
+_LAST_TIME: Final = 2**63 - 1
+
+
+class ExchangeTable:
+    """The blocks of one store. The caller holds the store's lock."""
+
+    def __init__(self, path: Path, connection: SqliteConnection) -> None:
+        self._path = path
+        self._connection = connection
+        self._total_bytes: int | None = None
+        """The compressed payloads together; None until the first block, and after an error."""
+        self._synchronous = 0
+
+    async def append(self, block: NewExchangeBlock, compressed: bytes, max_bytes: int) -> None:
+        """Store a block. Nothing waits for the disk: the next event that is committed synchronizes it too."""
+        if self._total_bytes is None:
+            self._synchronous = (await self._numbers("PRAGMA synchronous"))[0]
+            await self._connection.execute(sql.CREATE_EXCHANGES)
+            total_bytes = (await self._numbers(sql.EXCHANGE_BYTES))[0]
+        else:
+            total_bytes, self._total_bytes = self._total_bytes, None
+        total_bytes += len(compressed)
+        row = (block.first_ms, block.last_ms, block.count, compressed)
+        await self._connection.execute("PRAGMA synchronous = NORMAL")
+        try:
+            await self._connection.execute("BEGIN IMMEDIATE")
+            await self._connection.execute(sql.INSERT_EXCHANGES, row)
+            while total_bytes > max_bytes and (oldest := await self._oldest()):
+                through = 0
+                for number, size in oldest:
+                    if total_bytes <= max_bytes:
+                        break
+                    through, total_bytes = number, total_bytes - size
+                await self._connection.execute(sql.DELETE_EXCHANGES, (through,))
+            await self._connection.execute("COMMIT")
+        except BaseException:
+            with suppress(Exception):  # the caller gets the first error
+                await self._connection.execute("ROLLBACK")
+            raise
+        finally:  # SQLite refuses this inside a transaction
+            await self._connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        self._total_bytes = total_bytes
+
+    async def _oldest(self) -> list[tuple[int, int]]:
+        """Number and size of the oldest blocks, without the newest of all."""
+        rows = await self._connection.execute(sql.OLDEST_EXCHANGES, (_BLOCKS_PER_DELETION,))
+        return [(each.number, each.size) for each in read_rows(self._path, rows, Size)]
+
+    async def _numbers(self, statement: str) -> list[int]:
+        rows = await self._connection.execute(statement)
+        return [each.value for each in read_rows(self._path, rows, Number)]
+
+    async def next_block(self, after: int, from_ms: int, to_ms: int | None) -> ExchangeBlock | None:
+        """The first block behind a number with exchanges in this time, uncompressed. Raises StoreDamaged."""
+        if not await self._connection.execute(sql.HAS_EXCHANGES):
+            return None
+        parameters = (after, from_ms, _LAST_TIME if to_ms is None else to_ms)
+        rows = await self._connection.execute(sql.NEXT_EXCHANGES, parameters)
+        for block in read_rows(self._path, rows, ExchangeBlock):
+            return replace(block, payload=self._decompressed(block))
+        return None
+
+    def _decompressed(self, block: ExchangeBlock) -> bytes:
+        decompressor = zlib.decompressobj()
+        try:
+            payload = decompressor.decompress(block.payload, _MAX_PAYLOAD_BYTES)
+        except zlib.error as error:
+            raise self._damaged(block, str(error)) from error
+        if not decompressor.eof:
+            raise self._damaged(block, "it is incomplete, or too long")
+        return payload
+
+    def _damaged(self, block: ExchangeBlock, what: str) -> StoreDamaged:
+        return StoreDamaged(
+            f"{self._path} is damaged: block {block.number} of its recorded exchanges ({what}). "
+            "The events beside them can still be read."
+        )
