@@ -13,7 +13,7 @@ from regroup.classroom.deadlines import armed_deadlines
 from regroup.classroom.members import MembersBuilder
 from regroup.classroom.ownership import OwnershipBuilder
 from regroup.classroom.phases import PhasesBuilder
-from regroup.classroom.timeline import BEFORE, GroupTimeline, Moment, Point
+from regroup.classroom.timeline import BEFORE, GroupTimeline, Point, TimelineMoment
 from regroup.coordinator import events as e
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group, MemberId
@@ -36,7 +36,7 @@ class TimelineBuilder:
         self._group = group or Group(group_id=group_id)
         self._is_trimmed = trimmed_through is not None
         self._began = self._last = trimmed_through
-        self._moments: list[Moment] = []
+        self._moments: list[TimelineMoment] = []
         self._protocol_type = self._group.protocol_type
         self._members_of_last: tuple[MemberId, ...] = tuple(self._group.members)
         self._ownership, self._members, self._phases = OwnershipBuilder(), MembersBuilder(), PhasesBuilder()
@@ -103,8 +103,8 @@ class TimelineBuilder:
             self._members_of_last = tuple(after.members)
         self._moments.append(self._moment(record, event, after))
 
-    def _moment(self, record: Record, event: e.Event, after: Group) -> Moment:
-        return Moment(
+    def _moment(self, record: Record, event: e.Event, after: Group) -> TimelineMoment:
+        return TimelineMoment(
             position=record.position,
             event_number=record.event_number,
             coordinator_epoch=record.coordinator_epoch,

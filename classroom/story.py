@@ -7,20 +7,21 @@ from typing import Final, NamedTuple
 
 from regroup.classroom.sentences import sentence_of
 from regroup.classroom.timeline import (
-    NOT_RECORDED,
+    NOT_IN_EVENTS,
     GroupTimeline,
     HeldRequest,
-    Moment,
     PartitionSpan,
     Point,
     PositionRange,
     Rebalance,
+    TimelineMoment,
 )
-from regroup.classroom.wording import MemberNames, duration, listed, listed_shares, partitions_text, times
+from regroup.classroom.wording import MemberNames, listed, listed_shares, partitions_text, times
 from regroup.coordinator import events as e
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
 from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.server.explanation.sentences import duration_text
 
 LEAST_WAIT_MS: Final = 1_000
 """A shorter wait for a member is not worth a sentence."""
@@ -71,7 +72,7 @@ def story_lines(timeline: GroupTimeline, within: PositionRange | None = None) ->
         yield StoryLine(*moments[-1].point, _end_state(timeline, moments[-1], names))
 
 
-def _part_begins(moments: Sequence[Moment]) -> Iterator[int]:
+def _part_begins(moments: Sequence[TimelineMoment]) -> Iterator[int]:
     """The positions at which a part begins: the first event of the command that starts a rebalance, or a load."""
     command = moments[0] if moments else None
     for before, moment in pairwise(moments):
@@ -100,7 +101,7 @@ def _ends_of_joins(timeline: GroupTimeline) -> Mapping[int, list[HeldRequest]]:
     return ends
 
 
-def _who_was_last(moment: Moment, joins: Sequence[HeldRequest], names: MemberNames) -> str:
+def _who_was_last(moment: TimelineMoment, joins: Sequence[HeldRequest], names: MemberNames) -> str:
     """Why the join phase lasted as long as it did: its deadline, or one member that the others waited for."""
     if moment.cause is not None and moment.cause.deadline == DeadlineKind.JOIN_PHASE:
         return " The join phase had reached its deadline."
@@ -110,9 +111,8 @@ def _who_was_last(moment: Moment, joins: Sequence[HeldRequest], names: MemberNam
     waited_ms = last.began.at_ms - before.began.at_ms
     if waited_ms < LEAST_WAIT_MS:
         return ""
-    return (
-        f" The last JoinGroup was that of {names[last.member_id]}; all others waited for it, for {duration(waited_ms)}."
-    )
+    waited = duration_text(waited_ms)
+    return f" The last JoinGroup was that of {names[last.member_id]}; all others waited for it, for {waited}."
 
 
 def _what_it_owned(ended: Iterable[PartitionSpan], member_id: MemberId) -> str:
@@ -122,7 +122,7 @@ def _what_it_owned(ended: Iterable[PartitionSpan], member_id: MemberId) -> str:
 
 def not_recorded() -> str:
     """The sentence about what no event holds."""
-    return f"Not recorded: {NOT_RECORDED}."
+    return f"Not recorded in events: {NOT_IN_EVENTS}."
 
 
 class CommitCounter:
@@ -133,7 +133,7 @@ class CommitCounter:
         self._offsets: dict[str, dict[TopicPartition, int]] = {}
         self._last: Point | None = None
 
-    def on_moment(self, moment: Moment) -> None:
+    def on_moment(self, moment: TimelineMoment) -> None:
         """Count the commit, if this moment is one."""
         event = moment.event
         if isinstance(event, e.OffsetsCommitted | e.OffsetsWritten | e.TransactionalOffsetsWritten):
@@ -160,7 +160,7 @@ class CommitCounter:
 def _cost(timeline: GroupTimeline, rebalance: Rebalance) -> str:
     """How long a rebalance took, and which partitions had no owner meanwhile."""
     assert rebalance.ended is not None
-    took = f"The rebalance took {duration(rebalance.ended.at_ms - rebalance.began.at_ms)}."
+    took = f"The rebalance took {duration_text(rebalance.ended.at_ms - rebalance.began.at_ms)}."
     gaps = dict(gaps_of(timeline, rebalance))
     if not gaps:
         return f"{took} Every partition had an owner all the time."
@@ -173,9 +173,9 @@ def _gaps_text(gaps: Mapping[TopicPartition, int]) -> str:
     for partition, gap_ms in gaps.items():
         by_length[gap_ms].append(partition)
     if len(by_length) > MAX_LENGTHS:
-        return f"{partitions_text(gaps)}, for up to {duration(max(by_length))}"
+        return f"{partitions_text(gaps)}, for up to {duration_text(max(by_length))}"
     return ", ".join(
-        f"{partitions_text(by_length[each])} for {duration(each)}" for each in sorted(by_length, reverse=True)
+        f"{partitions_text(by_length[each])} for {duration_text(each)}" for each in sorted(by_length, reverse=True)
     )
 
 
@@ -202,7 +202,7 @@ def _is_gap_during(span: PartitionSpan, began: Point, ended: Point) -> bool:
     )
 
 
-def _end_state(timeline: GroupTimeline, moment: Moment, names: MemberNames) -> str:
+def _end_state(timeline: GroupTimeline, moment: TimelineMoment, names: MemberNames) -> str:
     """The state after the last event of the story, and who owns what."""
     when = "At the end" if moment is timeline.moments[-1] else f"After position {moment.position}"
     if moment.state is GroupState.DEAD:

@@ -1,7 +1,7 @@
 """The history of one group as values: what happened when, which members it had, and who owned which partition.
 
 A timeline holds what the store's events say. Events do not say when a member was last seen, which messages were lost,
-which requests were refused, or what a member believed it owned: a picture names these as `NOT_RECORDED`.
+which requests were refused, or what a member believed it owned: a picture names these as `NOT_IN_EVENTS`.
 """
 
 from bisect import bisect_right
@@ -17,7 +17,7 @@ from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.consumer.subscription import TopicPartition
 
-NOT_RECORDED: Final = "session clocks, lost messages, refused requests and the members' own views"
+NOT_IN_EVENTS: Final = "session clocks, lost messages, refused requests and the members' own views"
 """What a timeline made of events alone lacks."""
 
 
@@ -47,7 +47,7 @@ class ArmedDeadline(msgspec.Struct, frozen=True, kw_only=True):
     follows: str
 
 
-class Moment(msgspec.Struct, frozen=True, kw_only=True):
+class TimelineMoment(msgspec.Struct, frozen=True, kw_only=True):
     """One event of the group, and the group after it."""
 
     position: int
@@ -175,7 +175,7 @@ class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     last: Point
     """The last event."""
     is_trimmed: bool
-    moments: tuple[Moment, ...]
+    moments: tuple[TimelineMoment, ...]
     lanes: tuple[Lane, ...]
     """A static member has one lane for each of its processes. A member id that a load brought back has two."""
     held_requests: tuple[HeldRequest, ...]
@@ -199,12 +199,12 @@ class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _positions(self) -> list[int]:
         return [moment.position for moment in self.moments]
 
-    def moment_at(self, position: int) -> Moment | None:
+    def moment_at(self, position: int) -> TimelineMoment | None:
         """The last moment up to a position in the store; None before the first."""
         index = bisect_right(self._positions, position)
         return self.moments[index - 1] if index else None
 
-    def moments_between(self, first: int, last: int) -> tuple[Moment, ...]:
+    def moments_between(self, first: int, last: int) -> tuple[TimelineMoment, ...]:
         """The moments whose positions lie between these, both included."""
         return self.moments[bisect_right(self._positions, first - 1) : bisect_right(self._positions, last)]
 

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from regroup.coordinator.group import MemberId
-from regroup.coordinator.serialization import Cause
-from regroup.notation.durations import format_duration
 from regroup.notation.partitions import format_partitions
 from regroup.protocol.consumer.subscription import TopicPartition
 
@@ -59,23 +57,7 @@ def times(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
-def duration(milliseconds: int) -> str:
-    """`107ms`, `6.003s`, `5m`."""
-    return format_duration(milliseconds, with_fractions=True)
-
-
 def partitions_text(partitions: Iterable[TopicPartition]) -> str:
     """`orders 0-3, payments 1`; `nothing` if there are none."""
     ordered = sorted((each.topic, each.partition) for each in partitions)
     return format_partitions(ordered, between=", ") or "nothing"
-
-
-def cause_text(cause: Cause | None) -> str:
-    """The request, deadline or act that led to an event; `not recorded` if the store does not hold it."""
-    if cause is None:
-        return "not recorded"
-    if cause.test:
-        return f"test: {cause.test}" + (", which Kafka never does" if cause.beyond_kafka else "")
-    if cause.api:
-        return f"{cause.api} of {cause.client_id or 'a client without a name'}"
-    return f"{cause.deadline} deadline" if cause.deadline else cause.internal

@@ -10,7 +10,7 @@ from typing import Final
 
 from regroup.classroom.pictures.part import PictureLimits, PicturePart, readable_part
 from regroup.classroom.sentences import sentence_of
-from regroup.classroom.timeline import NOT_RECORDED, GroupTimeline, HeldRequest, Moment, PositionRange
+from regroup.classroom.timeline import NOT_IN_EVENTS, GroupTimeline, HeldRequest, PositionRange, TimelineMoment
 from regroup.classroom.wording import partitions_text, without_control_characters
 from regroup.coordinator import events as e
 from regroup.coordinator.group import AwaitedResponse, MemberId
@@ -75,9 +75,9 @@ class MermaidPicture:
                 before_ms = moment.at_ms
             yield from lines
         yield from (f"    deactivate {self._ids[each]}" for each in sorted(self._active))
-        yield f"    Note over {COORDINATOR}: Not recorded - {mermaid_text(NOT_RECORDED)}"
+        yield f"    Note over {COORDINATOR}: Not recorded in events - {mermaid_text(NOT_IN_EVENTS)}"
 
-    def _moment(self, moment: Moment) -> Iterator[str]:
+    def _moment(self, moment: TimelineMoment) -> Iterator[str]:
         """The requests that came with an event, the note about it, and the responses that it released."""
         event = moment.event
         if isinstance(event, e.MemberLeft):
@@ -96,7 +96,7 @@ class MermaidPicture:
         for each in self._ends[moment.position]:
             yield from self._end(each, moment)
 
-    def _end(self, request: HeldRequest, moment: Moment) -> Iterator[str]:
+    def _end(self, request: HeldRequest, moment: TimelineMoment) -> Iterator[str]:
         short = self._ids[request.member_id]
         if response := self._response(request, moment):
             yield f"    {COORDINATOR}-->>{short}: {mermaid_text(response)}"
@@ -104,7 +104,7 @@ class MermaidPicture:
             self._active.discard(request.member_id)
             yield f"    deactivate {short}"
 
-    def _response(self, request: HeldRequest, moment: Moment) -> str:
+    def _response(self, request: HeldRequest, moment: TimelineMoment) -> str:
         """What the response says; empty if the event is no answer, as when a member was removed."""
         if isinstance(moment.event, e.GenerationStarted):
             leads = " as leader" if request.member_id == moment.leader_id else ""

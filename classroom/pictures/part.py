@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from regroup.classroom.timeline import GroupTimeline, HeldRequest, Lane, Moment, PartitionSpan, PositionRange
+from regroup.classroom.timeline import GroupTimeline, HeldRequest, Lane, PartitionSpan, PositionRange, TimelineMoment
 from regroup.classroom.wording import MemberNames, partitions_text
 from regroup.coordinator.events import OFFSET_EVENTS, OffsetsWritten
 from regroup.protocol.consumer.subscription import TopicPartition
@@ -41,7 +41,7 @@ class PicturePart:
         self.timeline = timeline
         self.within = within
         self.names = MemberNames(timeline.names)
-        self.moments: Sequence[Moment] = [
+        self.moments: Sequence[TimelineMoment] = [
             moment for moment in timeline.moments_between(*within) if not is_about_offsets(moment)
         ] or timeline.moments_between(*within)[:1]
         """The events that are not about offsets alone."""
@@ -87,7 +87,7 @@ class PicturePart:
         return rows
 
 
-def is_about_offsets(moment: Moment) -> bool:
+def is_about_offsets(moment: TimelineMoment) -> bool:
     return isinstance(moment.event, (*OFFSET_EVENTS, OffsetsWritten))
 
 

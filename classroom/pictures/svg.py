@@ -14,7 +14,7 @@ from regroup.classroom.pictures.svg_style import (
     pattern_of,
 )
 from regroup.classroom.timeline import (
-    NOT_RECORDED,
+    NOT_IN_EVENTS,
     GenerationSpan,
     GroupTimeline,
     HeldRequest,
@@ -24,8 +24,8 @@ from regroup.classroom.timeline import (
     PositionRange,
     StateSpan,
 )
-from regroup.classroom.wording import duration
 from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
+from regroup.server.explanation.sentences import duration_text
 
 SVG_LIMITS: Final = PictureLimits(members=20, times=100)
 LegendEntry: TypeAlias = tuple[str, str, int]
@@ -97,14 +97,15 @@ class SvgPicture:
         )
 
     def _title(self) -> str:
-        return f"Group {self._timeline.group_id}, {duration(self._part.ended_ms - self._part.began_ms)} of its history"
+        length = duration_text(self._part.ended_ms - self._part.began_ms)
+        return f"Group {self._timeline.group_id}, {length} of its history"
 
     def _description(self) -> str:
         lanes, partitions = len(self._part.lanes), len(self._rows)
         return (
             f"Positions {self._part.within.first} to {self._part.within.last}: the states and generations of the "
             f"group, {lanes} members with their held requests, and {partitions} rows with the owners of partitions. "
-            f"Not recorded: {NOT_RECORDED}."
+            f"Not recorded in events: {NOT_IN_EVENTS}."
         )
 
     def _height(self) -> float:
@@ -137,7 +138,7 @@ class SvgPicture:
         for each in self._timeline.rebalances:
             if self._overlaps(each.began, each.ended):
                 left, right = self._ends(each.began, each.ended)
-                took = duration((each.ended or self._timeline.last).at_ms - each.began.at_ms)
+                took = duration_text((each.ended or self._timeline.last).at_ms - each.began.at_ms)
                 self._canvas.rect(left, top, right, bottom, css="rebalance", tip=f"rebalance, {took}")
 
     def _states(self) -> None:
@@ -150,7 +151,7 @@ class SvgPicture:
     def _state(self, span: StateSpan) -> None:
         left, right = self._ends(span.began, span.ended)
         name = span.state.value if span.state is not GroupState.DEAD else "no group"
-        took = duration((span.ended or self._timeline.last).at_ms - span.began.at_ms)
+        took = duration_text((span.ended or self._timeline.last).at_ms - span.began.at_ms)
         css = STATE_CLASSES[span.state.value]
         self._canvas.rect(left, self._top + 2, right, self._top + ROW - 2, css=css, tip=f"{name}, {took}")
         short = name.removesuffix("Rebalance")
@@ -195,9 +196,13 @@ class SvgPicture:
         right = max(right, left + 4)
         top, bottom = self._top + 4, self._top + ROW - 4
         css = "join" if request.response is AwaitedResponse.JOIN else "sync"
-        self._canvas.rect(left, top, right, bottom, css=css, tip=f"{api}, held for {duration(held_ms)}", more='rx="2"')
-        held = fitting((f"{api}, held {duration(held_ms)}", api, api[:4]), right - left - 6, SIZE)
-        self._canvas.text(left + 3, self._top + 15, held, css="on")
+        self._canvas.rect(
+            left, top, right, bottom, css=css, tip=f"{api}, held for {duration_text(held_ms)}", more='rx="2"'
+        )
+        held = duration_text(held_ms)
+        texts = (f"{api}, held {held}", f"{api}, {held}", api, api[:4])
+        text = fitting(texts, right - left - 6, SIZE)
+        self._canvas.text(left + 3, self._top + 15, text, css="on")
 
     def _axis(self, top: float, bottom: float) -> None:
         """Times since the begin of the part, below the members; thin lines lead up to the rows."""
@@ -258,7 +263,7 @@ class SvgPicture:
             self._canvas.rect(left, top, right, bottom, css="over", more=lines)
 
     def _tip(self, span: PartitionSpan) -> str:
-        took = duration((span.ended or self._timeline.last).at_ms - span.began.at_ms)
+        took = duration_text((span.ended or self._timeline.last).at_ms - span.began.at_ms)
         owners = ", ".join(self._names[each] for each in span.owners) or "no owner"
         assigned = ", ".join(self._names[each] for each in span.assigned_to) or "no member"
         return f"{span.partition.topic}-{span.partition.partition}: {owners}, assigned to {assigned}, {took}"
@@ -276,7 +281,7 @@ class SvgPicture:
                 self._canvas.text(left + 21, self._top + 10, text)
                 left += _legend_width(text)
             self._top += LEGEND_ROW
-        self._canvas.text(12, self._top + 10, f"Not recorded: {NOT_RECORDED}.", css="faint")
+        self._canvas.text(12, self._top + 10, f"Not recorded in events: {NOT_IN_EVENTS}.", css="faint")
 
     def _legend_rows(self) -> list[list[LegendEntry]]:
         """As many entries a row as fit; the meaning of bars in a row of its own."""

@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import Final, NamedTuple
 
 from regroup.classroom.pictures.part import OwnershipRow, PictureLimits, PicturePart, readable_part
-from regroup.classroom.timeline import NOT_RECORDED, GroupTimeline, Lane, Moment, PositionRange
+from regroup.classroom.timeline import NOT_IN_EVENTS, GroupTimeline, Lane, PositionRange, TimelineMoment
 from regroup.coordinator.group import AwaitedResponse
 
 TEXT_LIMITS: Final = PictureLimits(members=16, times=60)
@@ -28,7 +28,7 @@ END_WORDS: Final = {"member-left": "left", "member-removed": "removed", "static-
 class TextRow(NamedTuple):
     """The last event of one time, and the cell of each member."""
 
-    moment: Moment
+    moment: TimelineMoment
     cells: list[str]
 
 
@@ -63,7 +63,7 @@ class TextPicture:
         yield ""
         if rows := self._part.ownership_rows():
             yield from self._owners(rows)
-        yield from wrap(f"Not recorded: {NOT_RECORDED}.", WIDTH)
+        yield from wrap(f"Not recorded in events: {NOT_IN_EVENTS}.", WIDTH)
 
     def _changes(self) -> Iterator[TextRow]:
         """One row a time, without those that change nothing."""
@@ -79,7 +79,7 @@ class TextPicture:
         columns = [cell[: self._width - 1].ljust(self._width) for cell in cells]
         return f"{time:>9}  {state:<10} {generation:>3}  {''.join(columns)}"
 
-    def _cell(self, lane: Lane, moments: list[Moment]) -> str:
+    def _cell(self, lane: Lane, moments: list[TimelineMoment]) -> str:
         """What happened last to a member at one time."""
         first, last = moments[0].position, moments[-1].position
         if lane.began.position > last or (lane.ended is not None and lane.ended.position < first):

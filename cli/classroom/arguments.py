@@ -26,7 +26,7 @@ regroup export regroup.db --group payments --to 90s --text
 sequence diagram for a Markdown page. --text is for a terminal. What would be unreadable is refused, with a part of the
 history that would not be.
 """
-PLACE_HELP = "a position in the store, a time since the group's first event (90s), or a time of day in UTC (13:05:20)"
+PLACE_HELP = "a position in the store, a time since the group's first event (90s), or a time in UTC (13:05:20)"
 
 
 def add_story_arguments(parser: ArgumentParser) -> None:

@@ -1,19 +1,17 @@
 """Which groups of a store are shown, and which part of their history: `--group`, `--from` and `--to`."""
 
-import re
 from argparse import Namespace
 from collections.abc import Sequence
-from datetime import UTC, datetime, time, timedelta
-from typing import Final, NamedTuple
+from contextlib import suppress
+from typing import NamedTuple
 
 from regroup.classroom.reading import read_timelines
 from regroup.classroom.timeline import GroupTimeline, PositionRange
 from regroup.cli.jobs import CannotRun
 from regroup.cli.store.events_text import clock_time
+from regroup.cli.store.moments import Moment, parse_moment
 from regroup.cli.store.opening import open_store_to_read, unknown_group
 from regroup.notation.durations import parse_duration_ms
-
-_TIME_OF_DAY: Final = re.compile(r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?", re.ASCII)
 
 
 class NothingThere(CannotRun):
@@ -25,32 +23,27 @@ class Place(NamedTuple):
 
     position: int | None = None
     since_start_ms: int | None = None
-    time_of_day: time | None = None
+    time: Moment | None = None
 
     def at_ms(self, timeline: GroupTimeline) -> int:
-        """The time of the place in epoch milliseconds; a time of day is the first one in this history."""
-        start_ms = timeline.began.at_ms
-        if self.time_of_day is None:
-            return start_ms + (self.since_start_ms or 0)
-        start = datetime.fromtimestamp(start_ms / 1000, UTC)
-        found = datetime.combine(start.date(), self.time_of_day, UTC)
-        last = datetime.fromtimestamp(timeline.last.at_ms / 1000, UTC)
-        if found < start and found + timedelta(days=1) <= last:
-            found += timedelta(days=1)
-        return round(found.timestamp() * 1000)
+        """The time of the place in epoch milliseconds; a time without a date is one of the last day."""
+        if self.time is not None:
+            return self.time.at_ms(timeline.last.at_ms)
+        return timeline.began.at_ms + (self.since_start_ms or 0)
 
 
 def parse_place(text: str) -> Place:
-    """A position, a duration since the start, or a time of day. Raises ValueError for anything else."""
+    """A position, a duration since the start, or a time in UTC. Raises ValueError for anything else."""
     if text.isascii() and text.isdigit():
         return Place(position=int(text))
-    try:
-        if _TIME_OF_DAY.fullmatch(text):
-            return Place(time_of_day=time.fromisoformat(text))
+    with suppress(ValueError):
         return Place(since_start_ms=parse_duration_ms(text))
-    except ValueError:
-        expected = "write a position (120), a time since the start (90s) or a time of day (13:05:20)"
-        raise ValueError(f"invalid place: {text!r}; {expected}") from None
+    with suppress(ValueError):
+        return Place(time=parse_moment(text))
+    raise ValueError(
+        f"invalid place: {text!r}; write a position (120), a time since the start (90s), or a time in UTC (13:05:20, "
+        "2026-11-22T13:05:20)"
+    )
 
 
 def range_of(args: Namespace, timeline: GroupTimeline) -> PositionRange:

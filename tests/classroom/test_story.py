@@ -38,9 +38,9 @@ def test_a_static_member_that_returns_in_time_starts_no_rebalance() -> None:
 
 def test_the_member_for_which_all_others_waited_is_named() -> None:
     story = story_of("slow-member-delays-the-rebalance")
-    assert "The last JoinGroup was that of carla; all others waited for it, for 20s." in story
+    assert "The last JoinGroup was that of carla; all others waited for it, for 20 s." in story
     assert "The join phase had reached its deadline." in story
-    assert "orders 0-3 for 20.003s, orders 4-5 for 3ms." in story
+    assert "orders 0-3 for 20.003 s, orders 4-5 for 3 ms." in story
 
 
 def test_a_failover_says_what_was_lost() -> None:

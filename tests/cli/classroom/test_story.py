@@ -16,7 +16,7 @@ def test_a_story_is_80_columns_wide_and_says_what_is_not_recorded(lesson_store: 
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
     assert "Group lab: " in out
-    assert "Not recorded: session clocks, lost messages, refused requests" in out
+    assert "Not recorded in events: session clocks, lost messages, refused requests" in out
 
 
 def test_a_part_of_a_story_has_only_the_events_of_that_part(lesson_store: Path, run_command: RunCommand) -> None:
@@ -66,10 +66,12 @@ def test_a_missing_store_is_refused_in_one_line(tmp_path: Path, run_command: Run
     assert err.count("\n") == 1
 
 
-def test_a_place_is_a_position_a_time_since_the_start_or_a_time_of_day() -> None:
+def test_a_place_is_a_position_a_time_since_the_start_or_a_time() -> None:
     assert parse_place("120") == Place(position=120)
     assert parse_place("1.5m") == Place(since_start_ms=90_000)
-    assert str(parse_place("13:05:20.25").time_of_day) == "13:05:20.250000"
+    time = parse_place("2026-11-22T13:05:20.25").time
+    assert time is not None
+    assert time.at_ms(0) == 1_795_352_720_250
     for text in ("25:00:00", "-1", "", "120x"):
         with pytest.raises(ValueError, match="invalid place"):
             parse_place(text)
