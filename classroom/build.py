@@ -92,7 +92,7 @@ class TimelineBuilder:
     def _on_event(self, record: Record) -> None:
         event, before = decode_event(record), self._group
         after = self._group = evolve(before, event)
-        point = Point(record.position, event.at_ms)
+        point = Point(record.position, record.at_ms)
         self._began, self._last = self._began or point, point
         self._protocol_type = after.protocol_type or self._protocol_type
         changed = changed_members(event, before, after)
@@ -108,7 +108,7 @@ class TimelineBuilder:
             position=record.position,
             event_number=record.event_number,
             coordinator_epoch=record.coordinator_epoch,
-            at_ms=event.at_ms,
+            at_ms=record.at_ms,
             type=record.type,
             event=event,
             cause=decode_cause(record),

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from regroup.classroom.pictures.part import OwnershipRow, PictureLimits, PicturePart, readable_part
 from regroup.classroom.timeline import NOT_IN_EVENTS, GroupTimeline, Lane, PositionRange, TimelineMoment
+from regroup.classroom.wording import without_control_characters
 from regroup.coordinator.group import AwaitedResponse
 
 TEXT_LIMITS: Final = PictureLimits(members=16, times=60)
@@ -35,7 +36,7 @@ class TextRow(NamedTuple):
 def text_picture(timeline: GroupTimeline, within: PositionRange | None = None) -> str:
     """The lines. Raises Unreadable for a part with too many members, events or partitions."""
     part = readable_part(timeline, within or timeline.positions, TEXT_LIMITS)
-    return "\n".join(line.rstrip() for line in TextPicture(part).lines()) + "\n"
+    return "\n".join(without_control_characters(line.rstrip()) for line in TextPicture(part).lines()) + "\n"
 
 
 class TextPicture:
