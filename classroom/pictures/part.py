@@ -108,7 +108,7 @@ def readable_part(timeline: GroupTimeline, within: PositionRange, limits: Pictur
 
 
 def _readable_range(timeline: GroupTimeline, within: PositionRange, limits: PictureLimits) -> PositionRange | None:
-    """The longest readable part from the beginning of a range, or from the end if the beginning has none."""
+    """The longest readable part from the beginning of a range; None if not even two events are readable."""
     positions = [moment.position for moment in timeline.moments_between(*within)]
 
     def is_unreadable(last: int) -> bool:

@@ -43,6 +43,8 @@ PIXELS_A_TIME: Final = 16.0
 MAX_LABEL: Final = 170.0
 END_WORDS: Final = {"member-left": "left", "member-removed": "removed", "static-member-replaced": "replaced"}
 API_NAMES: Final = {AwaitedResponse.JOIN: "JoinGroup", AwaitedResponse.SYNC: "SyncGroup"}
+LEAST_SHORTENED: Final = 60.0
+"""A narrower bar has the whole name of its owner or none."""
 LABEL_DISTANCE: Final = 74.0
 """Between the middles of two times on the axis."""
 OPEN_END: Final = 12.0
@@ -245,7 +247,8 @@ class SvgPicture:
 
     def _owner_label(self, span: PartitionSpan, left: float, right: float) -> None:
         """The owner's name, on its plain colour: the lines of a pattern would strike it out."""
-        text = fitting((", ".join(self._names[each] for each in span.owners),), right - left - 8, SIZE)
+        name, room = ", ".join(self._names[each] for each in span.owners), right - left - 8
+        text = fitting((name,), room, SIZE) if room < LEAST_SHORTENED else shortened(name, room, SIZE)
         if text:
             css = owner_css(self._colors.get(span.owners[0], len(self._colors)))
             end = min(right - 1, left + 7 + text_width(text, SIZE))

@@ -25,12 +25,18 @@ def fitting(texts: tuple[str, ...], width: float, size: float) -> str:
 
 
 def shortened(text: str, width: float, size: float) -> str:
-    """The text, or its beginning with an ellipsis if it is too long."""
+    """The text, or its begin and its end with an ellipsis between: names of members often differ at their end."""
     if text_width(text, size) <= width:
         return text
-    while text and text_width(text + "…", size) > width:
-        text = text[:-1]
-    return text + "…"
+    kept = len(text) - 1
+    while kept and text_width(_ends(text, kept), size) > width:
+        kept -= 1
+    return _ends(text, kept)
+
+
+def _ends(text: str, kept: int) -> str:
+    """So many characters of a text, from both ends."""
+    return f"{text[: (kept + 1) // 2]}…{text[len(text) - kept // 2 :]}"
 
 
 class SvgCanvas:

@@ -12,6 +12,7 @@ from regroup.classroom.build import timeline_of
 from regroup.classroom.pictures.mermaid import mermaid_picture, mermaid_text
 from regroup.classroom.pictures.part import Unreadable
 from regroup.classroom.pictures.svg import svg_picture
+from regroup.classroom.pictures.svg_canvas import shortened, text_width
 from regroup.classroom.pictures.text import text_picture
 from regroup.classroom.timeline import GroupTimeline, PositionRange
 from tests.classroom.histories import drawn_history, groups_of, scenario_history
@@ -134,3 +135,12 @@ def test_a_picture_of_a_part_has_only_the_members_of_that_part() -> None:
     before_dora = svg_picture(whole, PositionRange(whole.began.position, 19))
     assert "carla" in texts_of(before_dora)
     assert "dora" not in texts_of(before_dora)
+
+
+def test_a_long_name_keeps_its_begin_and_its_end() -> None:
+    short = shortened("consumer-of-the-payments-service-anna", 120, 11)
+    assert short.startswith("consumer")
+    assert short.endswith("-anna")
+    assert text_width(short, 11) <= 120
+    assert shortened("anna", 120, 11) == "anna"
+    assert shortened("anna", 1, 11) == "…"
