@@ -27,8 +27,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", metavar="N/OF", help="run only part N of OF equal parts, numbered from 0")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Select the tests of one part, so that a rotation over the parts runs every test."""
+    """Mark the parameters that are not quick, and select the tests of one part, so that a rotation runs every test."""
+    for item in items:
+        quick = item.get_closest_marker("quick")
+        if quick and not any(part in item.name for part in quick.args):
+            item.add_marker(pytest.mark.slow)
     if not (part := config.getoption("--part")):
         return
     number, parts = map(int, part.split("/"))

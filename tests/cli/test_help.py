@@ -35,6 +35,7 @@ def modules_of(*words: str) -> list[str]:
     return done.stdout.splitlines()[-1].split()[1:]
 
 
+@pytest.mark.quick("[serve]", "[chaos]", "[members]")
 @pytest.mark.parametrize(
     "words",
     [(), *((name,) for name in COMMANDS), *((name, sub) for name, subs in SUBCOMMANDS.items() for sub in subs)],

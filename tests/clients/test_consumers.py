@@ -44,6 +44,7 @@ def assignment_changes(consumer: ConsumerProcess) -> list[dict[str, object]]:
     return [each for each in consumer.output if each["what"] in ("assigned", "revoked", "lost")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", quick_with("aiokafka"))
 def test_after_a_crash_the_other_consumer_goes_on_from_the_committed_offsets(
     library: str, serve: Serve, consume: Consume
@@ -82,6 +83,7 @@ def test_a_consumer_that_leaves_is_replaced_before_its_session_timeout(serve: Se
     assert not emulator.events(GROUP, kind="member-removed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", quick_with("confluent-kafka", WITH_COOPERATIVE))
 def test_cooperative_consumers_revoke_only_partitions_that_move(library: str, serve: Serve, consume: Consume) -> None:
     emulator = serve("--topic", "orders:4")

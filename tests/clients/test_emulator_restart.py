@@ -36,6 +36,7 @@ def start_two_consumers(library: str, emulator: EmulatorProcess, consume: Consum
     return consumers
 
 
+@pytest.mark.quick("[kill-confluent-kafka-asyncio]")
 @pytest.mark.parametrize(
     ("stop", "library", "loop"),
     [

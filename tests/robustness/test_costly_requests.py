@@ -5,6 +5,8 @@ import gzip
 import struct
 import zlib
 
+import pytest
+
 from regroup.protocol.frames import decode_response
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersionsRequest, MetadataRequest, MetadataRequestTopic
@@ -63,6 +65,7 @@ async def test_a_large_member_described_many_times_costs_64_mib_and_one_line_in_
     assert "Traceback" not in emulator.log
 
 
+@pytest.mark.slow
 async def test_thirty_thousand_unknown_topics_in_one_request_are_not_created(serve: Serve) -> None:
     """Kafka's controller refuses to create more than 10,000 partitions at once."""
     emulator = serve(*TOPIC)
@@ -88,6 +91,7 @@ def legacy_message(value: bytes, attributes: int = 0) -> bytes:
     return bytes(8) + struct.pack(">iI", len(body) + 4, zlib.crc32(body)) + body
 
 
+@pytest.mark.slow
 async def test_a_thousand_gzipped_sets_in_one_request_share_one_limit(serve: Serve) -> None:
     emulator = serve(*TOPIC, *ANY_VERSION)
     bomb = legacy_message(gzip.compress(legacy_message(bytes(10_000_000))), attributes=1)

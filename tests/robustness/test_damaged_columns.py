@@ -133,6 +133,7 @@ async def check_start(what: str, path: Path) -> None:
         raise AssertionError(f"{what}: {error!r}") from error
 
 
+@pytest.mark.quick("[events-")
 @pytest.mark.parametrize("row", ["last", pytest.param("first", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("table", "column"), COLUMNS, ids=lambda each: each)
 def test_a_value_of_another_type_or_size_is_reported_in_one_line(
@@ -164,6 +165,7 @@ def numbers_of(payload: Any, place: str = "$") -> Iterator[str]:
                 yield from numbers_of(value, f"{place}[{index}]")
 
 
+@pytest.mark.slow
 def test_a_number_of_any_size_in_a_payload_is_reported_in_one_line(
     intact: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -82,6 +82,7 @@ def damaged(intact: bytes, seed: int) -> bytes:
     return bytes(data)
 
 
+@pytest.mark.quick("-verify]")
 @pytest.mark.parametrize(
     "words", [["verify"], ["replay"], ["events"], ["events", "--format", "jsonl"], ["story"]], ids=" ".join
 )

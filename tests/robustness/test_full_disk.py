@@ -84,6 +84,7 @@ def join_is_held(member: RetryingMember, emulator: EmulatorProcess) -> bool:
     return member.id in [each["member_id"] for each in emulator.events(member.group, kind="member-joined")]
 
 
+@pytest.mark.slow
 async def test_a_join_that_is_held_when_the_disk_fills_up_gets_not_coordinator(
     emulator: EmulatorProcess, small_disk: Path
 ) -> None:
@@ -103,6 +104,7 @@ async def test_a_join_that_is_held_when_the_disk_fills_up_gets_not_coordinator(
         await wait_until(lambda: "store-reopened" in emulator.log, "the reopening")
 
 
+@pytest.mark.slow
 async def test_an_emulator_with_a_full_disk_can_be_stopped(emulator: EmulatorProcess, small_disk: Path) -> None:
     member = RetryingMember("member", emulator.address, session_timeout_ms=20_000)
     async with running(member):
@@ -114,6 +116,7 @@ async def test_an_emulator_with_a_full_disk_can_be_stopped(emulator: EmulatorPro
     assert run_regroup("verify", emulator.store).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_at_the_start_is_reported_and_the_store_stays_unchanged(
     emulator: EmulatorProcess, small_disk: Path
 ) -> None:
@@ -131,6 +134,7 @@ def test_a_disk_that_is_full_at_the_start_is_reported_and_the_store_stays_unchan
     eventually(lambda: emulator.events(None, kind="topic-created"), "the topic that was created before")
 
 
+@pytest.mark.slow
 def test_a_read_only_disk_is_reported(emulator: EmulatorProcess, small_disk: Path) -> None:
     assert emulator.terminate() == 0
     before = emulator.store.read_bytes()

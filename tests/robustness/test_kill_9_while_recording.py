@@ -5,6 +5,8 @@ import json
 import time
 from typing import Any
 
+import pytest
+
 from regroup.protocol.client import ClientConnection
 from regroup.protocol.messages.cluster import ApiVersionsRequest
 from tests.clients.emulator import EmulatorProcess, run_regroup
@@ -34,6 +36,7 @@ def exchanges(emulator: EmulatorProcess, *options: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in shown.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_at_most_the_last_second_of_exchanges_is_lost_and_the_store_is_sound(serve: Serve) -> None:
     emulator = serve("--record", "--topic", "orders:2", "--log-level", "error", "--durability", "process")
     for number in range(ROUNDS):

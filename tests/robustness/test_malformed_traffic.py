@@ -133,6 +133,7 @@ async def test_a_half_closed_connection_still_gets_its_responses(serve: Serve) -
     assert not closed_connection_lines(emulator)
 
 
+@pytest.mark.slow
 async def test_huge_frames_that_are_sent_byte_by_byte_cost_only_the_bytes_sent(serve: Serve) -> None:
     emulator = serve(*TOPIC, "--set", "connections.max.idle.ms=4000")
     async with bystander_is_undisturbed(emulator) as bystander:

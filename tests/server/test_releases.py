@@ -300,6 +300,7 @@ def aiokafka(address: str) -> list[bytes]:
     return asyncio.run(run())
 
 
+@pytest.mark.quick("2.0", "3.9")
 @pytest.mark.parametrize("library", [confluent, kafka_python, aiokafka])
 @pytest.mark.parametrize("name", ["2.0", "2.4", "2.8", "3.4", "4.0", "4.1"])
 async def test_current_clients_consume_from_a_broker_of_an_older_release(

@@ -142,6 +142,7 @@ SPOILT = [
 ]
 
 
+@pytest.mark.quick("[a_text]")
 @pytest.mark.parametrize("spoil", SPOILT)
 def test_a_file_that_is_no_good_store_is_refused_and_left_alone(
     spoil: Callable[[Path], str], written_store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -55,6 +55,7 @@ def test_a_start_that_does_not_end_obeys_a_signal(
     assert run_regroup("serve", "--port", "0", "--store", store, "--topic", ":").returncode == 2, "no lock is left"
 
 
+@pytest.mark.slow
 def test_a_signal_at_any_moment_of_the_start_ends_it(tmp_path: Path) -> None:
     """Some of the signals come before Python has set up anything, some when it listens already."""
     words = [REGROUP_COMMAND, "serve", "--port", "0", "--store", tmp_path / "groups.db", "--topic", "orders:3"]

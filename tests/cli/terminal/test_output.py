@@ -45,6 +45,7 @@ def write_history(path: Path, events: int) -> None:
     asyncio.run(write())
 
 
+@pytest.mark.quick("[events STORE]", "[serve --port 0 --store NEW]")
 @pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
 @pytest.mark.parametrize(
     "words",

@@ -53,6 +53,7 @@ async def play(
     return observations if player.late_since is None else await play(course, new_player, expected, attempt + 1)
 
 
+@pytest.mark.slow
 async def test_a_steered_broker_chooses_the_preferred_leader() -> None:
     async with run_steerable_cluster(SETTINGS) as emulator:
         target = await ConformanceTarget.discover(emulator.address)
@@ -79,6 +80,7 @@ async def test_a_player_stops_at_the_first_observation_that_is_not_the_expected_
         assert len(other) == 3
 
 
+@pytest.mark.slow
 async def test_requests_are_counted_by_version_and_by_whether_they_had_an_error() -> None:
     async with run_steerable_cluster(SETTINGS) as emulator:
         target = await ConformanceTarget.discover(emulator.address)

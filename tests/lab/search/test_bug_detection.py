@@ -22,6 +22,7 @@ MAX_RUNS = 30
 """Enough to see that shrinking works; `regroup chaos bugs` allows more."""
 
 
+@pytest.mark.quick("[two-leaders]", "[response-does-not-wait-for-the-disk]")
 @pytest.mark.parametrize("bug", QUICK)
 def test_a_planted_bug_is_found_within_a_few_seeds(bug: str) -> None:
     detection = detect_bug(bug, draw_small_plan, max_seeds=30, max_runs=0)
@@ -40,5 +41,6 @@ def test_every_planted_bug_is_found_and_the_shrunk_plan_still_shows_it(bug: str)
     assert shows_bug(bug, detection.finding.sentence)(read_plan(write_plan(detection.plan)))
 
 
+@pytest.mark.slow
 def test_without_a_bug_the_first_seeds_find_nothing() -> None:
     assert [found for seed in range(1, 11) if (found := run_seed(seed, draw=draw_small_plan))] == []

@@ -92,6 +92,7 @@ def test_a_timeline_changes_nothing_and_is_in_the_order_of_time() -> None:
     assert set(timeline.names.values()) == set(WITH_FAULTS.members)
 
 
+@pytest.mark.slow
 def test_two_processes_with_different_hash_seeds_store_the_same_records() -> None:
     script = (
         "import sys, hashlib, msgspec\n"

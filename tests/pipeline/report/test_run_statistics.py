@@ -55,6 +55,7 @@ def write_runs(folder: Path, rows: Sequence[Values]) -> None:
     pq.write_table(pa.Table.from_pylist(list(rows), schema), folder / "runs" / "chunk-00000000.parquet")
 
 
+@pytest.mark.slow
 def test_gaps_before_the_first_owner_are_counted_apart(spark: SparkSession, folder: Path) -> None:
     statistics = RunStatistics(spark, folder)
     assert {row.store: row.ownerless_s for row in statistics.runs.collect()} == {"short": 0.0, "long": 5.0}
@@ -77,6 +78,7 @@ def test_a_simulation_goes_on_after_its_last_event(spark: SparkSession, folder: 
     assert counted[17.0].value_count == 2
 
 
+@pytest.mark.slow
 def test_a_run_whose_group_was_never_stable_counts_as_failed_only(spark: SparkSession, folder: Path) -> None:
     stable = {"store": "long", "cell": "good", "rebalances": 2, "ownerless_s": 5.0, "violations": []}
     never = {"store": "short", "cell": "bad", "rebalances": 0, "ownerless_s": 0.0, "violations": ["Why."]}

@@ -37,6 +37,7 @@ def test_many_stores_are_one_table(spark: SparkSession, stores: Path) -> None:
     assert positions(spark.read.format("regroup").load([str(path) for path in stores.glob("*.db")])) == expected
 
 
+@pytest.mark.slow
 def test_options_and_pushed_filters_select_the_same_events(spark: SparkSession, stores: Path) -> None:
     path = stores / "range.db"
     types = ("generation-started", "member-removed")
@@ -69,6 +70,7 @@ def test_spark_4_3_applies_a_pushed_filter_to_the_next_query_of_the_same_load(
     assert frame.count() == filtered
 
 
+@pytest.mark.slow
 def test_a_foreign_file_among_stores_fails_the_job_or_is_skipped(
     spark: SparkSession, stores: Path, tmp_path: Path
 ) -> None:

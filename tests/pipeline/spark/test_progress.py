@@ -3,11 +3,13 @@
 import time
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from regroup.pipeline.spark.progress import run_with_progress
 
 
+@pytest.mark.slow
 def test_a_completed_task_is_reported_while_another_runs(spark: SparkSession, tmp_path: Path) -> None:
     reported = tmp_path / "reported"
     reports: list[tuple[str, int, int | None]] = []

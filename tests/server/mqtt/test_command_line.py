@@ -98,6 +98,7 @@ async def run(*words: str) -> tuple[int, str, str]:
     return process.returncode or 0, out.decode(), err.decode()
 
 
+@pytest.mark.slow
 @needs_mosquitto
 async def test_watch_says_when_nobody_has_spoken(address: MqttAddress, tmp_path: Path) -> None:
     other = f"mqtt://{address.host}:{address.port}/other"
