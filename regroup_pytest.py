@@ -147,4 +147,4 @@ def keep_history(watched: Watched, item: pytest.Item, folder: Path | None) -> st
         watched.emulator.save(path, exchanges=item.config.getoption("--kafka-record"))
     except Exception as error:  # noqa: BLE001  # as above
         return f"the history cannot be kept: {error}"
-    return f"the history is in {path}: regroup events {path}"
+    return f"the history is in {path}: regroup story {path}, regroup events {path}"

@@ -24,6 +24,8 @@ A coordinator of Kafka consumer groups that you may break, replay and look at.
   regroup events regroup.db --follow            what happened, line by line, and why
   regroup why regroup.db --group payments       why it rebalanced last, in sentences
   regroup replay regroup.db --at 120            the state of the groups at any position
+  regroup story regroup.db                      a group's life in plain sentences
+  regroup export regroup.db --group g --svg     a picture of its rebalances, and of who owned what
   regroup verify regroup.db                     fold the whole history and check every invariant
   regroup copy regroup.db monday.db             a sound copy, also of a store that is being written
   regroup members --bootstrap 127.0.0.1:9092 --group g --topic orders --count 5 --fault 2:pause:60s
@@ -60,6 +62,12 @@ COMMANDS: Final[dict[str, CliCommand]] = {
         "say why a group rebalanced, or a member was removed", "regroup.cli.store.arguments:add_why_arguments"
     ),
     "replay": CliCommand("show the state of a store's groups", "regroup.cli.store.arguments:add_replay_arguments"),
+    "story": CliCommand(
+        "write a group's life in plain sentences", "regroup.cli.classroom.arguments:add_story_arguments"
+    ),
+    "export": CliCommand(
+        "draw a group's history: SVG, Mermaid or text", "regroup.cli.classroom.arguments:add_export_arguments"
+    ),
     "verify": CliCommand("fold a store's history and check it", "regroup.cli.store.arguments:add_verify_arguments"),
     "trim": CliCommand("delete a store's oldest events", "regroup.cli.store.arguments:add_trim_arguments"),
     "copy": CliCommand(

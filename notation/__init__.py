@@ -1,1 +1,1 @@
-"""How people write values for this project: durations, and YAML files in which no key occurs twice."""
+"""How people write values for this project: durations, partitions, and YAML files in which no key occurs twice."""

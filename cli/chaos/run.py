@@ -129,4 +129,6 @@ def print_verdict(outcome: RunOutcome, timeline: Timeline, args: Namespace) -> i
     if (more := len(texts) - MAX_SHOWN_VIOLATIONS) > 0:
         print(f"\n… and {more} more.")
     print(f"\nTo run it again: {replay_command(args)}")
+    if args.store is not None:
+        print(f"What each group went through: {program_name()} story {shlex.quote(str(args.store))}")
     return Findings(1, [finding]).exit_code

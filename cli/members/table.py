@@ -7,7 +7,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from regroup.cli.terminal.text import format_partitions, printable, shorten_uuids
+from regroup.cli.terminal.text import printable, shorten_uuids
 from regroup.members.consumer.effects import (
     CommitCompleted,
     ConsumerChange,
@@ -23,6 +23,7 @@ from regroup.members.runtime.application import MemberView
 from regroup.members.runtime.notes import FaultBegan, FaultEnded, MemberNote, RequestRefused
 from regroup.members.runtime.workload import RecordCounts
 from regroup.notation.durations import format_duration
+from regroup.notation.partitions import format_partitions
 from regroup.protocol.consumer.subscription import TopicPartition
 
 NUMBERS: Final = ("generation", "processed", "twice")

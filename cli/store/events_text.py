@@ -9,7 +9,8 @@ from typing import Any, Final
 import msgspec
 from rich.text import Text
 
-from regroup.cli.terminal.text import format_partitions, format_ranges, printable, shorten_uuids
+from regroup.cli.terminal.text import printable, shorten_uuids
+from regroup.notation.partitions import format_partitions, format_ranges
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_assignment
 from regroup.storage.records import NewRecord, Record
 

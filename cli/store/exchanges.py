@@ -12,7 +12,8 @@ import msgspec
 from regroup.cli.jobs import CannotRun
 from regroup.cli.store.events_text import clock_time, date_of
 from regroup.cli.store.opening import open_store_to_read
-from regroup.cli.terminal.text import format_ranges, printable, printable_json, shorten_uuids
+from regroup.cli.terminal.text import printable, printable_json, shorten_uuids
+from regroup.notation.partitions import format_ranges
 from regroup.protocol.apis import APIS
 from regroup.server.recording.exchange import RecordedExchange
 from regroup.server.recording.reading import read_exchanges

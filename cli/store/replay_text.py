@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from regroup.cli.store.events_text import clock_time, date_of
-from regroup.cli.terminal.text import counted, format_partitions, printable, shorten_uuids
+from regroup.cli.terminal.text import counted, printable, shorten_uuids
 from regroup.coordinator.group import Group, Member, OffsetsByPartition
 from regroup.notation.durations import format_duration
+from regroup.notation.partitions import format_partitions
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_assignment
 
 MAX_LISTED_OFFSETS = 50

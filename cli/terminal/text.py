@@ -1,4 +1,4 @@
-"""Text for a terminal: names from clients without control characters, lists of names, and ranges of partitions.
+"""Text for a terminal: names from clients without control characters, and lists of names.
 
 Everything that comes from a client, a store or a file goes through `printable`, or `printable_json` if it is JSON, on
 its way to standard output, standard error or the log.
@@ -6,7 +6,7 @@ its way to standard output, standard error or the log.
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 UUID_TAIL: Final = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -47,22 +47,3 @@ def counted(number: int, noun: str) -> str:
 def shorten_uuids(text: str) -> str:
     """Keep the first eight digits of each UUID; member ids end in one."""
     return UUID_TAIL.sub(r"\1…", text)
-
-
-def format_partitions(partitions: Iterable[tuple[str, int]], between: str = "; ") -> str:
-    """Format topics and partitions as `orders 0-3,7; payments 1`."""
-    numbers: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        numbers.setdefault(topic, []).append(partition)
-    return between.join(f"{topic} {format_ranges(sorted(each))}" for topic, each in numbers.items())
-
-
-def format_ranges(numbers: Sequence[int]) -> str:
-    """Format ascending numbers as `0-3,7`."""
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and number == ranges[-1][-1] + 1:
-            ranges[-1].append(number)
-        else:
-            ranges.append([number])
-    return ",".join(str(each[0]) if len(each) == 1 else f"{each[0]}-{each[-1]}" for each in ranges)

@@ -15,6 +15,7 @@ from regroup.cli.main import COMMANDS, build_parser
 from regroup.cli.terminal.arguments import load
 from regroup.lab.plan.scenario_files import scenario_names
 from tests.make_docs.blocks import DOCUMENTS, ROOT, BlockOptions, blocks_of, made_parts
+from tests.make_docs.pictures import PICTURES
 from tests.make_docs.tables import MAKERS
 from tests.make_docs.transcripts import normalised, shell
 
@@ -58,6 +59,11 @@ def test_slow_commands_print_what_the_document_shows(path: Path) -> None:
 def test_tables_from_the_code_are_up_to_date(path: Path) -> None:
     for name, content, _ in made_parts(path.read_text(encoding="utf-8")):
         assert content == f"\n{MAKERS[name]()}\n", f"{path.name}: {name} has changed; `make docs` writes it anew"
+
+
+@pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.name)
+def test_pictures_from_simulations_are_up_to_date(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == PICTURES[path](), f"{path.name} has changed; `make docs` draws it again"
 
 
 def test_an_unknown_option_of_a_block_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Writes what commands print, and tables from the code, into the README and the documents: `make docs`.
+"""Writes what commands print, tables from the code, and pictures into the README and the documents: `make docs`.
 
 python -m tests.make_docs.write [FILE …]
 """
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.make_docs.blocks import DOCUMENTS, blocks_of, made_parts, replace_parts
+from tests.make_docs.pictures import PICTURES
 from tests.make_docs.tables import MAKERS
 from tests.make_docs.transcripts import normalised, shell
 
@@ -29,6 +30,8 @@ def main(paths: list[str]) -> None:
         if now != before:
             path.write_text(now, encoding="utf-8")
             print(f"{path.name} was changed")
+    for path, draw in () if paths else PICTURES.items():
+        path.write_text(draw(), encoding="utf-8")
 
 
 if __name__ == "__main__":

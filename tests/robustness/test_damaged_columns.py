@@ -53,7 +53,9 @@ TABLES = {
 }
 COLUMNS = [(table, column) for table, columns in TABLES.items() for column in columns]
 TRIMMED = re.compile(r"regroup events: the events up to position \d+ have been trimmed\n")
-COMMANDS = (["verify"], ["replay"], ["events"], ["events", "--format", "jsonl"], ["trim", "--before"], ["copy"])
+COMMANDS = (
+    ["verify"], ["replay"], ["events"], ["events", "--format", "jsonl"], ["story"], ["trim", "--before"], ["copy"],
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,9 @@ def damaged(intact: bytes, seed: int) -> bytes:
 
 
 @pytest.mark.quick("-verify]")
-@pytest.mark.parametrize("words", [["verify"], ["replay"], ["events"], ["events", "--format", "jsonl"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["verify"], ["replay"], ["events"], ["events", "--format", "jsonl"], ["story"]], ids=" ".join
+)
 @pytest.mark.parametrize("portion", [0, *[pytest.param(n, marks=pytest.mark.slow) for n in range(1, 20)]])
 def test_a_damaged_store_is_reported_and_stays_unchanged(
     intact: bytes, words: list[str], portion: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -79,7 +79,7 @@ def test_a_failure_tells_the_story_of_its_groups_and_names_the_history(suite: Su
     assert "group 'billing':" in output
     assert re.search(r"generation-started .*anna-", output)
     assert re.search(r"anna +JoinGroup +NONE", output)
-    (kept,) = re.findall(r"the history is in (\S+): ", output)
+    (kept,) = re.findall(r"the history is in (\S+): regroup story ", output)
     shown = subprocess.run(
         [sys.executable, "-m", "regroup", "events", kept], capture_output=True, text=True, timeout=60, check=True
     )

@@ -85,6 +85,15 @@ def test_a_run_that_breaks_something_ends_with_1_and_the_line_that_replays_it(
     assert f"To run it again: regroup chaos run --seed 3 --scenario {wrong_story}" in out
 
 
+def test_a_run_that_breaks_something_names_the_command_for_its_story(
+    wrong_story: Path, tmp_path: Path, chaos: RunCommand, run_command: RunCommand
+) -> None:
+    store = tmp_path / "run.db"
+    _, out, _ = chaos("run", "--scenario", wrong_story, "--store", store)
+    assert f"What each group went through: regroup story {store}" in out
+    assert "Group lab: " in run_command("story", store).out
+
+
 def test_a_group_that_does_not_recover_ends_with_3(story: Path, chaos: RunCommand) -> None:
     story.write_text(LATE)
     code, out, _ = chaos("run", "--scenario", story)

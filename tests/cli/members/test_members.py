@@ -16,13 +16,13 @@ from regroup.cli.members.arguments import add_arguments
 from regroup.cli.members.command import run_members
 from regroup.cli.members.fleet import plan_fleet
 from regroup.cli.members.table import members_table
-from regroup.cli.terminal.text import format_partitions
 from regroup.coordinator.group import GroupState
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.members.consumer.state import MemberState
 from regroup.members.faults import MemberFault, MemberFaultKind
 from regroup.members.runtime.application import FetchedRecord, MemberView, SimulatedApplication
 from regroup.members.runtime.workload import RecordCounts
+from regroup.notation.partitions import format_partitions
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.broker_cluster import BrokerCluster, ClusterOptions
 from regroup.storage.memory import MemoryStore

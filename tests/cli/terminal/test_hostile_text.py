@@ -170,6 +170,22 @@ def test_replay(hostile_store: Path, run_command: RunCommand) -> None:
     assert NAME in json.loads(result.out)["groups"]
 
 
+@pytest.mark.parametrize("form", ["--svg", "--mermaid", "--text"])
+def test_export(form: str, hostile_store: Path, run_command: RunCommand, tmp_path: Path) -> None:
+    result = run_command("export", hostile_store, "--group", NAME, form)
+    assert result.code == 0
+    assert_clean(result)
+    file = tmp_path / "picture"
+    assert run_command("export", hostile_store, "--group", NAME, form, "--output", file).code == 0
+    assert is_clean(file.read_text(encoding="utf-8"))
+
+
+def test_story(hostile_store: Path, run_command: RunCommand) -> None:
+    result = run_command("story", hostile_store)
+    assert " committed once, up to orders-0 at 7." in " ".join(result.out.split())
+    assert_clean(result)
+
+
 def test_verify_and_trim(hostile_store: Path, tmp_path: Path, run_command: RunCommand) -> None:
     assert_clean(run_command("verify", hostile_store))
     copy = tmp_path / "copy.db"

@@ -1,0 +1,1 @@
+"""One group's history as pictures, and as sentences. Everything is derived from stored events."""

@@ -1,0 +1,1 @@
+"""Pictures of a part of a timeline: SVG, Mermaid, and text for terminals."""

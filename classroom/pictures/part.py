@@ -1,0 +1,128 @@
+"""The part of a timeline that a picture shows, and the refusal of a part that would be unreadable."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from regroup.classroom.timeline import GroupTimeline, HeldRequest, Lane, PartitionSpan, PositionRange, TimelineMoment
+from regroup.classroom.wording import MemberNames, partitions_text
+from regroup.coordinator.events import OFFSET_EVENTS, OffsetsWritten
+from regroup.protocol.consumer.subscription import TopicPartition
+
+MAX_ROWS_ALONE: Final = 24
+"""Up to so many partitions have a row each; of more, those with the same owners at all times share one."""
+MAX_ROWS: Final = 60
+"""Rows of partitions in a picture."""
+
+
+class PictureLimits(NamedTuple):
+    """The most members and times of a picture that can be read."""
+
+    members: int
+    times: int
+
+
+class Unreadable(Exception):
+    """The picture would be unreadable; the message says why, and which part would not be."""
+
+
+class OwnershipRow(NamedTuple):
+    """One row of the ownership picture: a partition, or several with the same owners at all times."""
+
+    label: str
+    spans: tuple[PartitionSpan, ...]
+
+
+class PicturePart:
+    """A part of a timeline, cut at the positions of its first and last event."""
+
+    def __init__(self, timeline: GroupTimeline, within: PositionRange) -> None:
+        self.timeline = timeline
+        self.within = within
+        self.names = MemberNames(timeline.names)
+        self.moments: Sequence[TimelineMoment] = [
+            moment for moment in timeline.moments_between(*within) if not is_about_offsets(moment)
+        ] or timeline.moments_between(*within)[:1]
+        """The events that are not about offsets alone."""
+        self.began_ms = self.moments[0].at_ms
+        self.ended_ms = timeline.moments_between(*within)[-1].at_ms
+        self.lanes: Sequence[Lane] = timeline.lanes_between(*within)
+
+    @property
+    def times_ms(self) -> list[int]:
+        """The times of the events, each once, in order."""
+        return sorted({moment.at_ms for moment in self.moments} | {self.ended_ms})
+
+    @cached_property
+    def held_requests(self) -> Sequence[HeldRequest]:
+        """The requests that were held at some time of this part."""
+        first, last = self.within
+        return [
+            each
+            for each in self.timeline.held_requests
+            if each.began.position <= last and (each.ended is None or each.ended.position >= first)
+        ]
+
+    def ownership_rows(self) -> list[OwnershipRow]:
+        """The rows of partitions. Raises Unreadable if there are too many."""
+        first, last = self.within
+        within = {
+            partition: tuple(
+                span
+                for span in spans
+                if span.began.position <= last and (span.ended is None or span.ended.position > first)
+            )
+            for partition, spans in self.timeline.ownership.items()
+        }
+        shown = {partition: spans for partition, spans in within.items() if spans}
+        rows = [OwnershipRow(f"{each.topic}-{each.partition}", spans) for each, spans in shown.items()]
+        if len(rows) > MAX_ROWS_ALONE:
+            rows = list(_rows_with_the_same_owners(shown))
+        if len(rows) > MAX_ROWS:
+            raise Unreadable(
+                f"the owners of {len(shown)} partitions need {len(rows)} rows, and at most {MAX_ROWS} can be read; "
+                "choose a shorter part with --from and --to"
+            )
+        return rows
+
+
+def is_about_offsets(moment: TimelineMoment) -> bool:
+    return isinstance(moment.event, (*OFFSET_EVENTS, OffsetsWritten))
+
+
+def readable_part(timeline: GroupTimeline, within: PositionRange, limits: PictureLimits) -> PicturePart:
+    """The part between two positions. Raises Unreadable if it has too many members or events for a picture."""
+    part = PicturePart(timeline, within)
+    members, times = len(part.lanes), len(part.times_ms)
+    if members <= limits.members and times <= limits.times:
+        return part
+    found = _readable_range(timeline, within, limits)
+    advice = (
+        f"--from {found.first} --to {found.last} would be readable" if found else "`regroup story` has no such limit"
+    )
+    raise Unreadable(
+        f"positions {within.first} to {within.last} have {members} members and events at {times} times, and a picture "
+        f"of more than {limits.members} members or {limits.times} times cannot be read; {advice}"
+    )
+
+
+def _readable_range(timeline: GroupTimeline, within: PositionRange, limits: PictureLimits) -> PositionRange | None:
+    """The longest readable part from the beginning of a range; None if not even two events are readable."""
+    positions = [moment.position for moment in timeline.moments_between(*within)]
+
+    def is_unreadable(last: int) -> bool:
+        part = PicturePart(timeline, PositionRange(within.first, last))
+        return len(part.lanes) > limits.members or len(part.times_ms) > limits.times
+
+    count = bisect_right(positions, False, key=is_unreadable)
+    return PositionRange(within.first, positions[count - 1]) if count > 1 else None
+
+
+def _rows_with_the_same_owners(shown: dict[TopicPartition, tuple[PartitionSpan, ...]]) -> Iterator[OwnershipRow]:
+    alike: dict[tuple[object, ...], list[TopicPartition]] = {}
+    for partition, spans in shown.items():
+        key = (partition.topic, *((each.began, each.ended, each.assigned_to, each.owners) for each in spans))
+        alike.setdefault(key, []).append(partition)
+    for partitions in alike.values():
+        yield OwnershipRow(partitions_text(partitions), shown[partitions[0]])

@@ -1,0 +1,227 @@
+"""The life of a group in sentences, for `regroup story`."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from regroup.classroom.sentences import sentence_of
+from regroup.classroom.timeline import (
+    NOT_IN_EVENTS,
+    GroupTimeline,
+    HeldRequest,
+    PartitionSpan,
+    Point,
+    PositionRange,
+    Rebalance,
+    TimelineMoment,
+)
+from regroup.classroom.wording import MemberNames, listed, listed_shares, partitions_text, times
+from regroup.coordinator import events as e
+from regroup.coordinator.commands import DeadlineKind
+from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
+from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.server.explanation.sentences import duration_text
+
+LEAST_WAIT_MS: Final = 1_000
+"""A shorter wait for a member is not worth a sentence."""
+MAX_LENGTHS: Final = 4
+"""Of gaps in one sentence; more are summed up."""
+LEFT_OUT: Final = (e.MemberSynced, e.MemberRejoined)
+"""Events that have a sentence, and repeat what a rebalance implies."""
+ENDS: Final = (e.AssignmentCommitted, e.CoordinatorLoaded)
+"""Events behind which something new begins, even if the same request led to it."""
+PARTS: Final = (e.RebalanceStarted, e.CoordinatorLoaded)
+"""Events with which a part of the story begins. The commits before them are summed up."""
+
+
+class StoryLine(NamedTuple):
+    """A sentence, with the event that it is about. `at_ms` is epoch milliseconds."""
+
+    position: int
+    at_ms: int
+    text: str
+    begins_part: bool = False
+    """The story has a part for each rebalance and each coordinator."""
+
+
+def story_lines(timeline: GroupTimeline, within: PositionRange | None = None) -> Iterator[StoryLine]:
+    """The sentences of a group's life, or of a part of it, in the order of the events."""
+    moments = timeline.moments_between(*(within or timeline.positions))
+    names, commits = MemberNames(timeline.names), CommitCounter()
+    part_begins, begins_part = set(_part_begins(moments)), False
+    lost, joins = _ends_of_ownership(timeline), _ends_of_joins(timeline)
+    ends = {each.ended.position: each for each in timeline.rebalances if each.ended}
+    for moment in moments:
+        if moment.position in part_begins:
+            yield from commits.lines(names)
+            begins_part = True
+        commits.on_moment(moment)
+        if not isinstance(moment.event, LEFT_OUT) and (sentence := sentence_of(moment, names)):
+            if isinstance(moment.event, e.MemberLeft | e.MemberRemoved):
+                sentence += _what_it_owned(lost[moment.position], moment.event.member_id)
+            elif isinstance(moment.event, e.GenerationStarted):
+                sentence += _who_was_last(moment, joins[moment.position], names)
+            yield StoryLine(moment.position, moment.at_ms, sentence, begins_part)
+            begins_part = False
+        ended = ends.get(moment.position)
+        if ended is not None and isinstance(moment.event, e.AssignmentCommitted):
+            yield StoryLine(moment.position, moment.at_ms, _cost(timeline, ended))
+    yield from commits.lines(names)
+    if moments:
+        yield StoryLine(*moments[-1].point, _end_state(timeline, moments[-1], names))
+
+
+def _part_begins(moments: Sequence[TimelineMoment]) -> Iterator[int]:
+    """The positions at which a part begins: the first event of the command that starts a rebalance, or a load."""
+    command = moments[0] if moments else None
+    for before, moment in pairwise(moments):
+        is_next = (before.cause, before.at_ms) != (moment.cause, moment.at_ms) or isinstance(before.event, ENDS)
+        command = moment if is_next or command is None else command
+        if isinstance(moment.event, PARTS):
+            yield command.position
+
+
+def _ends_of_ownership(timeline: GroupTimeline) -> Mapping[int, list[PartitionSpan]]:
+    """The spans with an owner, by the position of the event that ended them."""
+    ends: dict[int, list[PartitionSpan]] = defaultdict(list)
+    for spans in timeline.ownership.values():
+        for span in spans:
+            if span.owners and span.ended is not None:
+                ends[span.ended.position].append(span)
+    return ends
+
+
+def _ends_of_joins(timeline: GroupTimeline) -> Mapping[int, list[HeldRequest]]:
+    """The held JoinGroups, by the position of the event that ended them."""
+    ends: dict[int, list[HeldRequest]] = defaultdict(list)
+    for each in timeline.held_requests:
+        if each.response is AwaitedResponse.JOIN and each.ended is not None:
+            ends[each.ended.position].append(each)
+    return ends
+
+
+def _who_was_last(moment: TimelineMoment, joins: Sequence[HeldRequest], names: MemberNames) -> str:
+    """Why the join phase lasted as long as it did: its deadline, or one member that the others waited for."""
+    if moment.cause is not None and moment.cause.deadline == DeadlineKind.JOIN_PHASE:
+        return " The join phase had reached its deadline."
+    if len(joins) < 2:
+        return ""
+    *_, before, last = sorted(joins, key=lambda each: each.began.position)
+    waited_ms = last.began.at_ms - before.began.at_ms
+    if waited_ms < LEAST_WAIT_MS:
+        return ""
+    waited = duration_text(waited_ms)
+    return f" The last JoinGroup was that of {names[last.member_id]}; all others waited for it, for {waited}."
+
+
+def _what_it_owned(ended: Iterable[PartitionSpan], member_id: MemberId) -> str:
+    owned = [span.partition for span in ended if member_id in span.owners]
+    return f" It owned {partitions_text(owned)}." if owned else " It owned nothing."
+
+
+def not_recorded() -> str:
+    """The sentence about what no event holds."""
+    return f"Not recorded in events: {NOT_IN_EVENTS}."
+
+
+class CommitCounter:
+    """Counts commits by member, and keeps the offset that each partition has reached."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._offsets: dict[str, dict[TopicPartition, int]] = {}
+        self._last: Point | None = None
+
+    def on_moment(self, moment: TimelineMoment) -> None:
+        """Count the commit, if this moment is one."""
+        event = moment.event
+        if isinstance(event, e.OffsetsCommitted | e.OffsetsWritten | e.TransactionalOffsetsWritten):
+            who = event.member_id
+            if isinstance(event, e.TransactionalOffsetsWritten):
+                who = f"producer {event.producer_id}"
+            self._counts[who] = self._counts.get(who, 0) + 1
+            for topic, partitions in event.offsets.items():
+                for index, committed in partitions.items():
+                    self._offsets.setdefault(who, {})[TopicPartition(topic, index)] = committed.offset
+            self._last = moment.point
+
+    def lines(self, names: MemberNames) -> Iterator[StoryLine]:
+        """One line for each who committed since the last call."""
+        if self._last is None:
+            return
+        for who, count in self._counts.items():
+            name = (names[who] if who else "A client that is no member") if not who.startswith("producer ") else who
+            reached = [f"{each.topic}-{each.partition} at {offset}" for each, offset in self._offsets[who].items()]
+            yield StoryLine(*self._last, f"{name} committed {times(count)}, up to {listed(sorted(reached))}.")
+        self._counts, self._offsets, self._last = {}, {}, None
+
+
+def _cost(timeline: GroupTimeline, rebalance: Rebalance) -> str:
+    """How long a rebalance took, and which partitions had no owner meanwhile."""
+    assert rebalance.ended is not None
+    took = f"The rebalance took {duration_text(rebalance.ended.at_ms - rebalance.began.at_ms)}."
+    gaps = dict(gaps_of(timeline, rebalance))
+    if not gaps:
+        return f"{took} Every partition had an owner all the time."
+    return f"{took} Without an owner until a member received them: {_gaps_text(gaps)}."
+
+
+def _gaps_text(gaps: Mapping[TopicPartition, int]) -> str:
+    """`orders 0-3 for 20.003s, orders 4-5 for 3ms`; of many lengths the longest alone."""
+    by_length: dict[int, list[TopicPartition]] = defaultdict(list)
+    for partition, gap_ms in gaps.items():
+        by_length[gap_ms].append(partition)
+    if len(by_length) > MAX_LENGTHS:
+        return f"{partitions_text(gaps)}, for up to {duration_text(max(by_length))}"
+    return ", ".join(
+        f"{partitions_text(by_length[each])} for {duration_text(each)}" for each in sorted(by_length, reverse=True)
+    )
+
+
+def gaps_of(timeline: GroupTimeline, rebalance: Rebalance) -> Iterator[tuple[TopicPartition, int]]:
+    """The partitions without an owner during a rebalance, and for how many milliseconds since it started.
+
+    The time counts until the partition's next owner has received its assignment, or until the end of the history.
+    """
+    assert rebalance.ended is not None
+    for partition, spans in timeline.ownership.items():
+        during = [span for span in spans if _is_gap_during(span, rebalance.began, rebalance.ended)]
+        gap_ms = sum(
+            (span.ended or timeline.last).at_ms - max(span.began.at_ms, rebalance.began.at_ms) for span in during
+        )
+        if gap_ms:
+            yield partition, gap_ms
+
+
+def _is_gap_during(span: PartitionSpan, began: Point, ended: Point) -> bool:
+    return (
+        not span.owners
+        and span.began.position < ended.position
+        and (span.ended is None or span.ended.position > began.position)
+    )
+
+
+def _end_state(timeline: GroupTimeline, moment: TimelineMoment, names: MemberNames) -> str:
+    """The state after the last event of the story, and who owns what."""
+    when = "At the end" if moment is timeline.moments[-1] else f"After position {moment.position}"
+    if moment.state is GroupState.DEAD:
+        return f"{when} the group does not exist."
+    leader = f", leader {names[moment.leader_id]}" if moment.leader_id else ""
+    parts = [f"{when} the group is {moment.state} in generation {moment.generation_id}{leader}."]
+    owned: dict[MemberId, list[TopicPartition]] = {each: [] for each in moment.members}
+    gaps = []
+    for span in timeline.ownership_at(moment.position):
+        for member_id in span.owners:
+            owned.setdefault(member_id, []).append(span.partition)
+        if not span.owners:
+            gaps.append(span.partition)
+    if timeline.protocol_type == "consumer" and owned:
+        parts.append(f"{listed_shares(_shares(owned.items(), names))}.")
+    if gaps:
+        parts.append(f"Without an owner: {partitions_text(gaps)}.")
+    return " ".join(parts)
+
+
+def _shares(owned: Iterable[tuple[MemberId, list[TopicPartition]]], names: MemberNames) -> list[str]:
+    return [f"{names[member_id]} owns {partitions_text(partitions)}" for member_id, partitions in owned]

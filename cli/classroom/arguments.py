@@ -1,0 +1,62 @@
+"""The arguments of `regroup story` and `regroup export`."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+
+from regroup.cli.terminal.arguments import loaded_type, new_file
+
+STORY_HELP = """\
+Write a group's life in sentences: who joined, who led, who got what, who was removed and why, what a rebalance cost.
+
+regroup story regroup.db
+regroup story regroup.db --group payments --from 120 --to 180
+regroup story regroup.db --from 13:05:20 --to 13:06:00      times of day in UTC, as `regroup events` shows them
+regroup story regroup.db --to 90s                           the first 90 seconds of each group
+
+What was not recorded is left out: session clocks, lost messages, refused requests, what members believed they owned.
+"""
+EXPORT_HELP = """\
+Draw a part of a group's history: members and coordinator, generations, and who owned which partition when.
+
+regroup export regroup.db --group payments --svg --output payments.svg
+regroup export regroup.db --group payments --from 120 --to 180 --mermaid
+regroup export regroup.db --group payments --to 90s --text
+
+--svg draws lanes, held JoinGroup and SyncGroup, generations, states and the owners of each partition. --mermaid is a
+sequence diagram for a Markdown page. --text is for a terminal. What would be unreadable is refused, with a part of the
+history that would not be.
+"""
+PLACE_HELP = "a position in the store, a time since the group's first event (90s), or a time in UTC (13:05:20)"
+
+
+def add_story_arguments(parser: ArgumentParser) -> None:
+    parser.description = STORY_HELP
+    parser.set_defaults(job="regroup.cli.classroom.story:run")
+    _add_store(parser)
+    parser.add_argument("--group", metavar="G", help="only this group")
+    _add_range(parser)
+
+
+def add_export_arguments(parser: ArgumentParser) -> None:
+    parser.description = EXPORT_HELP
+    parser.set_defaults(job="regroup.cli.classroom.export:run")
+    _add_store(parser)
+    parser.add_argument("--group", metavar="G", required=True, help="the group to draw")
+    form = parser.add_mutually_exclusive_group(required=True)
+    form.add_argument("--text", dest="form", action="store_const", const="text", help="lines for a terminal")
+    form.add_argument("--mermaid", dest="form", action="store_const", const="mermaid", help="a sequence diagram")
+    form.add_argument("--svg", dest="form", action="store_const", const="svg", help="a picture")
+    _add_range(parser)
+    parser.add_argument(
+        "--output", metavar="FILE", type=new_file, help="write to this file (default: to the standard output)"
+    )
+
+
+def _add_store(parser: ArgumentParser) -> None:
+    parser.add_argument("store", metavar="STORE", type=Path, help="the file that `regroup serve --store` writes")
+
+
+def _add_range(parser: ArgumentParser) -> None:
+    place = loaded_type("regroup.cli.classroom.selection:parse_place")
+    parser.add_argument("--from", dest="start", metavar="PLACE", type=place, help=f"begin at {PLACE_HELP}")
+    parser.add_argument("--to", dest="end", metavar="PLACE", type=place, help="end there; written as for --from")

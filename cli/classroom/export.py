@@ -1,0 +1,33 @@
+"""The job of `regroup export`: a part of a group's history as a picture."""
+
+import asyncio
+from argparse import Namespace
+from collections.abc import Callable
+from typing import Final
+
+from regroup.classroom.pictures.mermaid import mermaid_picture
+from regroup.classroom.pictures.part import Unreadable
+from regroup.classroom.pictures.svg import svg_picture
+from regroup.classroom.pictures.text import text_picture
+from regroup.classroom.timeline import GroupTimeline, PositionRange
+from regroup.cli.classroom.selection import range_of, selected_timelines
+from regroup.cli.jobs import FILE_ERRORS, cannot_run_after
+from regroup.cli.terminal.text import printable_lines
+
+PICTURES: Final[dict[str, Callable[[GroupTimeline, PositionRange], str]]] = {
+    "svg": svg_picture,
+    "mermaid": mermaid_picture,
+    "text": text_picture,
+}
+
+
+@cannot_run_after(Unreadable, *FILE_ERRORS)
+def run(args: Namespace) -> int:
+    """Write the picture. Raises CannotRun, StoreError."""
+    timeline = asyncio.run(selected_timelines(args))[0]
+    picture = PICTURES[args.form](timeline, range_of(args, timeline))
+    if args.output is None:
+        print(printable_lines(picture), end="")
+    else:
+        args.output.write_text(picture, encoding="utf-8")
+    return 0

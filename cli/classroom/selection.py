@@ -1,0 +1,91 @@
+"""Which groups of a store are shown, and which part of their history: `--group`, `--from` and `--to`."""
+
+from argparse import Namespace
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from regroup.classroom.reading import read_timelines
+from regroup.classroom.timeline import GroupTimeline, PositionRange
+from regroup.cli.jobs import CannotRun
+from regroup.cli.store.events_text import clock_time
+from regroup.cli.store.moments import Moment, parse_moment
+from regroup.cli.store.opening import open_store_to_read, unknown_group
+from regroup.notation.durations import parse_duration_ms
+
+
+class NothingThere(CannotRun):
+    """A group has no event in the chosen part of the history."""
+
+
+class Place(NamedTuple):
+    """A place in the history of a group, as a person writes it. One of the three is set."""
+
+    position: int | None = None
+    since_start_ms: int | None = None
+    time: Moment | None = None
+
+    def at_ms(self, timeline: GroupTimeline) -> int:
+        """The time of the place in epoch milliseconds; a time without a date is one of the last day."""
+        if self.time is not None:
+            return self.time.at_ms(timeline.last.at_ms)
+        return timeline.began.at_ms + (self.since_start_ms or 0)
+
+
+def parse_place(text: str) -> Place:
+    """A position, a duration since the start, or a time in UTC. Raises ValueError for anything else."""
+    if text.isascii() and text.isdigit():
+        return Place(position=int(text))
+    with suppress(ValueError):
+        return Place(since_start_ms=parse_duration_ms(text))
+    with suppress(ValueError):
+        return Place(time=parse_moment(text))
+    raise ValueError(
+        f"invalid place: {text!r}; write a position (120), a time since the start (90s), or a time in UTC (13:05:20, "
+        "2026-11-22T13:05:20)"
+    )
+
+
+def range_of(args: Namespace, timeline: GroupTimeline) -> PositionRange:
+    """The positions between --from and --to, both included. Raises NothingThere if there is no event between them."""
+    start, end = timeline.positions
+    if args.start is not None:
+        start = max(start, _first_from(args.start, timeline))
+    if args.end is not None:
+        end = min(end, _last_up_to(args.end, timeline))
+    chosen = PositionRange(start, end)
+    if not timeline.moments_between(*chosen):
+        first, last = timeline.began, timeline.last
+        raise NothingThere(
+            f"no event of group {timeline.group_id!r} there; its events are at positions {first.position} to "
+            f"{last.position}, from {clock_time(first.at_ms)} to {clock_time(last.at_ms)} UTC"
+        )
+    return chosen
+
+
+def _first_from(place: Place, timeline: GroupTimeline) -> int:
+    if place.position is not None:
+        return place.position
+    at_ms = place.at_ms(timeline)
+    later = (moment.position for moment in timeline.moments if moment.at_ms >= at_ms)
+    return next(later, timeline.last.position + 1)
+
+
+def _last_up_to(place: Place, timeline: GroupTimeline) -> int:
+    if place.position is not None:
+        return place.position
+    at_ms = place.at_ms(timeline)
+    earlier = (moment.position for moment in reversed(timeline.moments) if moment.at_ms <= at_ms)
+    return next(earlier, timeline.began.position - 1)
+
+
+async def selected_timelines(args: Namespace) -> Sequence[GroupTimeline]:
+    """The timelines of the group that is asked for, or of every group. Raises CannotRun for an unknown one."""
+    async with await open_store_to_read(args.store) as store:
+        known = sorted(group for group in await store.heads() if group is not None)
+        if args.group is not None and args.group not in known:
+            raise CannotRun(unknown_group(args.group, known))
+        timelines = await read_timelines(store, known if args.group is None else [args.group])
+    if args.group is not None and not timelines:
+        raise CannotRun(f"all events of group {args.group!r} have been trimmed")
+    return list(timelines.values())

@@ -1,0 +1,24 @@
+"""Histories of simulated groups, drawn from seeds."""
+
+from functools import lru_cache
+
+from regroup.lab.plan.scenario_files import scenario
+from regroup.lab.search.swarm import draw_plan
+from regroup.lab.simulation.run import play
+from regroup.storage.records import Record
+
+
+@lru_cache(maxsize=16)
+def drawn_history(seed: int, *, minutes: int = 10) -> tuple[Record, ...]:
+    """The records of a run of the lab that this seed draws."""
+    return play(draw_plan(seed, duration_ms=minutes * 60_000), check_invariants=False).records
+
+
+@lru_cache(maxsize=16)
+def scenario_history(name: str) -> tuple[Record, ...]:
+    """The records of a scenario of the lab."""
+    return play(scenario(name), check_invariants=False).records
+
+
+def groups_of(records: tuple[Record, ...]) -> list[str]:
+    return sorted({record.group for record in records if record.group is not None})

@@ -1,0 +1,52 @@
+"""`regroup export`: the three forms, parts of a history, files, and what is refused."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from regroup.lab.search.swarm import draw_plan
+from regroup.lab.simulation.run import play
+from regroup.storage.sqlite.inline import open_inline_store
+from tests.cli.conftest import RunCommand
+
+
+@pytest.mark.parametrize(
+    ("form", "begin"), [("--svg", "<svg "), ("--mermaid", "sequenceDiagram\n"), ("--text", "Group lab, positions ")]
+)
+def test_each_form_goes_to_the_output_or_to_a_file(
+    lesson_store: Path, tmp_path: Path, run_command: RunCommand, form: str, begin: str
+) -> None:
+    code, out, err = run_command("export", lesson_store, "--group", "lab", form)
+    assert (code, err) == (0, "")
+    assert out.startswith(begin)
+    file = tmp_path / "picture"
+    assert run_command("export", lesson_store, "--group", "lab", form, "--output", file) == (0, "", "")
+    assert file.read_text(encoding="utf-8") == out
+
+
+def test_a_part_is_drawn_alone(lesson_store: Path, run_command: RunCommand) -> None:
+    document = run_command("export", lesson_store, "--group", "lab", "--svg", "--to", "25s").out
+    root = ElementTree.fromstring(document)
+    texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert "carla" in texts
+    assert "dora" not in texts
+
+
+def test_an_unreadable_picture_is_refused_with_the_part_to_choose(tmp_path: Path, run_command: RunCommand) -> None:
+    store = tmp_path / "long.db"
+    play(draw_plan(9), check_invariants=False, open_store=lambda: open_inline_store(store))
+    code, out, err = run_command("export", store, "--group", "lab", "--svg")
+    assert (code, out) == (2, "")
+    assert "a picture of more than 20 members or 100 times cannot be read; --from 5 --to " in err
+    part = err.rpartition("; ")[2].split()[:4]
+    assert run_command("export", store, "--group", "lab", "--svg", *part).code == 0
+
+
+@pytest.mark.parametrize("words", [[], ["--svg", "--text"], ["--svg", "--output", "/"]])
+def test_a_form_must_be_chosen_and_a_file_must_be_writable(
+    lesson_store: Path, run_command: RunCommand, words: list[str]
+) -> None:
+    code, out, err = run_command("export", lesson_store, "--group", "lab", *words)
+    assert (code, out) == (2, "")
+    assert err.startswith("regroup export: ")
