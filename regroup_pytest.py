@@ -13,10 +13,13 @@ and would take the packages `server` and `storage` of a tested project for those
 regroup before a test asks for an emulator. docs/testing.md has more.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 from zlib import crc32
 
 import pytest
@@ -33,14 +36,16 @@ MARKER = (
 class Watched:
     """The emulator of a test, and the position in its history where the test began."""
 
-    def __init__(self, emulator: "Emulator", folders: pytest.TempPathFactory) -> None:
+    def __init__(self, emulator: Emulator, folders: pytest.TempPathFactory) -> None:
         self.emulator = emulator
         self.folders = folders
         self.position = emulator.position()
 
 
-WATCHED = pytest.StashKey[Watched]()
-SESSION = pytest.StashKey[Watched]()
+# The plugin is loaded by every pytest of its environment, so it uses nothing that came after pytest 6.
+WATCHED: WeakKeyDictionary[pytest.Item, Watched] = WeakKeyDictionary()
+SESSION: WeakKeyDictionary[Any, Watched] = WeakKeyDictionary()
+"""The shared emulator, by the configuration of the run."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -63,22 +68,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Emulator]":
+def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
     """An emulator of Kafka for this test alone; the marker `kafka` has its arguments."""
     from regroup.testing import Emulator  # noqa: PLC0415  # a suite that asks for no emulator loads nothing of it
 
     with Emulator(**marked_options(request.node)) as emulator:
-        request.node.stash[WATCHED] = Watched(emulator, tmp_path_factory)
+        WATCHED[request.node] = Watched(emulator, tmp_path_factory)
         yield emulator
 
 
 @pytest.fixture(scope="session")
-def kafka_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Emulator]":
+def kafka_session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
     """One emulator for all tests of the run, or of an xdist worker. `unique_name` keeps the tests apart."""
     from regroup.testing import Emulator  # noqa: PLC0415  # as above
 
     with Emulator() as emulator:
-        request.config.stash[SESSION] = Watched(emulator, tmp_path_factory)
+        SESSION[request.config] = Watched(emulator, tmp_path_factory)
         yield emulator
 
 
@@ -92,30 +97,26 @@ def marked_options(node: pytest.Item) -> dict[str, Any]:
     return options
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
     """Note where the test begins in the history of the shared emulator."""
-    shared = item.config.stash.get(SESSION, None)
-    if shared is not None and "kafka_session" in getattr(item, "fixturenames", ()):
-        item.stash[WATCHED] = Watched(shared.emulator, shared.folders)
-    return (yield)
+    shared = SESSION.get(item.config)
+    if shared is not None and "kafka_session" in getattr(item, "fixturenames", ()) and item not in WATCHED:
+        WATCHED[item] = Watched(shared.emulator, shared.folders)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
     """Add the story of the test's groups to the report of a failure, and keep the history."""
-    report = yield
-    watched = item.stash.get(WATCHED, None)
+    report = (yield).get_result()
+    watched = WATCHED.get(item)
     if watched is None or report.when == "teardown":
-        return report
+        return
     folder = item.config.getoption("--kafka-keep")
     if report.failed or (folder and report.when == "call"):
         kept = keep_history(watched, item, folder)
         if report.failed:
             report.sections.append(("Kafka groups", f"{story_of(watched)}\n{kept}"))
-    return report
 
 
 def story_of(watched: Watched) -> str:

@@ -63,6 +63,7 @@ class BrokerGate:
         if self._interference.is_crashed(client_id):
             self._interference.leave_unanswered(client_id, proceed)
         elif delay_s:
+            exchange.is_handled_if_lost = True
             asyncio.get_running_loop().call_later(delay_s, self._faults.admit, exchange, proceed)
         else:
             self._faults.admit(exchange, proceed)

@@ -172,6 +172,7 @@ class FaultGate:
         if fault.rule.hold:
             fault.hold(exchange, partial(self._begin, fault.rule.delay_s, begin))
         else:
+            exchange.is_handled_if_lost = fault.rule.delay_s > 0
             self._begin(fault.rule.delay_s, begin)
 
     def _begin(self, delay_s: float, begin: Callable[[], None]) -> None:

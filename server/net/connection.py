@@ -263,15 +263,19 @@ class Connection(asyncio.Protocol):
             self._fail(exchange, error)
 
     def _proceed(self, handler: RequestHandler, exchange: Exchange) -> None:
-        """Call the handler, unless the gate has answered or the connection was lost in the meantime."""
-        if exchange is not self._current or exchange.is_answered:
+        """Call the handler, unless the gate has answered. A request whose connection was lost in the meantime is
+        dropped, or handled without a response."""
+        is_lost = exchange is not self._current
+        if exchange.is_answered or (is_lost and not exchange.is_handled_if_lost):
             return
         try:
             turns = handler(exchange.request, exchange)
         except Exception as error:  # noqa: BLE001  # as above
             self._fail(exchange, error)
             return
-        if turns is not None:
+        if turns is not None and is_lost:
+            self._broker.turns.run(turns, lambda error: self._fail(exchange, error))
+        elif turns is not None:
             self._run(exchange, turns)
 
     def _run(self, exchange: Exchange, turns: Turns) -> None:

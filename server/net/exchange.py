@@ -31,6 +31,7 @@ class Exchange:
         "header",
         "intercept",
         "is_answered",
+        "is_handled_if_lost",
         "on_connection_lost",
         "request",
         "row",
@@ -61,6 +62,9 @@ class Exchange:
         """Called if the connection is lost before the response: a handler that holds the exchange can drop it."""
         self.intercept: Callable[[Message | None], None] | None = None
         """Takes the next response in place of the client, once; None for a request that expects none."""
+        self.is_handled_if_lost = False
+        """A gate hands the request to its handler later, also if the client has disconnected by then: Kafka handles
+        what it has read."""
         self.edit_frame: Callable[[bytearray], bytearray] | None = None
         """Set before `respond`: what is sent in place of the encoded response, given with its length prefix."""
         self.close_behind = ""

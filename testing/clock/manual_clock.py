@@ -28,6 +28,8 @@ class ManualClockLoop(asyncio.SelectorEventLoop):
         self._manual_ms = 0
         self._released_at_s: float | None = None
         super().__init__()
+        # Timers due within this time fire. With asyncio's nanosecond, none would after 2^24 s: the sum is rounded back.
+        self._clock_resolution = 1e-6
 
     def time(self) -> float:
         """Seconds since the loop was made, as far as the clock was turned."""

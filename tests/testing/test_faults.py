@@ -292,3 +292,18 @@ def test_a_value_of_another_type_is_refused(kafka: Emulator, rule: dict[str, Any
     with pytest.raises(InvalidFault) as refused:
         kafka.fault(**rule)
     assert reason.strip("`") in str(refused.value)
+
+
+@pytest.mark.parametrize("is_slow", [True, False])
+def test_a_commit_that_comes_late_is_applied_although_its_client_has_left(kafka: Emulator, is_slow: bool) -> None:
+    """Kafka handles a request that it has read, too."""
+    if is_slow:
+        kafka.slow_broker(0, 0.2)
+    else:
+        kafka.fault(on="OffsetCommit", delay_s=0.2)
+    connection = kafka.connect()
+    connection.post(COMMIT, 7)
+    while not kafka.exchanges(api="OffsetCommit"):  # until the broker has read it
+        pass
+    connection.close()
+    kafka.group("offline").wait_until(lambda group: group.committed == {("orders", 0): 7})

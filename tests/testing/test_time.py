@@ -188,3 +188,11 @@ def test_an_emulator_with_a_manual_clock_closes_while_a_client_does_not_read() -
 def wait_for_bytes(client: socket.socket) -> None:
     """The broker has begun to answer."""
     assert select.select([client], [], [], 10)[0]
+
+
+def test_a_year_passes_as_a_second_does(emulator: StartEmulator) -> None:
+    kafka = emulator(topics={"orders": 2}, clock="manual")
+    first, _ = stable_pair(kafka)
+    assert first.heartbeat() == 0
+    kafka.advance(365 * 86_400)
+    assert not kafka.group("billing").now().members
