@@ -43,7 +43,7 @@ class Watched:
 
 
 # The plugin is loaded by every pytest of its environment, so it uses nothing that came after pytest 6.
-WATCHED: WeakKeyDictionary[pytest.Item, Watched] = WeakKeyDictionary()
+WATCHED: WeakKeyDictionary[pytest.Item, list[Watched]] = WeakKeyDictionary()
 SESSION: WeakKeyDictionary[Any, Watched] = WeakKeyDictionary()
 """The shared emulator, by the configuration of the run."""
 
@@ -73,7 +73,7 @@ def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     from regroup.testing import Emulator  # noqa: PLC0415  # a suite that asks for no emulator loads nothing of it
 
     with Emulator(**marked_options(request.node)) as emulator:
-        WATCHED[request.node] = Watched(emulator, tmp_path_factory)
+        WATCHED.setdefault(request.node, []).append(Watched(emulator, tmp_path_factory))
         yield emulator
 
 
@@ -98,25 +98,40 @@ def marked_options(node: pytest.Item) -> dict[str, Any]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_call(item: pytest.Item) -> None:
-    """Note where the test begins in the history of the shared emulator."""
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Note where the test and its fixtures begin in the history of the shared emulator."""
+    fixtures = getattr(item, "fixturenames", ())
+    if "kafka_session" not in fixtures:
+        return
+    if "kafka" not in fixtures and marked_options(item):
+        raise pytest.UsageError("the marker kafka has the arguments of the fixture kafka; kafka_session takes none")
     shared = SESSION.get(item.config)
-    if shared is not None and "kafka_session" in getattr(item, "fixturenames", ()) and item not in WATCHED:
-        WATCHED[item] = Watched(shared.emulator, shared.folders)
+    if shared is not None:
+        WATCHED.setdefault(item, []).append(Watched(shared.emulator, shared.folders))
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
     """Add the story of the test's groups to the report of a failure, and keep the history."""
     report = (yield).get_result()
-    watched = WATCHED.get(item)
-    if watched is None or report.when == "teardown":
+    if report.when == "teardown":
         return
     folder = item.config.getoption("--kafka-keep")
-    if report.failed or (folder and report.when == "call"):
-        kept = keep_history(watched, item, folder)
-        if report.failed:
-            report.sections.append(("Kafka groups", f"{story_of(watched)}\n{kept}"))
+    for number, watched in enumerate(watched_by(item)):
+        if report.failed or (folder and report.when == "call"):
+            kept = keep_history(watched, item, folder, number)
+            if report.failed:
+                report.sections.append(("Kafka groups", f"{story_of(watched)}\n{kept}"))
+
+
+def watched_by(item: pytest.Item) -> list[Watched]:
+    """The emulators of the test. The shared one has begun with the first test that asks for it."""
+    watched = WATCHED.get(item, [])
+    shared = SESSION.get(item.config)
+    is_missing = shared is not None and all(each.emulator is not shared.emulator for each in watched)
+    if shared is not None and is_missing and "kafka_session" in getattr(item, "fixturenames", ()):
+        return [*watched, shared]
+    return watched
 
 
 def story_of(watched: Watched) -> str:
@@ -132,12 +147,12 @@ def file_name_of(node_id: str) -> str:
     return f"{re.sub(r'[^a-zA-Z0-9_.-]+', '_', node_id)[-100:]}-{crc32(node_id.encode()):08x}"
 
 
-def keep_history(watched: Watched, item: pytest.Item, folder: Path | None) -> str:
+def keep_history(watched: Watched, item: pytest.Item, folder: Path | None, number: int) -> str:
     """Write the history to a file, and return a line that names it."""
     store = watched.emulator.options.store
     if store is not None:
         return f"the history is in {store}"
-    name = file_name_of(item.nodeid)
+    name = file_name_of(item.nodeid) + (f"-{number + 1}" if number else "")
     try:
         if folder is None:
             path = watched.folders.mktemp(f"kafka-{name}"[:60]) / "history.db"

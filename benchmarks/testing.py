@@ -1,4 +1,4 @@
-"""The test kit: from nothing to the first response, a death among three consumers, and what an emulator takes.
+"""The test kit: from nothing to the first response beside Apache Kafka, a crash among three consumers, and memory.
 
     python benchmarks/testing.py [--runs N]
 
@@ -27,6 +27,7 @@ from regroup.protocol.messages.group import (
     SyncGroupRequestAssignment,
 )
 from regroup.testing import Emulator
+from tests.conformance.apache_kafka import KafkaUnavailable, apache_kafka, kafka_jars
 
 NAMES = ("first", "second", "third")
 START = """
@@ -128,6 +129,14 @@ def measure_members_by_hand() -> float:
         return time.perf_counter() - began
 
 
+def measure_kafka() -> float:
+    """Seconds in which Apache Kafka formats its log and starts, up to its first response. Raises KafkaUnavailable."""
+    kafka_jars()  # a download does not count
+    began = time.perf_counter()
+    with apache_kafka():
+        return time.perf_counter() - began
+
+
 def measure_memory(count: int = 20) -> float:
     """Bytes of an emulator, without what the first of a process takes."""
     with Emulator() as first:
@@ -159,7 +168,13 @@ def main() -> None:
         strict=True,
     ):
         print(f"{name}: {shown(list(seconds))}")
-    print(f"import and start: {shown([imported + answered for imported, answered, *_ in starts])}")
+    totals = [imported + answered for imported, answered, *_ in starts]
+    print(f"import and start: {shown(totals)}")
+    try:
+        kafka = [measure_kafka() for _ in range(min(runs, 3))]
+        print(f"Apache Kafka formats and starts: {shown(kafka)}, {median(kafka) / median(totals):.0f} times as long")
+    except KafkaUnavailable as reason:
+        print(f"Apache Kafka is left out: {reason}")
     by_hand = [measure_members_by_hand() for _ in range(runs)]
     print(f"three members by hand join, one is crashed, the rest is Stable: {shown(by_hand)}")
     real = [measure_real_consumers() for _ in range(runs)]

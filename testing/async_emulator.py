@@ -122,6 +122,9 @@ class AsyncEmulator(EmulatorProcess):
 
     async def crash_client(self, name: str) -> None:
         client_id = self._client_id_of(name)
+        for each in self.cluster.groups():
+            if any(member.profile.client_id == client_id for member in each.members.values()):
+                self.group(each.group_id).check_coordinator()
         self.interference.crash(client_id, name)
         abort_client(self.cluster.brokers, client_id)
         for group in await self.groups():
@@ -179,6 +182,8 @@ class AsyncEmulator(EmulatorProcess):
         return broker
 
     async def begin_loading(self, group: str, seconds: float | None = None) -> None:
+        if seconds is not None and not seconds >= 0:
+            raise ValueError(f"invalid seconds: {seconds}; give 0 or more")
         self.cluster.begin_load(group)
         if (earlier := self._loads.pop(group, None)) is not None:
             earlier.cancel()

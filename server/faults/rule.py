@@ -118,6 +118,8 @@ class FaultRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             yield "a request that is not applied cannot be applied twice"
         if self.repeat and (self.partition_error is not None or self.false_answer):
             yield f"repeat and {ends[0]} cannot be combined: a second rule can apply the request twice"
+        if (self.drop or self.close) and (self.answer_delay_s or self.throttle_ms):
+            yield f"{'drop' if self.drop else 'close'} leaves no answer to be delayed or throttled"
         yield from self._problems_of_answers()
         yield from self._problems_of_numbers()
 

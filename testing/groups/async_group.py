@@ -146,16 +146,19 @@ class AsyncGroup:
         for member_id in members + pending:
             await self._force(c.EndSession, "crash-client", member_id=member_id)
 
+    def check_coordinator(self) -> None:
+        """Raise ActRefused while the coordinator of the group takes no commands."""
+        refusal = self._emulator.cluster.coordinator_of(self.name).refusal
+        if refusal is not None:
+            raise ActRefused(f"the coordinator of group {self.name!r} takes no commands now: {refusal.name}")
+
     async def _force(
         self, make_command: Callable[..., c.Command], act: str, *, beyond_kafka: bool = False, **fields: object
     ) -> GroupView:
         """Submit a command with the test as its cause. Raises ActRefused if the coordinator refuses it."""
+        self.check_coordinator()
         cluster = self._emulator.cluster
         coordinator = cluster.coordinator_of(self.name)
-        if coordinator.refusal is not None:
-            raise ActRefused(
-                f"the coordinator of group {self.name!r} takes no commands now: {coordinator.refusal.name}"
-            )
         codes: list[int] = []
         command = make_command(group_id=self.name, at_ms=cluster.state.now_ms(), **fields)
         coordinator.submit(

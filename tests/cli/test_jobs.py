@@ -19,6 +19,8 @@ ARGUMENTS = {
     "trim": [["g.db", "--before", "2"]],
     "exchanges": [["g.db"], ["g.db", "--from", "12:00", "--json"]],
     "why": [["g.db", "--group", "g"]],
+    "story": [["g.db"], ["g.db", "--group", "g"]],
+    "export": [["g.db", "--group", "g", "--svg"]],
     "copy": [["g.db", "copy.db"]],
     "members": [["--bootstrap", "127.0.0.1:9092", "--group", "g", "--topic", "t"]],
     "watch": [["--mqtt", "mqtt://localhost"]],

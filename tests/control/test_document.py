@@ -42,6 +42,7 @@ LEFT_OUT = {
     "hold": "/fault/add with hold",
     "loading": "/coordinator/begin-loading",
     "end_sessions_of": "/client/crash",
+    "check_coordinator": "each act checks it",
     "now_ms": "/emulator",
     "position": "/emulator",
 }

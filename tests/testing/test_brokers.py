@@ -184,3 +184,18 @@ def test_emulators_in_one_process_do_not_disturb_each_other(emulator: StartEmula
     with ThreadPoolExecutor() as pool:
         emulators = list(pool.map(lambda number: emulator(topics={f"topic-{number}": 1}), range(5)))
     assert [list(kafka.topics()) for kafka in emulators] == [[f"topic-{number}"] for number in range(5)]
+
+
+def test_a_client_whose_coordinator_loads_is_not_crashed_by_half(emulator: StartEmulator) -> None:
+    kafka = emulator(topics={"orders": 2})
+    first, _ = stable_pair(kafka)
+    with kafka.loading("billing"), pytest.raises(ActRefused, match="takes no commands now"):
+        kafka.crash_client("first")
+    assert first.heartbeat() == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan")])
+def test_loading_for_no_possible_time_is_refused(emulator: StartEmulator, seconds: float) -> None:
+    kafka = emulator()
+    with pytest.raises(ValueError, match="invalid seconds"):
+        kafka.begin_loading("billing", seconds)

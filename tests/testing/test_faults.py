@@ -280,6 +280,14 @@ def test_a_rule_that_cannot_do_what_it_says_is_refused(kafka: Emulator, rule: di
 
 
 @pytest.mark.parametrize(
+    "rule", [{"close": "before", "answer_delay_s": 1}, {"drop": "answer", "throttle_ms": 5}], ids=str
+)
+def test_an_answer_that_is_not_sent_cannot_be_late_or_throttled(kafka: Emulator, rule: dict[str, Any]) -> None:
+    with pytest.raises(InvalidFault, match="leaves no answer to be delayed or throttled"):
+        kafka.fault(on="Heartbeat", **rule)
+
+
+@pytest.mark.parametrize(
     ("rule", "reason"),
     [
         ({"on": "Heartbeat", "answer": "NOT_COORDINATOR"}, "`answer`"),

@@ -135,6 +135,58 @@ def test_tests_that_share_an_emulator_are_told_apart(suite: Suite) -> None:
     assert output.count("- Kafka groups -") == 1
 
 
+def test_groups_that_a_fixture_touches_are_in_the_story_of_each_emulator(suite: Suite) -> None:
+    output = suite.run(
+        """
+        import pytest
+
+        def touch(kafka, group):
+            kafka.create_topic("orders") if "orders" not in kafka.topics() else None
+            connection = kafka.connect("anna")
+            from regroup.protocol.messages.group import JoinGroupRequest, JoinGroupRequestProtocol
+            connection.send(JoinGroupRequest(
+                group_id=group, session_timeout_ms=9_000, rebalance_timeout_ms=9_000, protocol_type="consumer",
+                protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+            ), 3)
+
+        def test_before(kafka_session):
+            touch(kafka_session, "earlier")
+
+        @pytest.fixture
+        def touched(kafka, kafka_session):
+            touch(kafka_session, "shared")
+            touch(kafka, "own")
+
+        def test_it(touched):
+            assert False
+
+        @pytest.fixture
+        def broken(kafka_session):
+            touch(kafka_session, "in-setup")
+            assert False
+
+        def test_setup(broken): ...
+        """
+    )
+    assert outcome(output) == "1 failed, 1 passed, 1 error", output
+    for group in ("shared", "own", "in-setup"):
+        assert f"group '{group}'" in output or f"{group}" in output.split("Kafka groups", 1)[1]
+    assert output.count("Kafka groups") == 3
+    assert "earlier" not in output.split("Kafka groups", 1)[1]
+
+
+def test_a_marker_for_the_shared_emulator_is_refused(suite: Suite) -> None:
+    output = suite.run(
+        """
+        import pytest
+
+        @pytest.mark.kafka(brokers=3)
+        def test_it(kafka_session): ...
+        """
+    )
+    assert "kafka_session takes none" in output
+
+
 def test_all_histories_are_kept_on_request(suite: Suite) -> None:
     output = suite.run(
         """

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from tests.clients.survey.faults import FAULTS
+from tests.clients.survey.outcome import outcome_of
 from tests.clients.survey.page import PAGE, page
 from tests.clients.survey.profile import RUNS
 from tests.clients.survey.programs.starting import PROGRAMS, missing_tools
@@ -60,6 +61,9 @@ def main() -> int:
         failed = survey(given.folder, list(missing_steps(work, clients, given.faults, given.runs)))
         for step in failed:
             print(f"not done: {step.client} {step.fault} #{step.number + 1}", file=sys.stderr)
+    if not given.write and not is_whole(given):
+        print_cells(work, given)
+        return 1 if failed else 0
     kept = {(cell.client, cell.fault): cell for cell in read_cells()}
     for client in given.clients:
         for fault in FAULTS:
@@ -68,6 +72,19 @@ def main() -> int:
         write_cells(client, [kept[client, fault] for fault in FAULTS if (client, fault) in kept])
     PAGE.write_text(page(list(read_cells())), encoding="utf-8")
     return 1 if failed else 0
+
+
+def is_whole(given: argparse.Namespace) -> bool:
+    """Whether every cell has all its runs: only then the page and what is kept are written unasked."""
+    return (set(given.clients), set(given.faults), given.runs) == (set(PROGRAMS), set(FAULTS), RUNS)
+
+
+def print_cells(work: WorkFolder, given: argparse.Namespace) -> None:
+    """Print what was observed in the cells that were asked for; `--write` writes them to the page."""
+    for client in given.clients:
+        for fault in given.faults:
+            for run in work.runs(client, fault, given.runs):
+                print(f"{client} {fault}: {', '.join(outcome_of(run).steps)}")
 
 
 def show(client: str, fault: str) -> int:

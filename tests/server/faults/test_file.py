@@ -19,7 +19,7 @@ FILE = """
   answer_delay_s: 300ms
   expires_after_s: 90
 - {on: Fetch, topic: orders, partitions: [0, 2], partition_error: 6}
-- {drop: answer, group: no, throttle_ms: 2s}
+- {hold: true, group: no, throttle_ms: 2s}
 """
 
 
@@ -30,7 +30,7 @@ def test_a_file_has_the_fields_of_the_rules(tmp_path: Path) -> None:
         FaultRule(on="OffsetCommit", group="billing", answer=ErrorCode.COORDINATOR_NOT_AVAILABLE, times=2),
         FaultRule(on=("JoinGroup", "SyncGroup"), client_id="first", answer_delay_s=0.3, expires_after_s=90),
         FaultRule(on="Fetch", topic="orders", partitions=(0, 2), partition_error=6),
-        FaultRule(drop="answer", group="no", throttle_ms=2000),
+        FaultRule(hold=True, group="no", throttle_ms=2000),
     ]
 
 
