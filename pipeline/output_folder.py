@@ -136,7 +136,7 @@ def write_stamp(folder: Path, fingerprint: str) -> None:
 def tables_are_current(folder: Path) -> bool:
     """Whether the tables were built from all events that have been ingested or simulated by now.
 
-    A report of other tables would divide the gaps of some runs by the number of all.
+    If not, a report would count the gaps of the runs that are in the tables, and divide them by the number of all runs.
     """
     try:
         return (folder / "tables.stamp").read_text(encoding="utf-8") == events_fingerprint(folder)

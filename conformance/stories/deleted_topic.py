@@ -29,7 +29,7 @@ async def create_topic(story: StoryContext, topic: str) -> None:
 
 
 async def delete_topic(story: StoryContext, topic: str) -> None:
-    """Delete a topic. The coordinator learns of it a little after the response, which Kafka's controller sends."""
+    """Delete a topic, and return at the controller's response. The coordinator drops its offsets a little later."""
     request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=30_000)
     expect((await story.send(request, DeleteTopicsResponse, version=LAST_VERSION_BY_NAME)).responses[0], error=E.NONE)
 

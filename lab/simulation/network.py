@@ -18,7 +18,7 @@ _RESET: Final = "connection reset by peer"
 
 
 class ConnectionInterceptor(Protocol):
-    """Sees the bytes of every connection."""
+    """Sees the bytes of every connection, and may break a connection when bytes arrive."""
 
     def on_sent(self, endpoint: "Endpoint", data: bytes) -> None:
         """Bytes were written at this endpoint."""

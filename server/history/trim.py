@@ -36,7 +36,7 @@ async def save_snapshots_at(store: EventStore, position: int) -> None:
 
 
 def _snapshot(last: Record, groups: dict[str, Group], image: ClusterImage) -> Snapshot:
-    """The snapshot after this record, the last one of a group or of the cluster."""
+    """Encode the state of a group, or of the cluster, as a snapshot. `last` is its last record before the cut."""
     number, position, epoch = last.event_number, last.position, last.coordinator_epoch
     if last.group is None:
         return encode_cluster_snapshot(image, event_number=number, position=position, coordinator_epoch=epoch)
