@@ -1,6 +1,6 @@
 """What the most expensive requests of 100 kB cost: `python benchmarks/request_limits.py [--rounds N] [--only TEXT]`.
 
-The requests are those of tests/robustness/expensive_requests.py, for every API some. For each of them the table shows
+The requests are those of tests/robustness/expensive/all.py, for every API some. For each of them the table shows
 the most CPU time between two turns of the event loop, how long it took in all, the size of its response, and the
 slowest heartbeat of another process meanwhile. Each figure is the median of the rounds, each with a new cluster in
 memory. The CPU time does not depend on other processes; the heartbeats do.
@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from regroup.protocol.frames import encode_request
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.messages.group import HeartbeatRequest
-from tests.robustness.expensive_requests import expensive_requests
-from tests.robustness.expensive_world import Client, expensive_world
+from tests.robustness.expensive.all import expensive_requests
+from tests.robustness.expensive.world import Client, expensive_world
 
 HEARTBEAT_INTERVAL_S = 0.002
 AIM_MS = 200

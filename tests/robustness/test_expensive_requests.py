@@ -27,8 +27,8 @@ from regroup.server.limits import (
 )
 from regroup.server.net import connection
 from regroup.server.net.turns import LongWork, TurnQueue, Turns
-from tests.robustness.expensive_requests import expensive_requests
-from tests.robustness.expensive_world import Client, expensive_world
+from tests.robustness.expensive.all import expensive_requests
+from tests.robustness.expensive.world import Client, expensive_world
 
 pytestmark = [pytest.mark.xdist_group("expensive requests"), pytest.mark.usefixtures("quiet_log")]
 

@@ -5,7 +5,7 @@ from itertools import cycle, islice
 
 from regroup.protocol.messages import topics as p
 from tests.robustness.expensive.requests import Row
-from tests.robustness.expensive_world import SMALL_TOPICS, WIDE
+from tests.robustness.expensive.world import SMALL_TOPICS, WIDE
 
 TOPIC, BROKER = 2, 4
 """Types of resources."""

@@ -6,7 +6,7 @@ from regroup.protocol.message import Message
 from regroup.protocol.messages import describe as d
 from regroup.protocol.messages import group as g
 from tests.robustness.expensive.requests import REQUEST_BYTES, Row
-from tests.robustness.expensive_world import (
+from tests.robustness.expensive.world import (
     EMPTY_GROUPS,
     LARGE_GROUP,
     LARGE_MEMBER_GROUP,

@@ -5,7 +5,7 @@ from itertools import cycle, islice
 
 from regroup.protocol.messages import offsets as o
 from tests.robustness.expensive.requests import Row
-from tests.robustness.expensive_world import EMPTY_GROUPS, MANY, OFFSETS_GROUP, WIDE
+from tests.robustness.expensive.world import EMPTY_GROUPS, MANY, OFFSETS_GROUP, WIDE
 
 
 def commits() -> Iterator[Row]:

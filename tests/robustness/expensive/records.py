@@ -8,7 +8,7 @@ from regroup.protocol.messages import records as r
 from regroup.protocol.messages import topics as p
 from regroup.protocol.record_batch import BatchRecord, write_batch
 from tests.robustness.expensive.requests import REQUEST_BYTES, Row
-from tests.robustness.expensive_world import DEEP, MANY, SMALL_TOPICS, WIDE, fetch_partition
+from tests.robustness.expensive.world import DEEP, MANY, SMALL_TOPICS, WIDE, fetch_partition
 
 
 def legacy_message(value: bytes, attributes: int = 0) -> bytes:

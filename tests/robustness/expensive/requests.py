@@ -6,7 +6,7 @@ from typing import Any
 
 from regroup.protocol.codec.codec import encode
 from regroup.protocol.message import Message
-from tests.robustness.expensive_world import Client
+from tests.robustness.expensive.world import Client
 
 REQUEST_BYTES = 100_000
 Make = Callable[[int], Message]

@@ -6,7 +6,7 @@ from typing import Any
 from regroup.protocol.messages import cluster as c
 from regroup.protocol.messages import topics as p
 from tests.robustness.expensive.requests import Row
-from tests.robustness.expensive_world import MANY, SMALL_TOPICS, WIDE
+from tests.robustness.expensive.world import MANY, SMALL_TOPICS, WIDE
 
 CREATED = [f"c{i}" for i in range(MANY)]
 """Names of topics that are created by one request and deleted by a later one."""

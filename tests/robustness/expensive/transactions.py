@@ -6,7 +6,7 @@ from typing import Any
 from regroup.protocol.message import Message
 from regroup.protocol.messages import transactions as t
 from tests.robustness.expensive.requests import Row
-from tests.robustness.expensive_world import MANY, OFFSETS_GROUP, TRANSACTIONAL_ID, WIDE, Client
+from tests.robustness.expensive.world import MANY, OFFSETS_GROUP, TRANSACTIONAL_ID, WIDE, Client
 
 
 def producer(client: Client) -> dict[str, Any]:

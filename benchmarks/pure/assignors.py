@@ -1,8 +1,8 @@
 """How long the assignors take, beside those of kafka-python and aiokafka, in the same run on the same input.
 
-    .venv/bin/python benchmarks/assignors.py             groups of up to 500 members and 20,000 partitions
-    .venv/bin/python benchmarks/assignors.py --large     and up to 1,000,000 partitions (without clients)
-    .venv/bin/python benchmarks/assignors.py --sweep     hundreds of small groups; for each assignor the worst ratios
+    .venv/bin/python benchmarks/pure/assignors.py             groups of up to 500 members and 20,000 partitions
+    .venv/bin/python benchmarks/pure/assignors.py --large     and up to 1,000,000 partitions (without clients)
+    .venv/bin/python benchmarks/pure/assignors.py --sweep     hundreds of small groups; their worst ratios
 
 Every figure is the median, in milliseconds, of the runs that fit into about a second, and of one where a single run
 takes longer. The implementations run in turn, so that a busy machine disturbs all alike. Decoding the user data is

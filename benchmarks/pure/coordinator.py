@@ -1,4 +1,4 @@
-"""How many events a second are folded, and how many requests are decided: `python benchmarks/coordinator.py`.
+"""How many events a second are folded, and how many requests are decided: `python benchmarks/pure/coordinator.py`.
 
 Medians of several runs. The history is that of one group whose members join, sync and commit, and rebalance whenever
 one leaves and another joins. It is folded from stored records, JSON included, as a load does.

@@ -1,8 +1,8 @@
 """Small groups: how many times as long as Apache Kafka's own classes, warm, the assignors take.
 
-    .venv/bin/python benchmarks/beside_java.py [3x1x12 ...]        members x topics x partitions
+    .venv/bin/python benchmarks/pure/beside_java.py [3x1x12 ...]        members x topics x partitions
 
-Java 17 runs `peers/WarmAssignors.java` with the kafka-clients of tests/clients/others/pom.xml, which Maven fetches. All
+Java 17 runs `../peers/WarmAssignors.java` with the kafka-clients of tests/clients/others/pom.xml, which Maven fetches. All
 members subscribe to every topic; "leaves" is the assignment after the first of them has left the fresh one. Both sides
 decode the user data. Figures are medians of CPU time, without Java's collector and compiler, which have threads of
 their own. The aim is a ratio of at most 10.
@@ -21,7 +21,7 @@ from assignors import Shape, SubscriptionKind, make_group, prepare_regroup
 from regroup.assignors.registry import assignor_named
 
 FOLDER = Path(__file__).parent
-POM = FOLDER.parent / "tests" / "clients" / "others" / "pom.xml"
+POM = FOLDER.parents[1] / "tests" / "clients" / "others" / "pom.xml"
 DEFAULT_SHAPES = ("3x1x12", "5x1x30", "10x1x100", "5x3x10", "10x10x10")
 BLOCKS, COUNTED_BLOCKS, BLOCK_S = 20, 5, 0.05
 LINE = "{:<20}{:<10}{:<8}{:>10}{:>12}{:>8}"
@@ -33,7 +33,7 @@ def measure_java(shapes: list[str]) -> list[tuple[str, str, str, float]]:
         maven = ["mvn", "-q", "-B", "-Dstyle.color=never", "-f", POM]
         copy_jars = [*maven, "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
         subprocess.run(copy_jars, check=True, stdout=subprocess.DEVNULL)
-        command = ["java", "-cp", f"{jars}/*", FOLDER / "peers" / "WarmAssignors.java", *shapes]
+        command = ["java", "-cp", f"{jars}/*", FOLDER.parent / "peers" / "WarmAssignors.java", *shapes]
         output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     rows = [line.split() for line in output.splitlines()]
     return [(name, shape, phase, float(nanoseconds) / 1000) for name, shape, phase, nanoseconds in rows]

@@ -1,6 +1,6 @@
 """Microseconds of regroup, kio and kafka-python for each message, one after the other in the same run.
 
-python benchmarks/codec.py
+python benchmarks/pure/codec.py
 """
 
 import io
