@@ -4,8 +4,8 @@
 
 Java 17 runs `../peers/WarmAssignors.java` with the kafka-clients of tests/clients/others/pom.xml, which Maven fetches.
 All members subscribe to every topic; "leaves" is the assignment after the first of them has left the fresh one. Both
-sides decode the user data. Figures are medians of CPU time, without Java's collector and compiler, which have threads of
-their own. The aim is a ratio of at most 10.
+sides decode the user data. Figures are medians of CPU time, without Java's collector and compiler, which have threads
+of their own. The aim is a ratio of at most 10.
 """
 
 import shutil
