@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from statistics import median
 
 import confluent_kafka
@@ -27,6 +28,9 @@ from regroup.protocol.messages.group import (
     SyncGroupRequestAssignment,
 )
 from regroup.testing import Emulator
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from tests.conformance.apache_kafka import KafkaUnavailable, apache_kafka, kafka_jars
 
 NAMES = ("first", "second", "third")

@@ -133,6 +133,7 @@ async def test_no_request_builds_too_much_or_occupies_the_event_loop(monkeypatch
         assert not failures, "\n".join(failures)
 
 
+@pytest.mark.timeout(600)  # tracemalloc makes everything several times slower
 @pytest.mark.parametrize(
     ("apis", "max_response_bytes"),
     [

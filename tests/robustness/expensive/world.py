@@ -159,7 +159,7 @@ def _fill_logs(cluster: BrokerCluster) -> None:
 
 
 async def _fill_groups(client: Client) -> None:
-    await join(client, LARGE_MEMBER_GROUP, metadata=bytes(1_000_000))
+    await join(client, LARGE_MEMBER_GROUP, metadata=bytes(520_000))  # as large as a batch of the log may be
     for name in (LARGE_GROUP, LEAVING_GROUP):
         joining = [Client(client.cluster) for _ in range(MEMBERS)]
         for each in joining:
