@@ -17,6 +17,7 @@ from regroup.conformance.harness.expect import (
     fetched_offsets,
 )
 from regroup.conformance.harness.member import ConformanceMember, offset_commit_topics
+from regroup.conformance.harness.remedy import Remedy
 from regroup.conformance.harness.routes import TRANSACTION_KEY
 from regroup.conformance.harness.sent_request import SentRequest
 from regroup.conformance.harness.story import StoryContext
@@ -54,6 +55,17 @@ WARM_UP_PRODUCERS = 50
 """So many transactional ids fall into nearly all partitions of __transaction_state."""
 LAST_SINGLE_GROUP_FETCH = 7
 """The last version of OffsetFetch that is for one group."""
+
+MAX_TEXT_LENGTH = 32_767
+
+
+def longest_metadata(story: StoryContext) -> int:
+    """The longest metadata that the broker stores. Raises NotObservable if one character more is no text any more."""
+    max_length = story.target.setting_or_default("offset.metadata.max.bytes")
+    if max_length >= MAX_TEXT_LENGTH:
+        reason = f"offset.metadata.max.bytes is {max_length}, but no text is longer than {MAX_TEXT_LENGTH}"
+        raise NotObservable(reason, Remedy.setting("offset.metadata.max.bytes", MAX_TEXT_LENGTH - 1))
+    return max_length
 
 
 def send_admin_commit(

@@ -8,7 +8,12 @@ from msgspec.structs import replace
 from regroup.conformance.harness.broker_under_test import ABSENT_TOPIC, BAR_TOPIC, FOO_0, FOO_1, FOO_TOPIC
 from regroup.conformance.harness.cases import case
 from regroup.conformance.harness.expect import expect, expect_equal, expect_true
-from regroup.conformance.harness.offsets import TransactionalProducer, admin_commit, expect_committed
+from regroup.conformance.harness.offsets import (
+    TransactionalProducer,
+    admin_commit,
+    expect_committed,
+    longest_metadata,
+)
 from regroup.conformance.harness.story import StoryContext
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.fields import NO_UUID
@@ -94,7 +99,7 @@ async def commit_to_partitions_that_do_not_exist(story: StoryContext) -> None:
 @case("offset-commit.partition-twice", 3, correction=FOUND_BY_PROBES)
 async def commit_to_one_partition_twice(story: StoryContext) -> None:
     """Of several offsets for one partition in a request the last one is stored whose metadata is accepted."""
-    too_long = "x" * (story.setting("offset.metadata.max.bytes") + 1)
+    too_long = "x" * (longest_metadata(story) + 1)
     partitions = [
         OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata=metadata)
         for offset, metadata in ((1, ""), (2, ""), (3, too_long))

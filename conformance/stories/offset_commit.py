@@ -4,7 +4,6 @@ from regroup.conformance.harness.broker_under_test import ABSENT_TOPIC, FOO_0, F
 from regroup.conformance.harness.cases import SettingBounds, case
 from regroup.conformance.harness.expect import (
     FetchedOffset,
-    NotObservable,
     expect_every_partition,
     expect_partition_errors,
 )
@@ -15,9 +14,9 @@ from regroup.conformance.harness.offsets import (
     admin_commit,
     expect_committed,
     expect_fetched,
+    longest_metadata,
     send_admin_commit,
 )
-from regroup.conformance.harness.remedy import Remedy
 from regroup.conformance.harness.story import StoryContext
 from regroup.protocol.errors import ErrorCode as E
 
@@ -29,7 +28,6 @@ SHORT_RETENTION = {
 # the members of these stories are static.
 FREQUENT_CLEANUP = {"offsets.retention.check.interval.ms": SettingBounds(at_most=5000)}
 MINUTE_S = 60.0
-MAX_TEXT_LENGTH = 32_767
 """No text of Kafka's protocol has more bytes."""
 
 
@@ -134,10 +132,7 @@ async def commit_with_instance_id_alone(story: StoryContext) -> None:
 @case("offset-commit.metadata-too-large", 1)
 async def commit_with_large_metadata(story: StoryContext) -> None:
     """Metadata of up to `offset.metadata.max.bytes` is stored; a partition with one character more is refused."""
-    max_length = story.target.setting_or_default("offset.metadata.max.bytes")
-    if max_length >= MAX_TEXT_LENGTH:
-        reason = f"offset.metadata.max.bytes is {max_length}, but no text is longer than {MAX_TEXT_LENGTH}"
-        raise NotObservable(reason, Remedy.setting("offset.metadata.max.bytes", MAX_TEXT_LENGTH - 1))
+    max_length = longest_metadata(story)
     anna = await stable_group_of_one(story)
     metadata = {FOO_0: "x" * (max_length + 1), FOO_1: "x" * max_length}
     response = await anna.commit_offsets({FOO_0: 1, FOO_1: 2}, metadata=metadata)

@@ -136,5 +136,7 @@ def normalised(content: str, *, as_shape: bool) -> list[str]:
         return lines
     # Whether a member learns of a rebalance by its Heartbeat or by its SyncGroup depends on how busy the machine is.
     lines = [line for line in lines if "REBALANCE_IN_PROGRESS" not in line]
+    # How often a long job reports its progress depends on that too.
+    lines = [line for line in lines if not re.fullmatch(r"[a-z ]+: [\d,]+ of [\d,]+.*", line)]
     shapes = (re.sub(r"\d+(?:[-,]\d+)*", "N", line.replace(" (leader)", "")) for line in lines)
     return sorted(set(shapes))
