@@ -1,4 +1,4 @@
-"""Payloads of MQTT messages as JSON: anybody who may publish can send any bytes."""
+"""Payloads of MQTT messages as JSON: every client that may publish can send any bytes."""
 
 from typing import TypeVar
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from regroup.coordinator.group import Member
+from regroup.coordinator.log_batch_size import MAX_BATCH_BYTES
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_subscribed_topics
 from regroup.protocol.java_order import java_hash_map_order
 
@@ -32,13 +33,16 @@ def supported_by_all(protocol_name: str, members: Collection[Member]) -> bool:
 def subscribed_topics(
     protocol_type: str, protocol_name: str | None, members: Collection[Member]
 ) -> tuple[str, ...] | None:
-    """The topics of all members, sorted; None if a subscription cannot be decoded: then every topic counts."""
+    """The topics of all members, sorted; None if a subscription cannot be decoded, or if all together are larger than a
+    batch of the log: then every topic counts."""
     if not members:
         return ()
     if protocol_type != CONSUMER_PROTOCOL_TYPE or protocol_name is None:
         return None
     # The members of a group mostly send equal subscriptions, which may be long.
     encoded = dict.fromkeys(member.metadata(protocol_name) for member in members)
+    if sum(map(len, encoded)) > MAX_BATCH_BYTES:
+        return None  # Kafka could not write such a group, and decoding its subscriptions would make others wait
     try:
         subscriptions = [decode_subscribed_topics(each) for each in encoded]
     except MalformedConsumerProtocol:

@@ -10,6 +10,7 @@ from regroup.protocol.fields import NO_UUID
 from regroup.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -27,7 +28,11 @@ from regroup.protocol.messages.offsets import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from regroup.protocol.messages.transactions import TxnOffsetCommitRequestPartition, TxnOffsetCommitResponseTopic
+from regroup.protocol.messages.transactions import (
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponseTopic,
+)
 from regroup.server.apis.groups import submit_all
 from regroup.server.apis.requested_partitions import RequestedPartitions
 from regroup.server.cluster.group_router import BrokerGroups
@@ -65,12 +70,7 @@ class GroupOffsetApis:
             exchange.respond(every_partition(request, ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         is_by_id = exchange.version >= _TOPIC_IDS_SINCE
-        unknown = ErrorCode.UNKNOWN_TOPIC_ID if is_by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        requested, offsets = RequestedPartitions(), list[c.RequestedOffset]()
-        for topic in request.topics:
-            key = topic.topic_id if is_by_id else topic.name
-            known = self._state.find_topic(topic.name, topic.topic_id)
-            offsets += requested_offsets(known, requested.add(key, known, topic.partitions, unknown=unknown))
+        requested, offsets = collect_offsets(self._state, request.topics, is_by_id=is_by_id)
         command = c.OffsetCommit(
             group_id=request.group_id,
             at_ms=self._state.now_ms(),
@@ -168,7 +168,20 @@ class GroupOffsetApis:
         self._groups.submit(command, on_response, exchange.cause)
 
 
-def requested_offsets(
+def collect_offsets(
+    state: ClusterState, topics: Iterable[OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic], *, is_by_id: bool
+) -> tuple[RequestedPartitions, list[c.RequestedOffset]]:
+    """What a commit names, and the offsets of its existing partitions. With `is_by_id` topics are named by id."""
+    unknown = ErrorCode.UNKNOWN_TOPIC_ID if is_by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    requested, offsets = RequestedPartitions(), list[c.RequestedOffset]()
+    for topic in topics:
+        key = topic.topic_id if is_by_id else topic.name
+        known = state.find_topic(topic.name, topic.topic_id)
+        offsets += _requested_offsets(known, requested.add(key, known, topic.partitions, unknown=unknown))
+    return requested, offsets
+
+
+def _requested_offsets(
     topic: Topic | None, partitions: Iterable[OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition]
 ) -> Iterator[c.RequestedOffset]:
     """The offsets to commit in partitions of one topic; an unknown one has none."""

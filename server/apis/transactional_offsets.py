@@ -12,7 +12,7 @@ from regroup.protocol.messages.transactions import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from regroup.server.apis.group_offsets import codes_in_order, requested_offsets
+from regroup.server.apis.group_offsets import codes_in_order, collect_offsets
 from regroup.server.apis.requested_partitions import RequestedPartitions
 from regroup.server.cluster.group_router import BrokerGroups
 from regroup.server.cluster.state import ClusterState
@@ -50,12 +50,7 @@ class TransactionalOffsetApis:
             exchange.respond(every_partition(request, ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         is_by_id = exchange.version >= _TOPIC_IDS_SINCE
-        unknown = ErrorCode.UNKNOWN_TOPIC_ID if is_by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        requested, offsets = RequestedPartitions(), list[c.RequestedOffset]()
-        for topic in request.topics:
-            key = topic.topic_id if is_by_id else topic.name
-            known = self._state.find_topic(topic.name, topic.topic_id)
-            offsets += requested_offsets(known, requested.add(key, known, topic.partitions, unknown=unknown))
+        requested, offsets = collect_offsets(self._state, request.topics, is_by_id=is_by_id)
         code = ErrorCode.INVALID_GROUP_ID if not request.group_id else ErrorCode.NONE
         if offsets and not code:
             code = self._check_transaction(request, exchange)

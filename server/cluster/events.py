@@ -17,7 +17,7 @@ TRANSACTION_END: Final = Cause(internal="the end of a transaction")
 TRANSACTION_TIMEOUT: Final = Cause(deadline="transaction")
 
 
-LARGEST_PARTITION_COUNT: Final = 1_000_000
+LARGEST_PARTITION_COUNT: Final = 200_000
 """The most partitions of a topic. Loading an event allocates memory for each, so a damaged number must not be any."""
 PartitionCount: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=LARGEST_PARTITION_COUNT)]
 

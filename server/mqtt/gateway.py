@@ -5,7 +5,7 @@ its last will. The newest incarnation counts; last wills of an older one are lat
 presence says for sure which incarnation is newer, and presences are missed while the connection to the MQTT broker is
 lost. So a request of an incarnation without a presence is served, but does not end another incarnation.
 
-Anybody who may publish can send a request or a presence in a client's name. A request that is out of order, or of an
+Any client that may publish can send a request or a presence in another one's name. A request out of order, or of an
 incarnation that has ended, is answered by a disconnection: a connected client comes back with a new incarnation.
 """
 

@@ -48,7 +48,7 @@ def _totals(reports: Sequence[ConformanceReport]) -> Iterator[str]:
 def _runs(reports: Sequence[ConformanceReport]) -> Iterator[str]:
     """With which settings and commands each column was made."""
     yield from ("## How each column was made", "")
-    yield from ("| column | the broker | the stories | told | shown |", "|---|---|---|--:|--:|")
+    yield from ("| column | the broker | the stories | run | shown |", "|---|---|---|--:|--:|")
     for report in reports:
         for run in report.runs:
             yield f"| {report.name} | `{run.broker}` | `{run.command}` | {run.stories} | {run.shown} |"

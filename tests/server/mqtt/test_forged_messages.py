@@ -1,4 +1,4 @@
-"""Messages that anybody may publish: one forged message mutes no member, and junk does not fill the log."""
+"""Messages that any client may publish: one forged message mutes no member, and junk does not fill the log."""
 
 import aiomqtt
 import pytest
