@@ -34,11 +34,20 @@ MAX_TOPIC_PARTITIONS: Final = 10_000
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments: addresses, brokers, the store, settings, MQTT, the event loop and the log."""
+    """Add the arguments: addresses, brokers, the store, settings, MQTT, control, the event loop and the log."""
     parser.description = __doc__
     parser.set_defaults(job="regroup.cli.serve.command:run")
-    add = parser.add_argument
+    _add_broker_arguments(parser)
+    _add_store_arguments(parser)
+    _add_setting_arguments(parser)
+    _add_mqtt_arguments(parser)
+    _add_control_arguments(parser)
+    _add_process_arguments(parser)
 
+
+def _add_broker_arguments(parser: ArgumentParser) -> None:
+    """Add where the brokers listen, how many they are, and which release they emulate."""
+    add = parser.add_argument
     add("--host", type=host, default="127.0.0.1", help="the address to listen on (default: this machine alone)")
     add("--port", type=port, default=9092, help="the port; 0 picks a free one (default: 9092)")
     add(
@@ -63,6 +72,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         "also to clients that are too old for the newest release (default: the newest)",
     )
 
+
+def _add_store_arguments(parser: ArgumentParser) -> None:
+    """Add the store, what it records, and the topics."""
+    add = parser.add_argument
     add("--store", metavar="FILE", type=Path, default=Path("regroup.db"), help="the history (default: regroup.db)")
     add(
         "--durability",
@@ -93,6 +106,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="a topic with N partitions, created if it is missing; may be repeated",
     )
 
+
+def _add_setting_arguments(parser: ArgumentParser) -> None:
+    """Add the settings and limits."""
+    add = parser.add_argument
     add(
         "--set",
         metavar="NAME=VALUE",
@@ -111,6 +128,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add("--config", metavar="FILE", type=Path, help="settings from a TOML file, by their Kafka names")
 
+
+def _add_mqtt_arguments(parser: ArgumentParser) -> None:
+    """Add the connection to an MQTT broker."""
+    add = parser.add_argument
     add(
         "--mqtt",
         metavar="URL",
@@ -128,6 +149,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         "the member from its group at once (default: watch)",
     )
 
+
+def _add_control_arguments(parser: ArgumentParser) -> None:
+    """Add the control port and the fault rules."""
+    add = parser.add_argument
     add(
         "--control",
         metavar="HOST:PORT",
@@ -149,6 +174,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="a YAML file with rules for requests that are to be delayed, lost or answered with errors "
         "(docs/testing.md); more can be typed at the prompt",
     )
+
+
+def _add_process_arguments(parser: ArgumentParser) -> None:
+    """Add the event loop and the log."""
+    add = parser.add_argument
     add(
         "--loop",
         choices=("asyncio", "uvloop"),
