@@ -39,7 +39,8 @@ async def the_group_with_the_empty_id(probe: Probe) -> Any:
 
 
 async def coordinators(probe: Probe) -> Any:
-    await probe.group()
+    for key_type in (0, 1):
+        await probe.coordinator("a", key_type)
     found = []
     for version in range(7):
         for key_type in (0, 1, 2, 3, -1) if version else (0,):
