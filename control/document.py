@@ -18,7 +18,7 @@ EVERYWHERE: Final = (
     Status.UNAVAILABLE,
 )
 """Statuses that any endpoint may answer with."""
-WITH_BODY: Final = (Status.TOO_LARGE, Status.NOT_JSON)
+WITH_BODY: Final = (Status.TIMED_OUT, Status.TOO_LARGE, Status.NOT_JSON)
 DESCRIPTION: Final = (
     "Look at and act on a running `regroup serve`. Names of groups, topics, members and clients travel in the query or "
     "in the JSON body, since they may hold any character. Times are those of the brokers, in real time. Every act on a "

@@ -23,6 +23,8 @@ from regroup.control.web.access import Access
 from regroup.coordinator.runtime.logger import get_logger
 
 MAX_BODY_BYTES: Final = 1024 * 1024
+BODY_TIMEOUT_S: Final = 10.0
+"""The time for the body of a request."""
 MAX_WAITS: Final = 100
 """Requests that may wait for something at the same time."""
 JSON: Final = "application/json"
@@ -138,12 +140,20 @@ async def _input_of(endpoint: ControlEndpoint, request: Request) -> Any:
         raise ControlRefused(
             Status.NOT_JSON, f"the Content-Type is {kind!r}: send {JSON} (curl does it with --json '{{}}')"
         )
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            return input_of_body(endpoint, await _body_of(request))
+    except TimeoutError:
+        raise ControlRefused(Status.TIMED_OUT, f"the body has not come within {BODY_TIMEOUT_S:g} s") from None
+
+
+async def _body_of(request: Request) -> bytes:
     body = bytearray()
     async for piece in request.stream():
         body += piece
         if len(body) > MAX_BODY_BYTES:
             raise ControlRefused(Status.TOO_LARGE, f"the body has more than {MAX_BODY_BYTES} bytes")
-    return input_of_body(endpoint, bytes(body))
+    return bytes(body)
 
 
 def _json_response(value: Any, status: int = 200) -> Response:

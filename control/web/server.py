@@ -9,13 +9,12 @@ from typing import Final
 import uvicorn
 
 from regroup.control.endpoints.endpoint import ControlledEmulator
+from regroup.control.web import connections
 from regroup.control.web.access import MIN_TOKEN_CHARACTERS, Access, is_loopback
 from regroup.control.web.application import ControlApplication
 from regroup.coordinator.settings import InvalidSetting
 from regroup.testing.async_emulator import AsyncEmulator
 
-MAX_CONNECTIONS: Final = 500
-"""Connections and requests at once; more are refused."""
 STOP_TIMEOUT_S: Final = 2
 
 
@@ -42,7 +41,7 @@ async def serve_control(
         )
         config = uvicorn.Config(
             application.asgi,
-            http="h11",
+            http=connections.BoundedConnection,
             ws="none",
             lifespan="off",
             loop="none",
@@ -52,7 +51,7 @@ async def serve_control(
             server_header=False,
             date_header=False,
             proxy_headers=False,
-            limit_concurrency=MAX_CONNECTIONS,
+            limit_concurrency=connections.MAX_CONNECTIONS + 1,
             timeout_graceful_shutdown=STOP_TIMEOUT_S,
         )
         server = UvicornServer(config)
