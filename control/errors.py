@@ -35,7 +35,7 @@ class Status(IntEnum):
 
 MEANINGS: Final = {
     Status.UNAUTHORIZED: "The token is missing or wrong.",
-    Status.FORBIDDEN: "The Host or the Origin of the request is not one of this address.",
+    Status.FORBIDDEN: "The Host or the Origin of the request is not one of this address, or the page is read-only.",
     Status.NOT_FOUND: "There is no such group, member, client, topic, partition, rule or path.",
     Status.METHOD_NOT_ALLOWED: "The path exists, for another method.",
     Status.TIMED_OUT: "The body has not come in time.",

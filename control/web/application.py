@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from enum import Enum
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from starlette.applications import Starlette
@@ -15,17 +16,18 @@ from starlette.types import ASGIApp
 
 from regroup.control.document import openapi_document
 from regroup.control.endpoints.all import ENDPOINTS
-from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator
+from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, Handler, StreamHandler
 from regroup.control.errors import ControlRefused, Problem, Status
 from regroup.control.inputs import input_of_body, input_of_query
 from regroup.control.web.access import Access
 from regroup.control.web.guard import JSON, Guard, json_response, problem_response
+from regroup.control.web.streams import EventStream, disconnected
 
 MAX_BODY_BYTES: Final = 1024 * 1024
 BODY_TIMEOUT_S: Final = 10.0
 """The time for the body of a request."""
 MAX_WAITS: Final = 100
-"""Requests that may wait for something at the same time."""
+"""Requests that may wait for something at the same time, and streams, at one port."""
 PAGE_FILES: Final = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
@@ -33,11 +35,30 @@ PAGE_FILES: Final = {
 }
 
 
+class PortKind(Enum):
+    """What an address serves: the endpoints alone, or the classroom's page with them, or with those that look."""
+
+    CONTROL = "control"
+    PAGE = "page"
+    PAGE_READ_ONLY = "page-read-only"
+
+    @property
+    def option(self) -> str:
+        """The option of `regroup serve` that opens it, without its hyphens."""
+        return "control" if self is PortKind.CONTROL else "page"
+
+    @property
+    def is_read_only(self) -> bool:
+        return self is PortKind.PAGE_READ_ONLY
+
+
 class ControlApplication:
     """The endpoints over one emulator. `close` ends the requests that wait."""
 
-    def __init__(self, controlled: ControlledEmulator, access: Access) -> None:
+    def __init__(self, controlled: ControlledEmulator, access: Access, kind: PortKind = PortKind.CONTROL) -> None:
         self._controlled = controlled
+        self._kind = kind
+        self._waits = 0
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         routes = [Route(each.path, self._handler(each), methods=[each.method]) for each in ENDPOINTS]
         routes += [Route(path, _page_handler(*page), methods=["GET"]) for path, page in PAGE_FILES.items()]
@@ -53,7 +74,11 @@ class ControlApplication:
     def _handler(self, endpoint: ControlEndpoint) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             try:
+                if endpoint.method == "POST" and self._kind.is_read_only:
+                    raise ControlRefused(Status.FORBIDDEN, "this page is for an audience: it shows, and does not act")
                 wanted = await _input_of(endpoint, request)
+                if endpoint.streams:
+                    return self._stream(endpoint, wanted)
                 run = self._wait if endpoint.waits else self._run
                 return json_response(await run(endpoint, wanted, request))
             except ClientDisconnect:
@@ -64,15 +89,13 @@ class ControlApplication:
         return handle
 
     async def _run(self, endpoint: ControlEndpoint, wanted: Any, request: Request) -> Any:
-        return await endpoint.handle(self._controlled, wanted)
+        return await cast("Handler", endpoint.handle)(self._controlled, wanted)
 
     async def _wait(self, endpoint: ControlEndpoint, wanted: Any, request: Request) -> Any:
         """Run an endpoint that waits until it is done, the client is gone, or the server stops."""
-        if self._controlled.waits >= MAX_WAITS:
-            raise ControlRefused(Status.TOO_MANY_WAITS, f"{MAX_WAITS} requests wait already: let one of them end")
-        self._controlled.waits += 1
+        self._begin_wait()
         waiting = asyncio.ensure_future(self._run(endpoint, wanted, request))
-        gone = asyncio.ensure_future(_disconnected(request))
+        gone = asyncio.ensure_future(disconnected(request.receive))
         try:
             await asyncio.wait({waiting, gone, self._closing}, return_when=asyncio.FIRST_COMPLETED)
             if waiting.done():
@@ -81,16 +104,27 @@ class ControlApplication:
                 raise ClientDisconnect
             raise ControlRefused(Status.UNAVAILABLE, "regroup is stopping")
         finally:
-            self._controlled.waits -= 1
+            self._end_wait()
             waiting.cancel()
             gone.cancel()
             await asyncio.gather(waiting, gone, return_exceptions=True)
 
+    def _stream(self, endpoint: ControlEndpoint, wanted: Any) -> Response:
+        if self._closing.done():
+            raise ControlRefused(Status.UNAVAILABLE, "regroup is stopping")
+        messages = cast("StreamHandler", endpoint.handle)(self._controlled, wanted)
+        self._begin_wait()
+        return EventStream(messages, self._closing, self._end_wait)
 
-async def _disconnected(request: Request) -> None:
-    """Wait until the client is gone."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+    def _begin_wait(self) -> None:
+        if self._waits >= MAX_WAITS:
+            raise ControlRefused(Status.TOO_MANY_WAITS, f"{MAX_WAITS} requests wait already: let one of them end")
+        self._waits += 1
+        self._controlled.waits += 1
+
+    def _end_wait(self) -> None:
+        self._waits -= 1
+        self._controlled.waits -= 1
 
 
 async def _input_of(endpoint: ControlEndpoint, request: Request) -> Any:

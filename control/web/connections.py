@@ -34,14 +34,14 @@ class BoundedConnection(H11Protocol):
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._head_timer = _cancelled(self._head_timer)
-        self._read_timer = _cancelled(self._read_timer)
+        self._head_has_come()
+        self._response_is_read()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.handles_request:
-            self._head_timer = _cancelled(self._head_timer)
+            self._head_has_come()
         elif self._head_timer is None and not self.transport.is_closing():
             self._await_head()
 
@@ -50,7 +50,7 @@ class BoundedConnection(H11Protocol):
         self._read_timer = self.loop.call_later(READ_TIMEOUT_S, self.transport.abort)
 
     def resume_writing(self) -> None:
-        self._read_timer = _cancelled(self._read_timer)
+        self._response_is_read()
         super().resume_writing()
 
     def on_response_complete(self) -> None:
@@ -66,6 +66,16 @@ class BoundedConnection(H11Protocol):
         self.waits_since_s = self.loop.time()
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._abort_if_waiting)
 
+    def _head_has_come(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _response_is_read(self) -> None:
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
+
     def _abort_if_waiting(self) -> None:
         self._head_timer = None
         if not self.handles_request:
@@ -77,8 +87,3 @@ class BoundedConnection(H11Protocol):
         waiting = [each for each in others if not each.handles_request and not each.transport.is_closing()]
         if waiting:
             min(waiting, key=lambda each: each.waits_since_s).transport.abort()
-
-
-def _cancelled(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()

@@ -27,9 +27,7 @@ def ends_within_timeout(connection: socket.socket) -> bool:
         return True
 
 
-def test_half_sent_requests_make_room_for_others(
-    start_control: StartControl, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_half_sent_requests_make_room_for_others(start_control: StartControl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MAX_CONNECTIONS", 20)
     control = start_control()
     with ExitStack() as stack:
@@ -101,8 +99,8 @@ def test_a_body_that_does_not_come_is_refused(
     kafka: Emulator, control: Control, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(application, "BODY_TIMEOUT_S", 0.05)
-    head = b"POST /topic/create HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n"
-    with closing(opened(control, head + b'{"topic": "made"')) as connection:
+    head = b"POST /topic/create HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with closing(opened(control, head + b'Content-Length: 99\r\n\r\n{"topic": "made"')) as connection:
         assert connection.recv(65_536).startswith(b"HTTP/1.1 408 ")
     assert "made" not in kafka.topics()
 

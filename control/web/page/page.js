@@ -44,7 +44,12 @@ function curlLine(method, path, operation) {
   const parts = (operation.parameters || [])
     .filter((each) => each.example !== undefined)
     .map((each) => "--data-urlencode " + quoted(each.name + "=" + each.example));
-  return ["curl", ...(parts.length ? ["--get"] : []), ...parts, url].join(" ");
+  const waits = streams(operation) ? ["--no-buffer"] : [];
+  return ["curl", ...waits, ...(parts.length ? ["--get"] : []), ...parts, url].join(" ");
+}
+
+function streams(operation) {
+  return "text/event-stream" in operation.responses["200"].content;
 }
 
 function fieldTable(fields, all) {
@@ -78,8 +83,8 @@ function drawEndpoint(path, method, operation, all) {
   const fields = inputFields(operation, all);
   if (fields.length) section.append(fieldTable(fields, all));
   section.append(element("pre", curlLine(method, path, operation)));
-  const answer = operation.responses["200"].content["application/json"].schema;
-  const line = section.appendChild(element("p", "Answer: "));
+  const answer = Object.values(operation.responses["200"].content)[0].schema;
+  const line = section.appendChild(element("p", streams(operation) ? "A stream of: " : "Answer: "));
   line.append(element("code", typeOf(answer, all)), ". Refused with ");
   line.append(Object.keys(operation.responses).filter((each) => each !== "200").join(", ") + ".");
   return section;
