@@ -1,7 +1,7 @@
 """Simulated members of the groups of this process: consumers in its loop, over TCP to the brokers' own ports.
 
-members = SimulatedMembers(emulator)
-members.add(MemberPlan(group="billing", topics=("orders",)))
+members = MembersOfProcess(emulator)
+members.add(NewMember(group="billing", topics=("orders",)))
 await members.crash("member-1")
 await members.close()
 """
@@ -35,7 +35,7 @@ LOOPBACK_OF_WILDCARD: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """The address at which a process reaches itself if it listens on all addresses."""
 
 
-class MemberPlan(msgspec.Struct, frozen=True, kw_only=True):
+class NewMember(msgspec.Struct, frozen=True, kw_only=True):
     """A member that is to run."""
 
     group: str
@@ -69,7 +69,7 @@ class RunningMember:
     """A simulated member with the connections of its process."""
 
     def __init__(
-        self, plan: MemberPlan, transport: TcpTransport, on_change: Callable[[], None], *, epoch_ms: int
+        self, plan: NewMember, transport: TcpTransport, on_change: Callable[[], None], *, epoch_ms: int
     ) -> None:
         self.plan = plan
         self.slow_s = 0.0
@@ -132,7 +132,7 @@ class RunningMember:
         await self._transport.close()
 
 
-class SimulatedMembers:
+class MembersOfProcess:
     """The simulated members of one process, by client id. `close` ends them all."""
 
     def __init__(self, emulator: AsyncEmulator) -> None:
@@ -165,7 +165,7 @@ class SimulatedMembers:
         """A client id that no simulated member has had: `member-1`."""
         return next(name for number in self._numbers if (name := f"member-{number}") not in self._running)
 
-    def add(self, plan: MemberPlan) -> RunningMember:
+    def add(self, plan: NewMember) -> RunningMember:
         """Start a member. One that has ended gives its client id to a new one.
 
         Raises ActRefused for a client id of a member that runs, or if there are too many, and ValueError for a plan

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from regroup.classroom.following import FollowedTimelines
 from regroup.control.errors import Status
-from regroup.control.simulated import SimulatedMembers
+from regroup.control.simulated import MembersOfProcess
 from regroup.testing.async_emulator import AsyncEmulator
 
 Method: TypeAlias = Literal["GET", "POST"]
@@ -41,7 +41,7 @@ class ControlledEmulator:
 
     def __init__(self, emulator: AsyncEmulator) -> None:
         self.emulator = emulator
-        self.members = SimulatedMembers(emulator)
+        self.members = MembersOfProcess(emulator)
         self.timelines = FollowedTimelines(lambda: emulator.history)
         self.changing = asyncio.Lock()
         """Held while the brokers are killed or started again."""

@@ -8,7 +8,7 @@ from msgspec import Meta
 from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, Done, NoInput, act, look
 from regroup.control.endpoints.fields import MAX_NAME, GroupName, PartitionOfTopic, TopicName
 from regroup.control.errors import Status
-from regroup.control.simulated import MAX_PAUSE_S, MemberPlan, RunningMember
+from regroup.control.simulated import MAX_PAUSE_S, NewMember, RunningMember
 from regroup.members.faults import MemberFaultKind, parse_fault
 from regroup.testing.errors import ActRefused
 
@@ -126,7 +126,7 @@ async def simulated_members(controlled: ControlledEmulator, wanted: NoInput) -> 
 
 async def add_member(controlled: ControlledEmulator, wanted: NewMemberInput) -> SimulatedMemberAnswer:
     """Start a simulated member, which joins over TCP as any client does. It ends with the process."""
-    plan = MemberPlan(
+    plan = NewMember(
         group=wanted.group,
         topics=wanted.topics,
         client_id=wanted.client_id or controlled.members.new_client_id(),
