@@ -12,7 +12,7 @@ from regroup.cli.serve.brokers import ServedBrokers, ServeOptions
 from regroup.cli.serve.control import ControlOptions
 from regroup.cli.serve.mqtt import serve_over_mqtt
 from regroup.control.endpoints.endpoint import ControlledEmulator
-from regroup.control.web.application import PortKind
+from regroup.control.web.files import PortKind
 from regroup.control.web.server import serve_control
 from regroup.server.faults.gate import FaultRules
 from regroup.testing.async_emulator import AsyncEmulator

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_type_hints
 
@@ -9,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from regroup.classroom.following import FollowedTimelines
+from regroup.classroom.live_documents import LiveDocuments
 from regroup.control.errors import Status
 from regroup.control.simulated import MembersOfProcess
 from regroup.testing.async_emulator import AsyncEmulator
@@ -43,10 +45,19 @@ class ControlledEmulator:
         self.emulator = emulator
         self.members = MembersOfProcess(emulator)
         self.timelines = FollowedTimelines(lambda: emulator.history)
+        self.documents = LiveDocuments(self.timelines)
         self.changing = asyncio.Lock()
         """Held while the brokers are killed or started again."""
+        self.is_read_only = False
+        """Whether a port shows and does not act."""
         self.waits = 0
-        """Requests that wait for something."""
+        """Requests to a port that wait for something, and streams."""
+
+    def at_port(self, *, is_read_only: bool) -> "ControlledEmulator":
+        """The same for one port, which counts its own waits."""
+        controlled = copy(self)
+        controlled.is_read_only, controlled.waits = is_read_only, 0
+        return controlled
 
     async def close(self) -> None:
         """End the simulated members."""

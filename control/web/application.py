@@ -2,8 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from enum import Enum
-from importlib.resources import files
 from typing import Any, Final, cast
 
 import msgspec
@@ -20,6 +18,7 @@ from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulat
 from regroup.control.errors import ControlRefused, Problem, Status
 from regroup.control.inputs import input_of_body, input_of_query
 from regroup.control.web.access import Access
+from regroup.control.web.files import PortKind, served_files
 from regroup.control.web.guard import JSON, Guard, json_response, problem_response
 from regroup.control.web.streams import EventStream, disconnected
 
@@ -28,40 +27,16 @@ BODY_TIMEOUT_S: Final = 10.0
 """The time for the body of a request."""
 MAX_WAITS: Final = 100
 """Requests that may wait for something at the same time, and streams, at one port."""
-PAGE_FILES: Final = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
-}
-
-
-class PortKind(Enum):
-    """What an address serves: the endpoints alone, or the classroom's page with them, or with those that look."""
-
-    CONTROL = "control"
-    PAGE = "page"
-    PAGE_READ_ONLY = "page-read-only"
-
-    @property
-    def option(self) -> str:
-        """The option of `regroup serve` that opens it, without its hyphens."""
-        return "control" if self is PortKind.CONTROL else "page"
-
-    @property
-    def is_read_only(self) -> bool:
-        return self is PortKind.PAGE_READ_ONLY
 
 
 class ControlApplication:
     """The endpoints over one emulator. `close` ends the requests that wait."""
 
     def __init__(self, controlled: ControlledEmulator, access: Access, kind: PortKind = PortKind.CONTROL) -> None:
-        self._controlled = controlled
-        self._kind = kind
-        self._waits = 0
+        self._controlled = controlled.at_port(is_read_only=kind.is_read_only)
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         routes = [Route(each.path, self._handler(each), methods=[each.method]) for each in ENDPOINTS]
-        routes += [Route(path, _page_handler(*page), methods=["GET"]) for path, page in PAGE_FILES.items()]
+        routes += [Route(path, _file_handler(*file), methods=["GET"]) for path, file in served_files(kind).items()]
         routes.append(Route("/openapi.json", _document_handler(), methods=["GET"]))
         starlette = Starlette(routes=routes, exception_handlers={HTTPException: _on_http_exception})
         self.asgi: ASGIApp = Guard(starlette, access)
@@ -74,7 +49,7 @@ class ControlApplication:
     def _handler(self, endpoint: ControlEndpoint) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             try:
-                if endpoint.method == "POST" and self._kind.is_read_only:
+                if endpoint.method == "POST" and self._controlled.is_read_only:
                     raise ControlRefused(Status.FORBIDDEN, "this page is for an audience: it shows, and does not act")
                 wanted = await _input_of(endpoint, request)
                 if endpoint.streams:
@@ -117,13 +92,11 @@ class ControlApplication:
         return EventStream(messages, self._closing, self._end_wait)
 
     def _begin_wait(self) -> None:
-        if self._waits >= MAX_WAITS:
+        if self._controlled.waits >= MAX_WAITS:
             raise ControlRefused(Status.TOO_MANY_WAITS, f"{MAX_WAITS} requests wait already: let one of them end")
-        self._waits += 1
         self._controlled.waits += 1
 
     def _end_wait(self) -> None:
-        self._waits -= 1
         self._controlled.waits -= 1
 
 
@@ -167,13 +140,11 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     return response
 
 
-def _page_handler(name: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:
-    content = files("regroup.control.web").joinpath("page", name).read_bytes()
-
-    async def page(request: Request) -> Response:
+def _file_handler(media_type: str, content: bytes) -> Callable[[Request], Awaitable[Response]]:
+    async def file(request: Request) -> Response:
         return Response(content, media_type=media_type)
 
-    return page
+    return file
 
 
 def _document_handler() -> Callable[[Request], Awaitable[Response]]:

@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 
 from regroup.control.endpoints.endpoint import ControlledEmulator
 from regroup.control.web.access import MIN_TOKEN_CHARACTERS, Access, is_loopback
-from regroup.control.web.application import ControlApplication, PortKind
+from regroup.control.web.application import ControlApplication
+from regroup.control.web.files import PortKind
 from regroup.control.web.listening import serve_application
 from regroup.coordinator.settings import InvalidSetting
 
