@@ -165,6 +165,14 @@ class PartitionSpan(msgspec.Struct, frozen=True, kw_only=True):
     ended_by: str = ""
 
 
+class CommittedStep(NamedTuple):
+    """A commit of a partition, or (with None) the deletion of its committed offset."""
+
+    began: Point
+    offset: int | None
+    """The offset of the next record to read."""
+
+
 class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The history of one group. Every sequence is in the order of the events."""
 
@@ -184,6 +192,8 @@ class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     rebalances: tuple[Rebalance, ...]
     ownership: Mapping[TopicPartition, tuple[PartitionSpan, ...]]
     """By partition, in the order of topics and indexes. Times at which no member subscribed to a topic are left out."""
+    offsets: Mapping[TopicPartition, tuple[CommittedStep, ...]] = {}
+    """Committed offsets, by partition, in the order of topics and indexes."""
 
     @property
     def positions(self) -> PositionRange:

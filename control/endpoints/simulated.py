@@ -91,7 +91,9 @@ class SimulatedMemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
         str, Meta(description="`running`, `paused`, `restarting`, `zombie`, `crashed`, `left` or `failed`.")
     ]
     is_leader: bool
-    partitions: Annotated[tuple[PartitionOfTopic, ...], Meta(description="What it believes it owns.")]
+    partitions: Annotated[
+        tuple[PartitionOfTopic, ...], Meta(description="What it believes it owns; nothing once it has ended.")
+    ]
     slow_s: Annotated[float, Meta(description="How long a rebalance finds it outside of poll().")]
     last_error: str
     processed: Annotated[int, Meta(description="Records that it has processed.")]
@@ -111,7 +113,7 @@ def simulated_answer(running: RunningMember) -> SimulatedMemberAnswer:
         state=view.state.value,
         condition=view.condition or "running",
         is_leader=view.is_leader,
-        partitions=tuple(PartitionOfTopic(*each) for each in sorted(view.partitions)),
+        partitions=() if running.member.is_stopped else tuple(PartitionOfTopic(*p) for p in sorted(view.partitions)),
         slow_s=running.slow_s,
         last_error=view.last_error,
         processed=view.processed_count,

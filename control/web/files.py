@@ -12,7 +12,7 @@ DESCRIPTION_FILES: Final = {
     "/page.css": ("page.css", "text/css; charset=utf-8"),
 }
 """Beside the page that describes the endpoints."""
-CLASSROOM_PREFIX: Final = "classroom/"
+PAGE_PREFIX: Final = "page/"
 
 
 class PortKind(Enum):
@@ -42,5 +42,5 @@ def served_files(kind: PortKind) -> Mapping[str, PageFile]:
     }
     found["/"] = found["/endpoints"] = PageFile("text/html; charset=utf-8", folder.joinpath("index.html").read_bytes())
     if kind is not PortKind.CONTROL:
-        found |= {f"/{path}": file for path, file in page_files(CLASSROOM_PREFIX, is_live=True).items()}
+        found |= {f"/{path}": file for path, file in page_files(PAGE_PREFIX, is_live=True).items()}
     return found
