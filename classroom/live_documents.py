@@ -12,7 +12,7 @@ from regroup.classroom.page.document import encoded_document
 from regroup.classroom.timeline import GroupTimeline
 
 MAX_INLINE_MOMENTS: Final = 1_000
-"""Moments of a timeline whose document is written between two turns of the loop; a longer one is written in a thread."""
+"""Moments of a timeline whose document is written in the loop; that of a longer one is written in a thread."""
 MAX_CACHED: Final = 32
 MAX_CACHED_BYTES: Final = 1024 * 1024
 """Documents that are kept for the next who asks, and how large each may be."""
