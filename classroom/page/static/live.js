@@ -69,6 +69,7 @@ class Follower {
     const showRun = page.showRun.bind(page);
     page.showRun = async (number, position) => {
       await showRun(number, position);
+      if (position === undefined) this.toTheEnd();
       this.follow(number);
     };
     const onMoment = stage.onMoment;
