@@ -38,6 +38,7 @@ class ControlApplication:
         routes = [Route(each.path, self._handler(each), methods=[each.method]) for each in ENDPOINTS]
         routes += [Route(path, _file_handler(*file), methods=["GET"]) for path, file in served_files(kind).items()]
         routes.append(Route("/openapi.json", _document_handler(), methods=["GET"]))
+        routes.append(Route("/favicon.ico", _no_icon, methods=["GET"]))
         starlette = Starlette(routes=routes, exception_handlers={HTTPException: _on_http_exception})
         self.asgi: ASGIApp = Guard(starlette, access)
 
@@ -145,6 +146,11 @@ def _file_handler(media_type: str, content: bytes) -> Callable[[Request], Awaita
         return Response(content, media_type=media_type)
 
     return file
+
+
+async def _no_icon(request: Request) -> Response:
+    """Browsers ask for it by themselves, and report an error if it is missing."""
+    return Response(status_code=204)
 
 
 def _document_handler() -> Callable[[Request], Awaitable[Response]]:

@@ -44,6 +44,10 @@ def test_the_endpoints_are_described_beside_the_page(page: Control, control: Con
     assert page.get("/page.js").status == 200
 
 
+def test_a_browser_that_asks_for_an_icon_gets_no_error(page: Control) -> None:
+    assert page.get("/favicon.ico").status == 204
+
+
 def test_the_control_port_has_no_page(control: Control) -> None:
     assert control.get("/page/live.js").status == 404
 

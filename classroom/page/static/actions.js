@@ -39,12 +39,13 @@ class ActionPanel {
     this.toggle.setAttribute("aria-controls", "hands");
     this.toggle.setAttribute("aria-expanded", "true");
     const forms = source.isReadOnly ? [element("p", { className: "quiet" }, word("audience"))] : [this._addForm(), this._topicForm()];
-    this.host.append(...forms, this._brokerList(), this._memberTable(), this.said);
+    this.host.append(this._memberTable(), element("div", { className: "forms" }, ...forms, this._brokerList()), this.said);
   }
 
   /** Show the members of this group; null before there is any. */
   show(group) {
     this.group = group;
+    this.host.classList.toggle("alone", group === null);
     if (group !== null && this.groupField) this.groupField.value = group;
     this.refresh();
   }
@@ -56,6 +57,10 @@ class ActionPanel {
       await this._refresh().catch((error) => this._say(error));
     }, this.isShown ? REFRESH_EVERY_MS : 0);
     this.isShown = true;
+  }
+
+  hide() {
+    if (!this.host.hidden) this._toggle();
   }
 
   _toggle() {
@@ -135,6 +140,8 @@ class ActionPanel {
       group === null ? [] : ask(`group?group=${encodeURIComponent(group)}`).then((found) => found.members, () => []),
     ]);
     if (group !== this.group) return;
+    // How far the clock of the brokers is ahead of that of this machine.
+    this.ahead = emulator.now_ms - Date.now();
     this.topics = topics;
     this._showTopics(topics);
     this._showMembers(wantedRows(group, simulated, members, emulator.crashed_clients), faults);
@@ -222,7 +229,7 @@ class MemberRow {
       start: named("startAgain", one("simulated-member/start")), remove: named("remove", one("simulated-member/remove")),
       revive: named("revive", one("client/revive")),
     };
-    const acts = panel.source.isReadOnly ? [] : [element("td", { className: "acts" }, ...Object.values(this.buttons))];
+    const acts = panel.source.isReadOnly ? [] : [element("td", { className: "acts" }, element("div", {}, ...Object.values(this.buttons)))];
     const head = element("th", { scope: "row" }, client === "" ? word("unnamed") : shown(client));
     this.host = element("tr", {}, head, this.condition, this.owns, ...acts);
   }
@@ -231,10 +238,10 @@ class MemberRow {
     const { condition, isSimulated } = member, hasEnded = ENDED.has(condition);
     this.isSimulated = isSimulated;
     this.rule = rule?.fault;
-    const facts = [isSimulated ? condition : `${condition}, ${word("notSimulated")}`];
+    const facts = [word(`condition_${condition}`), ...(isSimulated ? [] : [word("notSimulated")])];
     if (isSimulated && !hasEnded) facts.push(member.state);
     if (member.slow_s) facts.push(`${word("slow")} ${member.slow_s} s`);
-    if (member.last_error && hasEnded) facts.push(member.last_error);
+    if (condition === "failed") facts.push(member.last_error);
     this.condition.textContent = shown(facts.join(", "));
     this.owns.textContent = partitionsText(member.partitions.map(({ topic, partition }) => ({ topic: shown(topic), index: partition }))) || "–";
     const canAct = isSimulated && !hasEnded;
@@ -246,7 +253,7 @@ class MemberRow {
     };
     const focused = document.activeElement;
     for (const [name, button] of Object.entries(this.buttons)) button.hidden = !visible[name];
-    // A button that is gone hands the focus to the next one of its row.
+    // A button that is gone leaves the focus to the first of its row.
     if (focused?.hidden && this.host.contains(focused)) Object.values(this.buttons).find((each) => !each.hidden)?.focus();
   }
 }

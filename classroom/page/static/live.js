@@ -3,6 +3,8 @@
 
 const NEW_GROUPS_EVERY_MS = 1_000;
 const LEAST_SCALE = 0.15;
+const NARROW = 640;
+const CLOCK_EVERY_MS = 300;
 const RECONNECT_AFTER_MS = 2_000;
 
 /** The groups of the server that served the page. */
@@ -65,6 +67,7 @@ class Follower {
     const { page, panel } = this, focused = panel.host.contains(document.activeElement) ? document.activeElement : null;
     page.actions.append(this.said, this.live, panel.toggle);
     document.querySelector("header").after(panel.host);
+    if (innerWidth < NARROW && !focused) panel.hide();
     focused?.focus();
     const showRun = page.showRun.bind(page);
     page.showRun = async (number, position) => {
@@ -77,6 +80,7 @@ class Follower {
     if (wanted === undefined) this.toTheEnd();
     this.follow(page.number);
     setInterval(() => this._newGroups(), NEW_GROUPS_EVERY_MS);
+    setInterval(() => this._runClocks(), CLOCK_EVERY_MS);
   }
 
   toTheEnd() {
@@ -143,6 +147,14 @@ class Follower {
     this.said.textContent = word("reconnecting");
     if (this.stream.readyState !== EventSource.CLOSED) return;
     setTimeout(() => { if (number === this.number) this.follow(number); }, RECONNECT_AFTER_MS);
+  }
+
+  /** At the end of the history the clocks run down with the time of the brokers. */
+  _runClocks() {
+    const { history, cursor } = stage, { page, panel } = this, last = history.length - 1;
+    if (page.view !== "clocks" || cursor.index < last || page.scrubber.isPlaying || panel.ahead === undefined) return;
+    const running = history.deadlinesAt(history.positions[last]);
+    if (running.length) stage.goToTime(Math.min(Date.now() + panel.ahead, Math.max(...running.map(({ at }) => at))));
   }
 
   _showEnd() {

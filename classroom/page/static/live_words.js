@@ -11,7 +11,9 @@ Object.assign(WORDS.en, {
   release: "Release SyncGroup", startAgain: "Start again", remove: "Remove", revive: "Revive", topics: "Topics",
   partitions: "Partitions", createOrExtend: "Create or extend", brokers: "Brokers", broker: "Broker", stop: "Stop", start: "Start",
   running: "running", stopped: "stopped", done: "Done", unnamed: "(no client id)", notSimulated: "a real client",
-  noMembers: "No member runs here.",
+  noMembers: "No member runs here.", condition_running: "running", condition_paused: "paused",
+  condition_restarting: "restarting", condition_zombie: "zombie", condition_crashed: "crashed", condition_left: "left",
+  condition_failed: "failed",
 });
 
 Object.assign(WORDS.zh, {
@@ -24,5 +26,7 @@ Object.assign(WORDS.zh, {
   release: "放行 SyncGroup", startAgain: "重新启动", remove: "删除", revive: "复活", topics: "Topic",
   partitions: "分区数", createOrExtend: "创建或扩充", brokers: "Broker", broker: "Broker", stop: "停止", start: "启动",
   running: "运行中", stopped: "已停止", done: "完成", unnamed: "（无 client id）", notSimulated: "真实客户端",
-  noMembers: "这里没有成员在运行。",
+  noMembers: "这里没有成员在运行。", condition_running: "运行中", condition_paused: "已暂停",
+  condition_restarting: "正在重启", condition_zombie: "zombie", condition_crashed: "已崩溃", condition_left: "已离开",
+  condition_failed: "已失败",
 });
