@@ -70,6 +70,20 @@ def test_a_crash_is_noticed_when_the_session_ends(kafka: Emulator, control: Cont
     assert control.post("/simulated-member/crash", client="ben").status == 409
 
 
+def test_the_clock_of_a_crashed_member_runs_down(control: Control) -> None:
+    add(control, "anna", "ben", session_timeout_ms=5_000)
+    control.act("/simulated-member/crash", client="ben")
+    ids = {each["client_id"]: each["member_id"] for each in control.look("/group", group="billing")["members"]}
+
+    def ends() -> dict[str, int]:
+        return {each["member_id"]: each["at_ms"] for each in control.look("/group/deadlines", group="billing")}
+
+    first = ends()
+    assert set(first) == set(ids.values())
+    until(lambda: ends()[ids["anna"]] > first[ids["anna"]])
+    assert ends()[ids["ben"]] == first[ids["ben"]]
+
+
 def test_one_that_leaves_is_gone_at_once(kafka: Emulator, control: Control) -> None:
     add(control, "anna", "ben", session_timeout_ms=30_000)
     assert control.act("/simulated-member/leave", client="ben")["condition"] == "left"

@@ -2,6 +2,7 @@
 // The panel of actions: simulated members, SyncGroups that are held, partitions and brokers.
 
 const REFRESH_EVERY_MS = 400;
+const CLOCKS_EVERY_MS = 1_000;
 const ASSIGNORS = ["range", "roundrobin", "sticky", "cooperative-sticky"];
 const ENDED = new Set(["crashed", "left", "failed"]);
 let fieldNumber = 0;
@@ -30,6 +31,9 @@ class ActionPanel {
     this.source = source;
     this.group = null;
     this.rows = new Map();
+    this.deadlines = [];
+    setInterval(() => this._lookAtClocks(), CLOCKS_EVERY_MS);
+    setInterval(() => this._showClocks(), CLOCKS_EVERY_MS / 5);
     this.brokerRows = new Map();
     this.said = element("p", { className: "said" });
     this.said.setAttribute("role", "status");
@@ -116,7 +120,7 @@ class ActionPanel {
   }
 
   _memberTable() {
-    const columns = ["member", "condition", "believes", ...(this.source.isReadOnly ? [] : ["acts"])];
+    const columns = ["member", "condition", "session", "believes", ...(this.source.isReadOnly ? [] : ["acts"])];
     const heads = columns.map((each) => element("th", { scope: "col" }, word(each)));
     this.slowField = element("input", { type: "number", min: 0.1, max: 3600, step: "any", value: 10 });
     this.memberRows = element("tbody");
@@ -146,6 +150,19 @@ class ActionPanel {
     this._showTopics(topics);
     this._showMembers(wantedRows(group, simulated, members, emulator.crashed_clients), faults);
     this._showBrokers(brokers);
+  }
+
+  /** Heartbeats are no events: when a member was last seen is asked for. */
+  async _lookAtClocks() {
+    if (this.host.hidden || document.hidden || this.group === null) return;
+    this.deadlines = await fetchedJson(`group/deadlines?group=${encodeURIComponent(this.group)}`).catch(() => []);
+    this._showClocks();
+  }
+
+  _showClocks() {
+    const ends = new Map(this.deadlines.filter(({ kind }) => kind === "session").map((each) => [each.member_id, each]));
+    const now = Date.now() + (this.ahead ?? 0);
+    for (const row of this.rows.values()) row.showSession(ends.get(row.memberId), now);
   }
 
   _showTopics(topics) {
@@ -212,6 +229,7 @@ class MemberRow {
     this.client = client;
     this.condition = element("td");
     this.owns = element("td");
+    this.session = element("td", { className: "session" });
     const named = (name, onclick) => {
       const made = element("button", { type: "button", onclick }, word(name));
       made.setAttribute("aria-label", `${word(name)}: ${shown(client)}`);
@@ -231,12 +249,20 @@ class MemberRow {
     };
     const acts = panel.source.isReadOnly ? [] : [element("td", { className: "acts" }, element("div", {}, ...Object.values(this.buttons)))];
     const head = element("th", { scope: "row" }, client === "" ? word("unnamed") : shown(client));
-    this.host = element("tr", {}, head, this.condition, this.owns, ...acts);
+    this.host = element("tr", {}, head, this.condition, this.session, this.owns, ...acts);
+  }
+
+  /** The time until the coordinator removes the member, if it stays silent. */
+  showSession(deadline, now) {
+    const left = deadline ? Math.max(0, deadline.at_ms - now) : undefined;
+    this.session.textContent = left === undefined ? "–" : `${(left / 1000).toFixed(1)} s`;
+    this.session.classList.toggle("ending", left !== undefined && left < (deadline.at_ms - deadline.since_ms) / 2);
   }
 
   show(member, rule) {
     const { condition, isSimulated } = member, hasEnded = ENDED.has(condition);
     this.isSimulated = isSimulated;
+    this.memberId = member.member_id;
     this.rule = rule?.fault;
     const facts = [word(`condition_${condition}`), ...(isSimulated ? [] : [word("notSimulated")])];
     if (isSimulated && !hasEnded) facts.push(member.state);
