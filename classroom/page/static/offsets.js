@@ -39,11 +39,11 @@ class OffsetsPicture {
     this._steps(pen, row.spans, y);
     pen.fillStyle = look.colors.panel;
     pen.fillRect(0, top, width, height);
-    pen.font = look.font(12, 600);
+    useFont(pen, 12, 600);
     pen.fillStyle = look.colors.ink;
     pen.fillText(shortened(pen, row.label, width - 18), 10, top + height / 2 - look.size(7));
     const now = row.spans[lastUpTo(row.spans, history.positions[cursor.index], (each) => each.began)];
-    pen.font = look.font(11);
+    useFont(pen, 11);
     pen.fillStyle = look.colors.faint;
     pen.fillText(now ? `${now.offset ?? word("deleted")}` : word("none"), 10, top + height / 2 + look.size(9));
   }

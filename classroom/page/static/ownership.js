@@ -77,7 +77,7 @@ class OwnershipPicture {
   /** The owner's name, on its plain colour: the lines of a pattern would strike it out. */
   _name(pen, span, left, right, top, bottom) {
     const { history, axis } = this.stage, from = Math.max(left, axis.origin), name = history.nameOf(span.owners[0]);
-    pen.font = look.font(Math.min(11, this.row / look.scale - 3));
+    useFont(pen, Math.min(11, this.row / look.scale - 3));
     const text = right - from < 24 ? "" : shortened(pen, name, right - from - 10);
     if (!text) return;
     pen.fillStyle = ownerColor(history.colorOf(span.owners[0]));
@@ -92,7 +92,7 @@ class OwnershipPicture {
     pen.fillRect(0, top, width, this.row + 1);
     if (index % every) return;
     const position = this.stage.history.positions[this.stage.cursor.index], span = this.stage.history.spanAt(row.spans, position);
-    pen.font = look.font(Math.max(9, Math.min(12, this.row / look.scale - 3)), 400);
+    useFont(pen, Math.max(9, Math.min(12, this.row / look.scale - 3)), 400);
     pen.fillStyle = span && !span.owners.length ? look.colors.danger : look.colors.ink;
     pen.fillText(shortened(pen, row.label, width - 18), 10, top + (every > 1 ? look.size(6) : this.row / 2 + 0.5));
   }
@@ -100,7 +100,7 @@ class OwnershipPicture {
 
 /** A sentence in the middle of a picture that has nothing to show. */
 function drawNote(pen, surface, text) {
-  pen.font = look.font(13);
+  useFont(pen, 13);
   pen.fillStyle = look.colors.faint;
   pen.textAlign = "center";
   pen.fillText(text, surface.width / 2, surface.height / 2);
