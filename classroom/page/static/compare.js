@@ -47,10 +47,6 @@ class ComparePicture {
     const { axis } = this, began = history.beganAt, width = labelWidth(surface), row = look.size(22);
     const relative = (spans) => visibleSpans(spans, { ...bound(axis), x: (at) => axis.x(at - began), timeAt: (x) => axis.timeAt(x) + began,
       visible: () => axis.visible().map((each) => each + began) });
-    pen.save();
-    pen.beginPath();
-    pen.rect(axis.origin, top, axis.width, height);
-    pen.clip();
     const end = axis.x(history.lastAt - began), edge = (span, right) => (span.endedAt === null ? Math.min(right, end) : right);
     pen.fillStyle = look.colors.rebalance;
     for (const { span, left, right } of relative(history.rebalances)) pen.fillRect(left, top, Math.max(1, edge(span, right) - left), height - 6);
@@ -63,7 +59,6 @@ class ComparePicture {
       if (text) pen.fillText(text, from + 4, top + look.size(26) + row / 2 - 2);
     }
     this._unowned(pen, history, top + look.size(54), top + height - look.size(14));
-    pen.restore();
     pen.fillStyle = look.colors.panel;
     pen.fillRect(0, top, width, height);
     pen.fillStyle = look.colors.ink;

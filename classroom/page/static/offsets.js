@@ -8,14 +8,9 @@ class OffsetsPicture {
     const { history, axis } = this.stage, { pen } = surface, head = look.size(20), row = look.size(44);
     axis.place(labelWidth(surface), surface.width - labelWidth(surface));
     surface.contentHeight = head + Math.max(2, history.offsets.length) * row + look.size(8);
-    pen.save();
-    pen.beginPath();
-    pen.rect(0, head, surface.width, surface.height - head);
-    pen.clip();
     const first = Math.max(0, Math.floor(surface.scroll / row));
     const last = Math.min(history.offsets.length, Math.ceil((surface.scroll + surface.height - head) / row));
     for (let index = first; index < last; index++) this._row(pen, surface, history.offsets[index], head + index * row - surface.scroll, row);
-    pen.restore();
     pen.fillStyle = look.colors.panel;
     pen.fillRect(0, 0, surface.width, head);
     drawTicks(pen, this.stage, surface, head);

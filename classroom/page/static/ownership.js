@@ -12,16 +12,15 @@ class OwnershipPicture {
     this._background(pen, surface);
     const first = Math.max(0, Math.floor(surface.scroll / this.row));
     const last = Math.min(history.rows.length, Math.ceil((surface.scroll + surface.height - head) / this.row));
-    pen.save();
-    pen.beginPath();
-    pen.rect(0, head, surface.width, surface.height - head);
-    pen.clip();
     for (let index = first; index < last; index++) {
       const row = history.rows[index], top = head + index * this.row - surface.scroll;
       for (const each of visibleSpans(row.spans, axis)) this._span(pen, each, top);
-      this._label(pen, surface, row, index, top);
     }
-    pen.restore();
+    pen.fillStyle = look.colors.panel;
+    pen.fillRect(0, 0, labelWidth(surface), surface.height);
+    for (let index = first; index < last; index++) {
+      this._label(pen, surface, history.rows[index], index, head + index * this.row - surface.scroll);
+    }
     pen.fillStyle = look.colors.panel;
     pen.fillRect(0, 0, surface.width, head);
     drawTicks(pen, this.stage, surface, head);
@@ -88,8 +87,6 @@ class OwnershipPicture {
 
   _label(pen, surface, row, index, top) {
     const width = labelWidth(surface), every = Math.ceil(look.size(12) / this.row);
-    pen.fillStyle = look.colors.panel;
-    pen.fillRect(0, top, width, this.row + 1);
     if (index % every) return;
     const position = this.stage.history.positions[this.stage.cursor.index], span = this.stage.history.spanAt(row.spans, position);
     useFont(pen, Math.max(9, Math.min(12, this.row / look.scale - 3)), 400);

@@ -51,15 +51,12 @@ class SequencePicture {
     const first = Math.max(0, Math.floor(surface.scroll / this.row));
     const last = Math.min(this.lanes.length, Math.ceil((surface.scroll + surface.height - head) / this.row));
     this.top = (index) => head + index * this.row - surface.scroll;
-    pen.save();
-    pen.beginPath();
-    pen.rect(0, head, surface.width, surface.height - head);
-    pen.clip();
     const arrows = [];
     for (let index = first; index < last; index++) this._lane(pen, this.lanes[index], this.top(index), arrows);
     if (arrows.length <= MAX_ARROWS) for (const arrow of arrows) this._arrow(pen, arrow, head);
+    pen.fillStyle = look.colors.panel;
+    pen.fillRect(0, head, labelWidth(surface), surface.height - head);
     for (let index = first; index < last; index++) this._label(pen, surface, this.lanes[index], this.top(index));
-    pen.restore();
     this._head(pen, surface, head);
     drawPlayhead(pen, this.stage, surface, look.size(20));
   }
@@ -76,6 +73,15 @@ class SequencePicture {
       }
     }
     return stage.goNear(x);
+  }
+
+  /** Scroll to the lane of the member that the present event is about. */
+  reveal(surface) {
+    const { history, cursor } = this.stage, member = history.eventOf(cursor.index).member_id;
+    const index = member ? this.lanes?.findIndex((lane) => lane.member === member) ?? -1 : -1, head = this._headHeight();
+    if (index < 0 || surface.host.scrollHeight <= surface.height) return;
+    const top = index * this.row, room = surface.height - head - this.row;
+    if (top < surface.scroll || top > surface.scroll + room) surface.host.scrollTop = top - room / 2;
   }
 
   drag(dx) { this.stage.pan(dx); }
@@ -161,8 +167,6 @@ class SequencePicture {
 
   _label(pen, surface, lane, top) {
     const { stage } = this, { history } = stage, width = labelWidth(surface), middle = top + this.row / 2 + 0.5;
-    pen.fillStyle = look.colors.panel;
-    pen.fillRect(0, top, width, this.row);
     const position = history.positions[stage.cursor.index];
     const isMember = lane.began <= position && (lane.ended === null || position < lane.ended);
     pen.fillStyle = ownerFill(pen, lane.number);
@@ -181,14 +185,11 @@ class SequencePicture {
     pen.fillStyle = look.colors.panel;
     pen.fillRect(0, 0, surface.width, head);
     drawTicks(pen, this.stage, surface, ticks);
-    pen.save();
-    pen.beginPath();
-    pen.rect(axis.origin, ticks, axis.width, head - ticks);
-    pen.clip();
     this._states(pen, ticks, states);
     this._generations(pen, ticks + states, generations);
     this._coordinator(pen, ticks + states + generations, head);
-    pen.restore();
+    pen.fillStyle = look.colors.panel;
+    pen.fillRect(0, 0, labelWidth(surface), head);
     pen.fillStyle = look.colors.faint;
     useFont(pen, 11);
     const width = labelWidth(surface) - 14;
