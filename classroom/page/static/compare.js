@@ -31,7 +31,7 @@ class ComparePicture {
     drawTicks(pen, { axis, history: { beganAt: 0 } }, surface, head);
     drawPlayhead(pen, { axis, cursor: { at: this.stage.cursor.at - this.stage.history.beganAt } }, surface, head);
     if (pair.length < 2) {
-      pen.font = look.font(13);
+      useFont(pen, 13);
       pen.fillStyle = look.colors.faint;
       pen.fillText(word("needsTwo"), 12, head + height + look.size(20));
     }
@@ -47,30 +47,25 @@ class ComparePicture {
     const { axis } = this, began = history.beganAt, width = labelWidth(surface), row = look.size(22);
     const relative = (spans) => visibleSpans(spans, { ...bound(axis), x: (at) => axis.x(at - began), timeAt: (x) => axis.timeAt(x) + began,
       visible: () => axis.visible().map((each) => each + began) });
-    pen.save();
-    pen.beginPath();
-    pen.rect(axis.origin, top, axis.width, height);
-    pen.clip();
     const end = axis.x(history.lastAt - began), edge = (span, right) => (span.endedAt === null ? Math.min(right, end) : right);
     pen.fillStyle = look.colors.rebalance;
     for (const { span, left, right } of relative(history.rebalances)) pen.fillRect(left, top, Math.max(1, edge(span, right) - left), height - 6);
     for (const { span, left, right } of relative(history.stateSpans)) {
       pen.fillStyle = stateColor(span.state);
       box(pen, left, top + look.size(26), edge(span, right), top + look.size(26) + row - 4);
-      pen.font = look.font(11);
+      useFont(pen, 11);
       pen.fillStyle = "#141414";
       const from = Math.max(left, axis.origin), text = fitting(pen, [span.state, span.state.replace("Rebalance", "")], edge(span, right) - from - 6);
       if (text) pen.fillText(text, from + 4, top + look.size(26) + row / 2 - 2);
     }
     this._unowned(pen, history, top + look.size(54), top + height - look.size(14));
-    pen.restore();
     pen.fillStyle = look.colors.panel;
     pen.fillRect(0, top, width, height);
     pen.fillStyle = look.colors.ink;
-    pen.font = look.font(12, 600);
+    useFont(pen, 12, 600);
     pen.fillText(shortened(pen, `${history.label}`, surface.width - 20), 10, top + look.size(12));
     pen.fillStyle = look.colors.faint;
-    pen.font = look.font(11);
+    useFont(pen, 11);
     pen.fillText(shortened(pen, history.group, width - 14), 10, top + look.size(36));
     pen.fillText(shortened(pen, word("unowned"), width - 14), 10, top + look.size(64));
     pen.fillText(`0–${this._most(history)}`, 10, top + look.size(80));

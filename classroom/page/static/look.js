@@ -12,10 +12,17 @@ const look = {
   scale: 1,
   /** A length in CSS pixels, larger in the large mode. */
   size(pixels) { return Math.round(pixels * this.scale); },
-  font(pixels = 12, weight = 400) {
-    return `${weight} ${this.size(pixels)}px system-ui, -apple-system, "Segoe UI", "Noto Sans", "Noto Sans CJK SC", "DejaVu Sans", sans-serif`;
-  },
 };
+
+const FONT = 'system-ui, -apple-system, "Segoe UI", "Noto Sans", "Noto Sans CJK SC", "DejaVu Sans", sans-serif';
+
+/** Set the font of a picture, unless it has it: browsers take long to parse one. */
+function useFont(pen, pixels = 12, weight = 400) {
+  const key = `${weight} ${look.size(pixels)}`;
+  if (pen.fontKey === key) return;
+  pen.fontKey = key;
+  pen.font = `${key}px ${FONT}`;
+}
 
 /** Read the colours of the present theme from the style sheet. */
 function readLook() {

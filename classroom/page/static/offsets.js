@@ -8,14 +8,9 @@ class OffsetsPicture {
     const { history, axis } = this.stage, { pen } = surface, head = look.size(20), row = look.size(44);
     axis.place(labelWidth(surface), surface.width - labelWidth(surface));
     surface.contentHeight = head + Math.max(2, history.offsets.length) * row + look.size(8);
-    pen.save();
-    pen.beginPath();
-    pen.rect(0, head, surface.width, surface.height - head);
-    pen.clip();
     const first = Math.max(0, Math.floor(surface.scroll / row));
     const last = Math.min(history.offsets.length, Math.ceil((surface.scroll + surface.height - head) / row));
     for (let index = first; index < last; index++) this._row(pen, surface, history.offsets[index], head + index * row - surface.scroll, row);
-    pen.restore();
     pen.fillStyle = look.colors.panel;
     pen.fillRect(0, 0, surface.width, head);
     drawTicks(pen, this.stage, surface, head);
@@ -39,11 +34,11 @@ class OffsetsPicture {
     this._steps(pen, row.spans, y);
     pen.fillStyle = look.colors.panel;
     pen.fillRect(0, top, width, height);
-    pen.font = look.font(12, 600);
+    useFont(pen, 12, 600);
     pen.fillStyle = look.colors.ink;
     pen.fillText(shortened(pen, row.label, width - 18), 10, top + height / 2 - look.size(7));
     const now = row.spans[lastUpTo(row.spans, history.positions[cursor.index], (each) => each.began)];
-    pen.font = look.font(11);
+    useFont(pen, 11);
     pen.fillStyle = look.colors.faint;
     pen.fillText(now ? `${now.offset ?? word("deleted")}` : word("none"), 10, top + height / 2 + look.size(9));
   }

@@ -12,16 +12,15 @@ class OwnershipPicture {
     this._background(pen, surface);
     const first = Math.max(0, Math.floor(surface.scroll / this.row));
     const last = Math.min(history.rows.length, Math.ceil((surface.scroll + surface.height - head) / this.row));
-    pen.save();
-    pen.beginPath();
-    pen.rect(0, head, surface.width, surface.height - head);
-    pen.clip();
     for (let index = first; index < last; index++) {
       const row = history.rows[index], top = head + index * this.row - surface.scroll;
       for (const each of visibleSpans(row.spans, axis)) this._span(pen, each, top);
-      this._label(pen, surface, row, index, top);
     }
-    pen.restore();
+    pen.fillStyle = look.colors.panel;
+    pen.fillRect(0, 0, labelWidth(surface), surface.height);
+    for (let index = first; index < last; index++) {
+      this._label(pen, surface, history.rows[index], index, head + index * this.row - surface.scroll);
+    }
     pen.fillStyle = look.colors.panel;
     pen.fillRect(0, 0, surface.width, head);
     drawTicks(pen, this.stage, surface, head);
@@ -77,7 +76,7 @@ class OwnershipPicture {
   /** The owner's name, on its plain colour: the lines of a pattern would strike it out. */
   _name(pen, span, left, right, top, bottom) {
     const { history, axis } = this.stage, from = Math.max(left, axis.origin), name = history.nameOf(span.owners[0]);
-    pen.font = look.font(Math.min(11, this.row / look.scale - 3));
+    useFont(pen, Math.min(11, this.row / look.scale - 3));
     const text = right - from < 24 ? "" : shortened(pen, name, right - from - 10);
     if (!text) return;
     pen.fillStyle = ownerColor(history.colorOf(span.owners[0]));
@@ -88,11 +87,9 @@ class OwnershipPicture {
 
   _label(pen, surface, row, index, top) {
     const width = labelWidth(surface), every = Math.ceil(look.size(12) / this.row);
-    pen.fillStyle = look.colors.panel;
-    pen.fillRect(0, top, width, this.row + 1);
     if (index % every) return;
     const position = this.stage.history.positions[this.stage.cursor.index], span = this.stage.history.spanAt(row.spans, position);
-    pen.font = look.font(Math.max(9, Math.min(12, this.row / look.scale - 3)), 400);
+    useFont(pen, Math.max(9, Math.min(12, this.row / look.scale - 3)), 400);
     pen.fillStyle = span && !span.owners.length ? look.colors.danger : look.colors.ink;
     pen.fillText(shortened(pen, row.label, width - 18), 10, top + (every > 1 ? look.size(6) : this.row / 2 + 0.5));
   }
@@ -100,7 +97,7 @@ class OwnershipPicture {
 
 /** A sentence in the middle of a picture that has nothing to show. */
 function drawNote(pen, surface, text) {
-  pen.font = look.font(13);
+  useFont(pen, 13);
   pen.fillStyle = look.colors.faint;
   pen.textAlign = "center";
   pen.fillText(text, surface.width / 2, surface.height / 2);

@@ -66,7 +66,10 @@ class Page {
     const { history, cursor } = stage;
     if (this.scrubber.isPlaying && performance.now() - (this._writtenAt ?? 0) < 900) return;
     this._writtenAt = performance.now();
-    for (const { twin } of Object.values(this.views)) twin.show();
+    for (const { twin, picture } of Object.values(this.views)) {
+      twin.show();
+      if (stage.pictures.includes(picture)) picture.picture?.reveal?.(picture);
+    }
     this.detail.show();
     const address = `#event-${history.positions[cursor.index]}`;
     if (location.hash !== address) setAddress(address);

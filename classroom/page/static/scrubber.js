@@ -19,7 +19,7 @@ class Scrubber {
     this.slider.setAttribute("aria-label", word("position"));
     this.playButton = button(icon("play"), word("play"), () => this.toggle(), "play");
     this.speedButton = button("1×", word("speed"), () => this.faster(1, true), "speed");
-    this.time = element("output", { className: "time" });
+    this.time = element("span", { className: "time" });
     const pair = (label, back, on, seek) => element("span", { className: "pair" },
       button(icon("back"), word(back), () => seek(-1)), element("span", {}, label), button(icon("on"), word(on), () => seek(1)));
     this.host = element("div", { className: "scrubber" }, this.strip.host, this.slider,

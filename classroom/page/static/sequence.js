@@ -27,6 +27,17 @@ const DOTS = [
   [/^(member-(left|removed)|append-(failed|timed))/, "danger"], [/^(coordinator-loaded|group-)/, "ink"],
 ];
 
+const dotColors = new Map();
+
+/** The colour of an event's dot, and how much it counts beside others in the same pixel. */
+function dotOf(type) {
+  if (!dotColors.has(type)) {
+    const place = DOTS.findIndex(([pattern]) => pattern.test(type));
+    dotColors.set(type, place < 0 ? { color: "bar", weight: 0 } : { color: DOTS[place][1], weight: 1 + place });
+  }
+  return dotColors.get(type);
+}
+
 class SequencePicture {
   constructor(stage) { this.stage = stage; }
 
@@ -40,15 +51,12 @@ class SequencePicture {
     const first = Math.max(0, Math.floor(surface.scroll / this.row));
     const last = Math.min(this.lanes.length, Math.ceil((surface.scroll + surface.height - head) / this.row));
     this.top = (index) => head + index * this.row - surface.scroll;
-    pen.save();
-    pen.beginPath();
-    pen.rect(0, head, surface.width, surface.height - head);
-    pen.clip();
     const arrows = [];
     for (let index = first; index < last; index++) this._lane(pen, this.lanes[index], this.top(index), arrows);
     if (arrows.length <= MAX_ARROWS) for (const arrow of arrows) this._arrow(pen, arrow, head);
+    pen.fillStyle = look.colors.panel;
+    pen.fillRect(0, head, labelWidth(surface), surface.height - head);
     for (let index = first; index < last; index++) this._label(pen, surface, this.lanes[index], this.top(index));
-    pen.restore();
     this._head(pen, surface, head);
     drawPlayhead(pen, this.stage, surface, look.size(20));
   }
@@ -65,6 +73,15 @@ class SequencePicture {
       }
     }
     return stage.goNear(x);
+  }
+
+  /** Scroll to the lane of the member that the present event is about. */
+  reveal(surface) {
+    const { history, cursor } = this.stage, member = history.eventOf(cursor.index).member_id;
+    const index = member ? this.lanes?.findIndex((lane) => lane.member === member) ?? -1 : -1, head = this._headHeight();
+    if (index < 0 || surface.host.scrollHeight <= surface.height) return;
+    const top = index * this.row, room = surface.height - head - this.row;
+    if (top < surface.scroll || top > surface.scroll + room) surface.host.scrollTop = top - room / 2;
   }
 
   drag(dx) { this.stage.pan(dx); }
@@ -114,7 +131,7 @@ class SequencePicture {
     box(pen, left, top + gap, right, top + this.row - gap);
     frame(pen, left, top + gap, right, top + this.row - gap);
     const took = durationText((span.endedAt ?? this.stage.cursor.at) - span.beganAt), from = Math.max(left, this.stage.axis.origin);
-    pen.font = look.font(11);
+    useFont(pen, 11);
     const text = fitting(pen, [`${span.api}, ${took}`, span.api, span.api.slice(0, 4)], right - from - 6);
     pen.fillStyle = "#141414";
     if (text) pen.fillText(text, from + 4, top + this.row / 2 + 0.5);
@@ -126,7 +143,7 @@ class SequencePicture {
     pen.lineWidth = 2;
     line(pen, x - half, middle - half, x + half, middle + half);
     line(pen, x - half, middle + half, x + half, middle - half);
-    pen.font = look.font(11);
+    useFont(pen, 11);
     pen.fillStyle = look.colors.danger;
     pen.fillText(word(END_NAMES[lane.endedBy] ?? "lost"), x + half + 4, middle);
   }
@@ -150,8 +167,6 @@ class SequencePicture {
 
   _label(pen, surface, lane, top) {
     const { stage } = this, { history } = stage, width = labelWidth(surface), middle = top + this.row / 2 + 0.5;
-    pen.fillStyle = look.colors.panel;
-    pen.fillRect(0, top, width, this.row);
     const position = history.positions[stage.cursor.index];
     const isMember = lane.began <= position && (lane.ended === null || position < lane.ended);
     pen.fillStyle = ownerFill(pen, lane.number);
@@ -159,7 +174,7 @@ class SequencePicture {
     box(pen, 10, top + look.size(7), 10 + look.size(10), top + look.size(17));
     pen.globalAlpha = 1;
     const leads = isMember && history.leaders[stage.cursor.index] === lane.member;
-    pen.font = look.font(12, isMember ? 600 : 400);
+    useFont(pen, 12, isMember ? 600 : 400);
     pen.fillStyle = isMember ? look.colors.ink : look.colors.faint;
     const left = 10 + look.size(16), mark = leads ? " ★" : "";
     pen.fillText(shortened(pen, lane.name, width - left - 8 - (leads ? textWidth(pen, mark) : 0)) + mark, left, middle);
@@ -170,21 +185,18 @@ class SequencePicture {
     pen.fillStyle = look.colors.panel;
     pen.fillRect(0, 0, surface.width, head);
     drawTicks(pen, this.stage, surface, ticks);
-    pen.save();
-    pen.beginPath();
-    pen.rect(axis.origin, ticks, axis.width, head - ticks);
-    pen.clip();
     this._states(pen, ticks, states);
     this._generations(pen, ticks + states, generations);
     this._coordinator(pen, ticks + states + generations, head);
-    pen.restore();
+    pen.fillStyle = look.colors.panel;
+    pen.fillRect(0, 0, labelWidth(surface), head);
     pen.fillStyle = look.colors.faint;
-    pen.font = look.font(11);
+    useFont(pen, 11);
     const width = labelWidth(surface) - 14;
     pen.fillText(shortened(pen, word("state"), width), 10, ticks + states / 2);
     pen.fillText(shortened(pen, word("generation"), width), 10, ticks + states + generations / 2);
     pen.fillStyle = look.colors.ink;
-    pen.font = look.font(12, 600);
+    useFont(pen, 12, 600);
     pen.fillText(shortened(pen, word("coordinator"), width), 10, ticks + states + generations + look.size(13));
     pen.strokeStyle = look.colors.line;
     pen.lineWidth = 1;
@@ -196,7 +208,7 @@ class SequencePicture {
       pen.fillStyle = stateColor(span.state);
       box(pen, left, top + 2, right, top + height - 2);
       const from = Math.max(left, this.stage.axis.origin), short = span.state.replace("Rebalance", "");
-      pen.font = look.font(11);
+      useFont(pen, 11);
       const took = span.endedAt === null ? [] : [`${span.state}, ${durationText(span.endedAt - span.beganAt)}`];
       pen.fillStyle = span.state === "Dead" ? look.colors.faint : "#141414";
       const text = fitting(pen, [...took, span.state, short], right - from - 8);
@@ -215,7 +227,7 @@ class SequencePicture {
       const from = Math.max(left, axis.origin), name = `${span.number}`;
       const leader = span.leader === null ? [] : [`${name} · ${word("leader")} ${history.nameOf(span.leader)}`];
       const whole = leader.map((each) => `${each} · ${span.protocol}`);
-      pen.font = look.font(11);
+      useFont(pen, 11);
       pen.fillStyle = look.colors.ink;
       const text = fitting(pen, [...whole, ...leader, name], right - from - 8);
       if (text) pen.fillText(text, from + 5, top + height / 2);
@@ -230,12 +242,12 @@ class SequencePicture {
     line(pen, axis.origin, middle, axis.origin + axis.width, middle);
     for (let index = Math.max(0, lastUpTo(history.times, from - 1)); index < history.length && history.times[index] <= to; ) {
       const x = axis.x(history.times[index]), end = lastUpTo(history.times, axis.timeAt(x + 2));
-      const kinds = DOTS.map(([pattern, color]) => [pattern, color]), until = Math.max(index, Math.min(end, index + 12));
-      let color = "bar";
-      for (let each = index; each <= until; each++) {
-        color = kinds.find(([pattern]) => pattern.test(history.types[each]))?.[1] ?? color;
+      let dot = dotOf(history.types[index]);
+      for (let each = index + 1; each <= Math.min(end, index + 12); each++) {
+        const other = dotOf(history.types[each]);
+        if (other.weight > dot.weight) dot = other;
       }
-      pen.fillStyle = look.colors[color];
+      pen.fillStyle = look.colors[dot.color];
       pen.beginPath();
       pen.arc(x, middle, look.size(cursor.index >= index && cursor.index <= Math.max(index, end) ? 5 : 3), 0, 7);
       pen.fill();
@@ -247,7 +259,7 @@ class SequencePicture {
 /** Times since the begin of the history, above a picture. */
 function drawTicks(pen, stage, surface, height) {
   const { axis, history } = stage;
-  pen.font = look.font(10.5);
+  useFont(pen, 10.5);
   pen.fillStyle = look.colors.faint;
   pen.strokeStyle = look.colors.grid;
   pen.lineWidth = 1;

@@ -62,11 +62,13 @@ class Surface {
       this.width = width; this.height = height; this._ratio = ratio;
       this.canvas.width = Math.round(width * ratio); this.canvas.height = Math.round(height * ratio);
       this.canvas.style.width = `${width}px`; this.canvas.style.height = `${height}px`;
+      this.pen.fontKey = "";
     }
     this.scroll = this.host.scrollTop;
     this.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.pen.clearRect(0, 0, width, height);
     this.pen.textBaseline = "middle";
+    this.pen.textAlign = "left";
     this.picture.draw(this);
   }
 
@@ -116,11 +118,12 @@ class Surface {
 const widths = new Map();
 
 function textWidth(pen, text) {
-  const key = pen.font + text;
-  let found = widths.get(key);
+  if (!widths.has(pen.fontKey)) widths.set(pen.fontKey, new Map());
+  const known = widths.get(pen.fontKey);
+  let found = known.get(text);
   if (found === undefined) {
-    if (widths.size > 20_000) widths.clear();
-    widths.set(key, (found = pen.measureText(text).width));
+    if (known.size > 20_000) known.clear();
+    known.set(text, (found = pen.measureText(text).width));
   }
   return found;
 }
