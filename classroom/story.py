@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 
 from regroup.classroom.sentences import sentence_of
 from regroup.classroom.timeline import (
-    NOT_IN_EVENTS,
     GroupTimeline,
     HeldRequest,
     PartitionSpan,
@@ -118,11 +117,6 @@ def _who_was_last(moment: TimelineMoment, joins: Sequence[HeldRequest], names: M
 def _what_it_owned(ended: Iterable[PartitionSpan], member_id: MemberId) -> str:
     owned = [span.partition for span in ended if member_id in span.owners]
     return f" It owned {partitions_text(owned)}." if owned else " It owned nothing."
-
-
-def not_recorded() -> str:
-    """The sentence about what no event holds."""
-    return f"Not recorded in events: {NOT_IN_EVENTS}."
 
 
 class CommitCounter:

@@ -10,8 +10,8 @@ from typing import Final
 
 from regroup.classroom.pictures.part import PictureLimits, PicturePart, readable_part
 from regroup.classroom.sentences import sentence_of
-from regroup.classroom.timeline import NOT_IN_EVENTS, GroupTimeline, HeldRequest, PositionRange, TimelineMoment
-from regroup.classroom.wording import partitions_text, without_control_characters
+from regroup.classroom.timeline import GroupTimeline, HeldRequest, PositionRange, TimelineMoment
+from regroup.classroom.wording import not_recorded_text, partitions_text, without_control_characters
 from regroup.coordinator import events as e
 from regroup.coordinator.group import AwaitedResponse, MemberId
 
@@ -75,7 +75,8 @@ class MermaidPicture:
                 before_ms = moment.at_ms
             yield from lines
         yield from (f"    deactivate {self._ids[each]}" for each in sorted(self._active))
-        yield f"    Note over {COORDINATOR}: Not recorded in events - {mermaid_text(NOT_IN_EVENTS)}"
+        if missing := not_recorded_text(self._part.timeline.recorded.missing):
+            yield f"    Note over {COORDINATOR}: {mermaid_text(missing)}"
 
     def _moment(self, moment: TimelineMoment) -> Iterator[str]:
         """The requests that came with an event, the note about it, and the responses that it released."""

@@ -14,7 +14,6 @@ from regroup.classroom.pictures.svg_style import (
     pattern_of,
 )
 from regroup.classroom.timeline import (
-    NOT_IN_EVENTS,
     GenerationSpan,
     GroupTimeline,
     HeldRequest,
@@ -24,6 +23,7 @@ from regroup.classroom.timeline import (
     PositionRange,
     StateSpan,
 )
+from regroup.classroom.wording import not_recorded_text
 from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
 from regroup.server.explanation.sentences import duration_text
 
@@ -107,7 +107,7 @@ class SvgPicture:
         return (
             f"Positions {self._part.within.first} to {self._part.within.last}: the states and generations of the "
             f"group, {lanes} members with their held requests, and {partitions} rows with the owners of partitions. "
-            f"Not recorded in events: {NOT_IN_EVENTS}."
+            f"{not_recorded_text(self._timeline.recorded.missing)}"
         )
 
     def _height(self) -> float:
@@ -284,7 +284,7 @@ class SvgPicture:
                 self._canvas.text(left + 21, self._top + 10, text)
                 left += _legend_width(text)
             self._top += LEGEND_ROW
-        self._canvas.text(12, self._top + 10, f"Not recorded in events: {NOT_IN_EVENTS}.", css="faint")
+        self._canvas.text(12, self._top + 10, not_recorded_text(self._timeline.recorded.missing), css="faint")
 
     def _legend_rows(self) -> list[list[LegendEntry]]:
         """As many entries a row as fit; the meaning of bars in a row of its own."""

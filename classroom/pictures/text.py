@@ -6,8 +6,8 @@ from textwrap import wrap
 from typing import Final, NamedTuple
 
 from regroup.classroom.pictures.part import OwnershipRow, PictureLimits, PicturePart, readable_part
-from regroup.classroom.timeline import NOT_IN_EVENTS, GroupTimeline, Lane, PositionRange, TimelineMoment
-from regroup.classroom.wording import without_control_characters
+from regroup.classroom.timeline import GroupTimeline, Lane, PositionRange, TimelineMoment
+from regroup.classroom.wording import not_recorded_text, without_control_characters
 from regroup.coordinator.group import AwaitedResponse
 
 TEXT_LIMITS: Final = PictureLimits(members=16, times=60)
@@ -64,7 +64,7 @@ class TextPicture:
         yield ""
         if rows := self._part.ownership_rows():
             yield from self._owners(rows)
-        yield from wrap(f"Not recorded in events: {NOT_IN_EVENTS}.", WIDTH)
+        yield from wrap(not_recorded_text(self._part.timeline.recorded.missing), WIDTH)
 
     def _changes(self) -> Iterator[TextRow]:
         """One row a time, without those that change nothing."""
