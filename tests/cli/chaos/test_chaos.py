@@ -121,7 +121,10 @@ def test_a_store_holds_the_exchanges_too(
     code, out, _ = run_command("exchanges", store, "--group", "lab", "--client", "anna", "--api", "SyncGroup")
     assert code == 0
     assert "SyncGroup" in out
-    assert run_command("story", store).out.endswith("owns nothing.\n") or "Not recorded" not in run_command("story", store).out
+    assert (
+        run_command("story", store).out.endswith("owns nothing.\n")
+        or "Not recorded" not in run_command("story", store).out
+    )
 
 
 def test_an_existing_file_is_not_overwritten_by_a_store(story: Path, tmp_path: Path, chaos: RunCommand) -> None:
