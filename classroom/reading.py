@@ -29,7 +29,7 @@ async def read_timelines(store: EventStore, groups: Collection[str]) -> dict[str
     recordings = RecordingsBuilder(timelines)
     async for block in store.read_exchanges():
         for row in decode_block(block):
-            recordings.exchanges.on_row(row)
+            recordings.exchanges.on_row(row, block.number)
     async for observation in read_observations(store):
         recordings.on_observation(observation)
     return {name: recordings.added_to(timeline) for name, timeline in timelines.items()}

@@ -15,7 +15,7 @@ import msgspec
 
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.events import Event
-from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
+from regroup.coordinator.group import AwaitedResponse, GroupState, Member, MemberId
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.consumer.subscription import TopicPartition
 
@@ -37,13 +37,16 @@ class PositionRange(NamedTuple):
 class ArmedDeadline(msgspec.Struct, frozen=True, kw_only=True):
     """A deadline that runs: when it ends, in epoch milliseconds, and what follows then.
 
-    Session timeouts are not among them: when a member was last seen is in no event.
+    Those of a moment do not include session timeouts, because when a member was last seen is in no event;
+    `recorded/session_clocks.py` has them where exchanges were recorded.
     """
 
     kind: DeadlineKind
     at_ms: int
     member_id: MemberId = ""
     follows: str
+    uncertain_ms: int = 0
+    """It may end by so much later; above 0 for a session alone, where not every time of a run was recorded."""
 
 
 class TimelineMoment(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,6 +167,15 @@ class PartitionSpan(msgspec.Struct, frozen=True, kw_only=True):
     ended_by: str = ""
 
 
+class MemberSession(msgspec.Struct, frozen=True, kw_only=True):
+    """What events say about the session timeout of one member id."""
+
+    changes: tuple[tuple[int, Member | None], ...]
+    """The member from each position on, at which it has changed; None once it is no member."""
+    started: tuple[Point, ...]
+    """The events that started its session timeout again."""
+
+
 class ExchangeFate(StrEnum):
     """What became of a request and its response."""
 
@@ -275,7 +287,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     """What members believed they owned."""
     processes: tuple[tuple[int, int | None], ...] = ()
     """Each process of the coordinators: the epoch with which it began, and from when on its exchanges were recorded, in
-    epoch milliseconds; None if they were not."""
+    epoch milliseconds; 0 if they were from its begin, and None if they were not."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -319,6 +331,7 @@ class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     views: tuple[ViewSpan, ...] = ()
     """What the members of a simulation believed they owned, in the order of their begin."""
     recorded: Recorded = Recorded()
+    sessions: Mapping[MemberId, MemberSession] = {}
 
     @property
     def positions(self) -> PositionRange:

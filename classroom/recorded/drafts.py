@@ -63,13 +63,15 @@ class ExchangeDrafts:
         self._lost: list[ExchangeDraft] = []
         self._messages: dict[tuple[str, int], list[MessageObserved]] = defaultdict(list)
         self.recorded_since_ms: dict[int, int] = {}
-        """From when on each process has recorded, by the epoch with which it began."""
+        """From when on each process has recorded, by the epoch with which it began; 0 if it did from its begin."""
 
-    def on_row(self, row: ExchangeRow) -> None:
-        """Take in a row: a whole one, or a shorter one that changes an earlier one."""
+    def on_row(self, row: ExchangeRow, block: int) -> None:
+        """Take in a row of the block with this number: a whole one, or a shorter one that changes an earlier one."""
         epoch = row.connection.rpartition("@")[2]
-        if row.request and epoch.isdecimal():
-            self.recorded_since_ms.setdefault(int(epoch), row.at_ms)
+        if row.request and epoch.isdecimal() and int(epoch) not in self.recorded_since_ms:
+            # A process records from its begin or not at all. Of the first one, older blocks may have been deleted.
+            is_whole = bool(self.recorded_since_ms) or (block == 1 and row.number == 1)
+            self.recorded_since_ms[int(epoch)] = 0 if is_whole else row.at_ms
         key = (row.connection, row.number)
         if not row.count:
             self._drafts.pop(key, None)

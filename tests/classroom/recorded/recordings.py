@@ -50,12 +50,12 @@ class Script:
             row.response_bytes = len(row.response)
         if response is not None or closed:
             row.ended_at_ms, row.closed = answered_ms or at_ms, closed
-        self.drafts.on_row(row)
+        self.drafts.on_row(row, 1)
         return number
 
     def again(self, number: int, at_ms: int, count: int) -> None:
         """A run has grown, as a later block of the store says."""
-        self.drafts.on_row(ExchangeRow(number, CONNECTION, HOST, 1_000, at_ms, b"", 1, at_ms, b"", 1, count=count))
+        self.drafts.on_row(ExchangeRow(number, CONNECTION, HOST, 1_000, at_ms, b"", 1, at_ms, b"", 1, count=count), 1)
 
     def exchanges(self) -> tuple[TimelineExchange, ...]:
         return timeline_exchanges(self.drafts, "g", ())
