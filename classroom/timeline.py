@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
+from math import inf
 from typing import Final, NamedTuple
 
 import msgspec
@@ -351,6 +352,19 @@ class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The last moment up to a position in the store; None before the first."""
         index = bisect_right(self._positions, position)
         return self.moments[index - 1] if index else None
+
+    def position_at(self, at_ms: int) -> int:
+        """The position of the last event up to a time; that of the begin before the first."""
+        index = bisect_right(self.moments, at_ms, key=lambda moment: moment.at_ms)
+        return self.moments[index - 1].position if index else self.began.position
+
+    def times_of(self, within: PositionRange) -> tuple[float, float]:
+        """The times of the first and the last event of a part, in epoch milliseconds; without bounds at the ends of the
+        history, so that what came before the first event and after the last one belongs to it."""
+        moments = self.moments_between(*within)
+        is_begin = not moments or moments[0] is self.moments[0]
+        is_end = not moments or moments[-1] is self.moments[-1]
+        return -inf if is_begin else moments[0].at_ms, inf if is_end else moments[-1].at_ms
 
     def moments_between(self, first: int, last: int) -> tuple[TimelineMoment, ...]:
         """The moments whose positions lie between these, both included."""
