@@ -4,10 +4,11 @@ document = page_document(timeline)                   the whole history
 document = page_document(timeline, after=120)        what has changed since position 120, for a page that has the rest
 
 Positions of spans are those of events in the store. A document with `after` has the later moments, and the spans that
-had not ended at that position; the page replaces its open spans by these.
+had not ended at that position; the page replaces its open spans by these. Lanes, and what was recorded beside the
+events, are always whole.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -15,9 +16,10 @@ import msgspec
 from regroup.classroom.moment_view import moment_sentence
 from regroup.classroom.page.columns import PointTable, SpanColumns, StringTable, differences
 from regroup.classroom.page.event_json import EventTexts
+from regroup.classroom.page.recordings import exchange_columns, recorded_facts, session_spans
 from regroup.classroom.page.totals import totals_of
+from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.timeline import (
-    NOT_IN_EVENTS,
     ArmedDeadline,
     GenerationSpan,
     GroupTimeline,
@@ -37,24 +39,29 @@ from regroup.server.explanation.causes import cause_text
 FORMAT: Final = 1
 """Version of the document; the page refuses another one."""
 API_NAMES: Final = {AwaitedResponse.JOIN: "JoinGroup", AwaitedResponse.SYNC: "SyncGroup"}
+NO_MESSAGES: Final[Mapping[int, ExchangeMessages]] = {}
 Span = TypeVar("Span", GenerationSpan, HeldRequest, PartitionSpan, Rebalance, StateSpan)
 
 
-def page_document(timeline: GroupTimeline, *, after: int = 0) -> dict[str, Any]:
-    """The document of a timeline, as values for a JSON encoder."""
-    return DocumentWriter(timeline, after).document()
+def page_document(
+    timeline: GroupTimeline, *, after: int = 0, messages: Mapping[int, ExchangeMessages] = NO_MESSAGES
+) -> dict[str, Any]:
+    """The document of a timeline, as values for a JSON encoder; `messages` are those of exchanges, by their numbers."""
+    return DocumentWriter(timeline, after, messages).document()
 
 
-def encoded_document(timeline: GroupTimeline, *, after: int = 0) -> bytes:
+def encoded_document(
+    timeline: GroupTimeline, *, after: int = 0, messages: Mapping[int, ExchangeMessages] = NO_MESSAGES
+) -> bytes:
     """The document as JSON."""
-    return msgspec.json.encode(page_document(timeline, after=after))
+    return msgspec.json.encode(page_document(timeline, after=after, messages=messages))
 
 
 class DocumentWriter:
     """Writes one document, part by part."""
 
-    def __init__(self, timeline: GroupTimeline, after: int) -> None:
-        self._timeline, self._after = timeline, after
+    def __init__(self, timeline: GroupTimeline, after: int, messages: Mapping[int, ExchangeMessages]) -> None:
+        self._timeline, self._after, self._messages = timeline, after, messages
         self._moments = [moment for moment in timeline.moments if moment.position > after]
         self._strings = StringTable()
         self._points = PointTable(moment.position for moment in timeline.moments)
@@ -72,8 +79,10 @@ class DocumentWriter:
             "last": timeline.last,
             "trimmed": timeline.is_trimmed,
             "stateMachine": state_machine(),
-            "recorded": {"exchanges": False, "network": False, "views": False},
-            "notRecorded": NOT_IN_EVENTS,
+            "recorded": recorded_facts(timeline),
+            "exchanges": exchange_columns(timeline.exchanges, self._strings, self._messages),
+            "views": self._views(),
+            "sessions": self._sessions(),
             "totals": totals_of(timeline),
             "moments": self._moment_columns(),
             "lanes": self._lanes(timeline.lanes),
@@ -201,6 +210,30 @@ class DocumentWriter:
             "owners": owners,
             "began": spans.began,
             "length": spans.length,
+        }
+
+    def _views(self) -> dict[str, Any]:
+        """What simulated members believed they owned; always all of it."""
+        spans, members, partitions = SpanColumns(self._points), [], []
+        for each in self._timeline.views:
+            spans.add(each.began, each.ended)
+            members.append(self._strings(each.member_id))
+            partitions.append([(self._strings(owned.topic), owned.partition) for owned in each.partitions])
+        return {"member": members, "partitions": partitions, "began": spans.began, "length": spans.length}
+
+    def _sessions(self) -> dict[str, Any] | None:
+        """The session deadlines of members over time; None if they are too many, or nothing was recorded."""
+        found = session_spans(self._timeline)
+        if found is None:
+            return None
+        return {
+            "member": [self._strings(each.member_id) for each in found],
+            "from": [each.from_ms for each in found],
+            "until": [each.until_ms for each in found],
+            "at": [each.deadline.at_ms if each.deadline else None for each in found],
+            "kind": [self._strings(each.deadline.kind if each.deadline else None) for each in found],
+            "follows": [self._strings(each.deadline.follows if each.deadline else None) for each in found],
+            "uncertain": [each.deadline.uncertain_ms if each.deadline else 0 for each in found],
         }
 
     def _offsets(self) -> dict[str, Any]:

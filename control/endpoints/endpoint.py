@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_type
 import msgspec
 from msgspec import Meta
 
-from regroup.classroom.following import FollowedTimelines
-from regroup.classroom.live_documents import LiveDocuments
+from regroup.classroom.live.documents import LiveDocuments
+from regroup.classroom.live.following import FollowedTimelines
 from regroup.control.errors import Status
 from regroup.control.simulated import MembersOfProcess
 from regroup.testing.async_emulator import AsyncEmulator

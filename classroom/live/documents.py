@@ -7,7 +7,7 @@ await documents.document("billing", after=120)     JSON, or None without history
 import asyncio
 from typing import Final
 
-from regroup.classroom.following import FollowedTimelines
+from regroup.classroom.live.following import FollowedTimelines
 from regroup.classroom.page.document import encoded_document
 from regroup.classroom.timeline import GroupTimeline
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from regroup.classroom import following
 from regroup.classroom.build import timeline_of
-from regroup.classroom.following import FollowedTimelines
+from regroup.classroom.live import following
+from regroup.classroom.live.following import FollowedTimelines
 from regroup.classroom.reading import read_timelines
 from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.serialization import encode_snapshot

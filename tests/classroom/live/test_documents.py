@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from regroup.classroom import live_documents
 from regroup.classroom.build import timeline_of
-from regroup.classroom.following import FollowedTimelines
-from regroup.classroom.live_documents import LiveDocuments
+from regroup.classroom.live import documents as live_documents
+from regroup.classroom.live.documents import LiveDocuments
+from regroup.classroom.live.following import FollowedTimelines
 from regroup.classroom.page.document import encoded_document
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import Record
