@@ -7,13 +7,14 @@ await members.close()
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import count
 from typing import Any, Final
 
 import msgspec
 
 from regroup.assignors.interface import AssignorError
+from regroup.control.member_views import MemberViews
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError, NodeAddress
 from regroup.members.consumer.inputs import Subscribe
 from regroup.members.consumer.settings import ConsumerSettings
@@ -23,6 +24,7 @@ from regroup.members.runtime.member import SimulatedMember
 from regroup.members.runtime.notes import MemberNote
 from regroup.members.runtime.workload import Workload
 from regroup.members.transports.tcp import TcpTransport
+from regroup.server.recording.observations import ViewObserved
 from regroup.testing.async_emulator import AsyncEmulator
 from regroup.testing.errors import ActRefused, UnknownMember
 
@@ -69,7 +71,7 @@ class RunningMember:
     """A simulated member with the connections of its process."""
 
     def __init__(
-        self, plan: NewMember, transport: TcpTransport, on_change: Callable[[], None], *, epoch_ms: int
+        self, plan: NewMember, transport: TcpTransport, on_change: Callable[["RunningMember"], None], *, epoch_ms: int
     ) -> None:
         self.plan = plan
         self.slow_s = 0.0
@@ -92,13 +94,13 @@ class RunningMember:
         return self.member.view
 
     def _observe(self, name: str, change: ConsumerChange | ConsumerError | MemberNote) -> None:
-        self._on_change()
+        self._on_change(self)
 
     def inject(self, kind: MemberFaultKind, duration_s: float | None = None) -> None:
         """Let a fault begin now."""
         duration_ms = None if duration_s is None else max(1, round(duration_s * 1000))
         self.member.inject_fault(MemberFault(kind, duration_ms))
-        self._on_change()
+        self._on_change(self)
 
     def be_slow(self, seconds: float) -> None:
         """Be so late in poll() at each rebalance from now on; 0 ends it."""
@@ -107,12 +109,12 @@ class RunningMember:
             self.inject(MemberFaultKind.SLOW_JOIN, seconds)
         else:
             self.member.end_fault(MemberFaultKind.SLOW_JOIN)
-            self._on_change()
+            self._on_change(self)
 
     def resume(self) -> None:
         """End a pause."""
         self.member.resume()
-        self._on_change()
+        self._on_change(self)
 
     async def crash(self) -> None:
         """End as a killed process does: without a request, and with its connections."""
@@ -123,12 +125,13 @@ class RunningMember:
         """Close the consumer, which leaves the group unless the member is static."""
         await self.member.close()
         await self._transport.close()
-        self._on_change()
+        self._on_change(self)
 
     async def stop(self) -> None:
         """End without a request and without a word."""
         if self.view.condition != "crashed":
             self.member.inject_fault(MemberFault(MemberFaultKind.CRASH))
+        self._on_change(self)
         await self._transport.close()
 
 
@@ -139,6 +142,7 @@ class MembersOfProcess:
         self._emulator = emulator
         self._running: dict[str, RunningMember] = {}
         self._numbers = count(1)
+        self._views = MemberViews()
         self.change_count = 0
         """Grows with each change of any of them."""
 
@@ -183,7 +187,7 @@ class MembersOfProcess:
             raise ValueError(str(error)) from None
         self._running[plan.client_id] = started
         started.member.start()
-        self._changed()
+        self._changed(started)
         return started
 
     async def remove(self, client_id: str) -> None:
@@ -191,16 +195,28 @@ class MembersOfProcess:
         found = self.find(client_id)
         del self._running[client_id]
         await found.stop()
-        self._changed()
 
     async def close(self) -> None:
         """End all of them at once, as the end of their processes would: none sends LeaveGroup."""
         running, self._running = self._running, {}
         await asyncio.gather(*(each.stop() for each in running.values()))
 
-    def _changed(self) -> None:
+    def views_of(self, group: str, member_ids: Collection[str]) -> Sequence[ViewObserved] | None:
+        """What the members of a group have believed, if all of these are simulated members here; None otherwise."""
+        for each in self._running.values():
+            if each.plan.group == group:
+                self._note_view(each)
+        return self._views.of_group(group, member_ids)
+
+    def _changed(self, member: RunningMember) -> None:
         self.change_count += 1
+        self._note_view(member)
         self._emulator.changes.notify()
+
+    def _note_view(self, member: RunningMember) -> None:
+        if self._emulator.is_running:
+            position = self._emulator.cluster.journal.last_position
+            self._views.note(member.plan.group, member.view, at_ms=self._emulator.now_ms(), position=position)
 
     def _transport(self, client_id: str) -> TcpTransport:
         addresses = [NodeAddress(number, host, port) for number, (host, port) in enumerate(self._addresses())]

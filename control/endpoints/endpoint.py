@@ -1,7 +1,7 @@
 """What an endpoint is made of."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_type_hints
@@ -13,6 +13,9 @@ from regroup.classroom.live.documents import LiveDocuments
 from regroup.classroom.live.following import FollowedTimelines
 from regroup.control.errors import Status
 from regroup.control.simulated import MembersOfProcess
+from regroup.coordinator.group import MemberId
+from regroup.server.net.request_recorder import ExchangeRow
+from regroup.server.recording.observations import ViewObserved
 from regroup.testing.async_emulator import AsyncEmulator
 
 Method: TypeAlias = Literal["GET", "POST"]
@@ -45,7 +48,7 @@ class ControlledEmulator:
         self.emulator = emulator
         self.members = MembersOfProcess(emulator)
         self.timelines = FollowedTimelines(lambda: emulator.history)
-        self.documents = LiveDocuments(self.timelines)
+        self.documents = LiveDocuments(self.timelines, self)
         self.changing = asyncio.Lock()
         """Held while the brokers are killed or started again."""
         self.is_read_only = False
@@ -58,6 +61,15 @@ class ControlledEmulator:
         controlled = copy(self)
         controlled.is_read_only, controlled.waits = is_read_only, 0
         return controlled
+
+    def rows(self) -> Sequence[ExchangeRow]:
+        """The recorded exchanges that are in memory."""
+        recorder = self.emulator.recorder
+        return recorder.rows() if recorder else ()
+
+    def views_of(self, group: str, member_ids: Collection[MemberId]) -> Sequence[ViewObserved] | None:
+        """What these members have believed they owned, if all are simulated ones."""
+        return self.members.views_of(group, member_ids)
 
     async def close(self) -> None:
         """End the simulated members."""
