@@ -10,12 +10,14 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from regroup.classroom.page.document import encoded_document
+from regroup.classroom.page.document import NO_MESSAGES, encoded_document
+from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.timeline import GroupTimeline
 
 SCRIPTS: Final = (
     "words.js",
     "history.js",
+    "recordings.js",
     "source.js",
     "look.js",
     "surface.js",
@@ -53,6 +55,8 @@ class Run(NamedTuple):
 
     label: str
     timeline: GroupTimeline
+    messages: Mapping[int, ExchangeMessages] = NO_MESSAGES
+    """The messages of its exchanges, by their numbers."""
 
 
 @cache
@@ -95,7 +99,7 @@ def _data(runs: Sequence[Run]) -> bytes:
         {
             "label": each.label,
             "group": each.timeline.group_id,
-            "document": msgspec.Raw(encoded_document(each.timeline)),
+            "document": msgspec.Raw(encoded_document(each.timeline, messages=each.messages)),
         }
         for each in runs
     ]

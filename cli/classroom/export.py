@@ -11,8 +11,9 @@ from regroup.classroom.pictures.part import Unreadable
 from regroup.classroom.pictures.svg import svg_picture
 from regroup.classroom.pictures.text import text_picture
 from regroup.classroom.timeline import GroupTimeline, PositionRange
-from regroup.cli.classroom.selection import range_of, selected_timelines
+from regroup.cli.classroom.selection import messages_of, range_of, selected_timelines
 from regroup.cli.jobs import FILE_ERRORS, CannotRun, cannot_run_after
+from regroup.cli.store.opening import open_store_to_read
 from regroup.cli.terminal.text import printable_lines
 
 PICTURES: Final[dict[str, Callable[[GroupTimeline, PositionRange], str]]] = {
@@ -41,6 +42,12 @@ def write_page(args: Namespace) -> int:
     given = [name for name, value in (("--from", args.start), ("--to", args.end), ("--output", args.output)) if value]
     if given:
         raise CannotRun(f"--html FILE holds the whole history, and takes no {' and no '.join(given)}")
-    timeline = asyncio.run(selected_timelines(args))[0]
-    args.html.write_text(html_file([Run(args.store.name, timeline)]), encoding="utf-8")
+    shown = asyncio.run(_recorded_run(args))
+    args.html.write_text(html_file([shown]), encoding="utf-8")
     return 0
+
+
+async def _recorded_run(args: Namespace) -> Run:
+    [timeline] = await selected_timelines(args)
+    async with await open_store_to_read(args.store) as store:
+        return Run(args.store.name, timeline, await messages_of(store, timeline))

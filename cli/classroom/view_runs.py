@@ -5,6 +5,7 @@ from pathlib import Path
 
 from regroup.classroom.page.document import encoded_document
 from regroup.classroom.reading import read_timelines
+from regroup.cli.classroom.selection import messages_of
 from regroup.cli.jobs import CannotRun
 from regroup.cli.store.opening import open_store_to_read, unknown_group
 from regroup.control.errors import UnknownGroup
@@ -46,7 +47,9 @@ class StoreRuns:
                 if group not in timelines:
                     raise UnknownGroup(f"all events of group {group!r} have been trimmed")
                 self._documents = {each: value for each, value in self._documents.items() if each[2] == 0}
-                self._documents[key] = known = head, encoded_document(timelines[group], after=after)
+                messages = await messages_of(store, timelines[group])
+                document = encoded_document(timelines[group], after=after, messages=messages)
+                self._documents[key] = known = head, document
             return known[1]
 
     async def _groups(self, number: int) -> list[str]:

@@ -10,12 +10,14 @@ class Detail {
     this.sentence = element("p", { className: "sentence" });
     this.facts = element("dl", { className: "facts" });
     this.cause = element("p", { className: "cause" });
+    this.exchange = element("div", { className: "exchange" });
     this.followed = element("ol", { className: "followed" });
     this.event = element("pre", { tabIndex: 0 });
     this.event.setAttribute("aria-label", word("event"));
     this.host = element("section", { className: "detail" },
       element("h2", {}, word("moment")), this.when, this.sentence, this.facts,
       element("h3", {}, word("cause")), this.cause,
+      this.exchange,
       element("h3", {}, word("followed")), this.followed,
       element("h3", {}, word("event")), this.event);
     this.host.setAttribute("aria-label", word("moment"));
@@ -44,9 +46,23 @@ class Detail {
     facts.forEach(([, value], place) => { this._values[place].textContent = value; });
   }
 
+  /** The recorded request of this moment: what became of it, and both messages. */
+  _showExchange(exchange) {
+    const { history } = this.stage;
+    this.exchange.replaceChildren();
+    if (!exchange) return;
+    const name = history.lanesByMember.has(exchange.member) ? history.nameOf(exchange.member) : exchange.client;
+    const took = exchange.answeredAt === null ? "" : ` · ${durationText(exchange.answeredAt - exchange.at)}`;
+    this.exchange.append(element("h3", {}, word("request")),
+      element("p", { className: isIncident(exchange) ? "wrong" : "" }, `${name} · ${fateText(exchange)}${took}`));
+    if (exchange.reason) this.exchange.append(element("p", {}, exchange.reason));
+    for (const part of ["request", "response"]) if (exchange[part]) this.exchange.append(messagePart(part, exchange[part]));
+  }
+
   _showRest(history, index) {
     const cause = history.causeOf(index);
     this.cause.textContent = cause === null ? word("noCause") : history.causeTexts[index];
+    this._showExchange(this.stage.exchange ?? history.exchangeOf(index));
     const key = (each) => `${history.causes[each].text} ${history.times[each]}`, items = [];
     for (let next = index + 1; next < history.length && items.length < MAX_FOLLOWING; next++) {
       const isSame = cause !== null && key(next) === key(index);
@@ -62,6 +78,12 @@ class Detail {
     };
     this.event.textContent = compactJson(shownEvent);
   }
+}
+
+/** A message as JSON, in a part that opens. */
+function messagePart(name, text) {
+  const message = JSON.parse(text, (_, value) => (typeof value === "string" ? shown(value) : value));
+  return element("details", {}, element("summary", {}, word(name)), element("pre", { tabIndex: 0 }, compactJson(message)));
 }
 
 /** A time of day in UTC. */

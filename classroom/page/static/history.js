@@ -48,6 +48,10 @@ class GroupHistory {
     this._takeSpans(document);
     this._takeRows(document.ownership, document.after);
     this._takeOffsets(document.offsets);
+    this.exchanges = readExchanges(document, this._strings);
+    this.exchangesByLane = exchangesByLane(this);
+    this.views = readViews(this, document, this._strings);
+    this.sessions = readSessions(document, this._strings);
     this.through = this.lastPosition;
   }
 
@@ -77,6 +81,12 @@ class GroupHistory {
 
   heldAt(member, position) {
     return this.spanAt(this.heldByMember.get(member) ?? [], position);
+  }
+
+  /** The recorded request that led to an event; undefined if none is recorded. */
+  exchangeOf(index) {
+    const position = this.positions[index];
+    return this.exchanges.find((each) => each.events.includes(position));
   }
 
   /** The running deadlines after an event, the earliest first. */
@@ -146,7 +156,7 @@ class GroupHistory {
     };
     const { held, states, generations, rebalances, deadlines } = document;
     this.held = taken(this.held, held, (index) => ({ member: strings[held.member[index]], api: strings[held.api[index]] }));
-    this.heldByMember = Map.groupBy ? Map.groupBy(this.held, (each) => each.member) : groupedBy(this.held, (each) => each.member);
+    this.heldByMember = groupedBy(this.held, (each) => each.member);
     this.stateSpans = taken(this.stateSpans, states, (index) => ({ state: strings[states.state[index]] }));
     this.generations = taken(this.generations, generations, (index) => ({
       number: generations.number[index], members: generations.members[index], assigned: generations.assigned[index],

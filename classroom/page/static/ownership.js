@@ -15,6 +15,7 @@ class OwnershipPicture {
     for (let index = first; index < last; index++) {
       const row = history.rows[index], top = head + index * this.row - surface.scroll;
       for (const each of visibleSpans(row.spans, axis)) this._span(pen, each, top);
+      for (const each of visibleSpans(history.views.get(row.label) ?? [], axis)) this._view(pen, each, top);
     }
     pen.fillStyle = look.colors.panel;
     pen.fillRect(0, 0, labelWidth(surface), surface.height);
@@ -71,6 +72,22 @@ class OwnershipPicture {
       pen.lineWidth = 3;
       pen.strokeRect(left + 1.5, top + gap + 1.5, Math.max(1, right - left - 3), bottom - top - gap - 3);
     } else if (this.row >= 13) this._name(pen, span, left, right, top, bottom);
+  }
+
+  /** What members believe: a strip below the coordinator's view; red where two believe that they own the partition. */
+  _view(pen, { span, left, right }, top) {
+    const { history } = this.stage, bottom = top + this.row - 1, high = this.row > 10 ? 4 : 2;
+    pen.fillStyle = look.colors.panel;
+    box(pen, left, bottom - high - 2, right, bottom - high);
+    span.members.forEach((member, place) => {
+      pen.fillStyle = ownerFill(pen, history.colorOf(member));
+      const share = high / span.members.length;
+      pen.fillRect(left, bottom - high + share * place, Math.max(1, right - left), share);
+    });
+    if (span.members.length < 2) return;
+    pen.strokeStyle = look.colors.danger;
+    pen.lineWidth = 3;
+    pen.strokeRect(left + 1.5, top + 2.5, Math.max(1, right - left - 3), this.row - 5);
   }
 
   /** The owner's name, on its plain colour: the lines of a pattern would strike it out. */

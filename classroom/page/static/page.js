@@ -27,7 +27,8 @@ class Page {
     this.number = number;
     this.heading.textContent = `${word("title")} ${history.group}`;
     document.title = `${history.group} · regroup`;
-    this.note.textContent = `${word("notRecorded")}: ${word("notInPicture")}.${history.isTrimmed ? ` ${word("trimmed")}` : ""}`;
+    const missing = history.recorded.missing.map((each) => word(`missing ${each}`)), between = language === "zh" ? "、" : ", ";
+    this.note.textContent = [missing.length ? `${word("notRecorded")}: ${missing.join(between)}.` : "", history.isTrimmed ? word("trimmed") : ""].join(" ");
     stage.show(history, position);
   }
 
@@ -44,6 +45,7 @@ class Page {
       const isShown = shownViews.includes(each);
       panel.hidden = !isShown;
       twin.host.hidden = !isShown;
+      if (each === "sequence") this.requests.host.hidden = !isShown;
       tab.setAttribute("aria-selected", String(each === name));
       tab.tabIndex = each === name ? 0 : -1;
     }
@@ -70,6 +72,7 @@ class Page {
       twin.show();
       if (stage.pictures.includes(picture)) picture.picture?.reveal?.(picture);
     }
+    this.requests.show();
     this.detail.show();
     const address = `#event-${history.positions[cursor.index]}`;
     if (location.hash !== address) setAddress(address);
@@ -97,6 +100,7 @@ class Page {
       tabs.append(tab);
       this.pictures.append(panel);
       twins.append(twin.host);
+      if (name === "sequence") twins.append((this.requests = new Twin(stage, "requests")).host);
     }
     tabs.addEventListener("keydown", (event) => this._tabKeys(event));
     const main = element("main", {}, element("div", { className: "stage" }, this.pictures, (this.legend = this._legend()), this.note), this.detail.host, twins);
@@ -134,7 +138,7 @@ class Page {
   _legend() {
     const entry = (className, name) => element("span", {}, element("i", { className: `swatch ${className}` }), word(name));
     return element("p", { className: "legend" }, entry("join", "joinHeld"), entry("sync", "syncHeld"), entry("rebalance", "rebalance"),
-      entry("hatched", "gap"), entry("pale", "given"), entry("twice", "twoOwners"));
+      entry("hatched", "gap"), entry("pale", "given"), entry("twice", "twoOwners"), entry("believed", "believedStrip"), entry("refused", "refused"));
   }
 
   toggleTheme() {

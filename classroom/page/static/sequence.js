@@ -65,6 +65,8 @@ class SequencePicture {
     const { stage } = this, head = this._headHeight();
     const lane = y > head ? this.lanes[Math.floor((y - head + surface.scroll) / this.row)] : undefined;
     if (lane && x > stage.axis.origin) {
+      const near = stage.history.exchangesByLane.get(lane.number).find((each) => isIncident(each) && Math.abs(stage.axis.x(each.at) - x) < 6);
+      if (near) return stage.selectExchange(near);
       for (const { span, left, right } of visibleSpans(stage.history.heldByMember.get(lane.member) ?? [], stage.axis)) {
         if (x >= left - 3 && x <= Math.max(right, left + 4) + 3) {
           const atEnd = span.ended !== null && right - left > 12 && x > right - 6;
@@ -120,6 +122,7 @@ class SequencePicture {
       const isAnswered = span.ended !== null && !(lane.ended === span.ended && lane.endedBy);
       if (isAnswered && to <= axis.origin + axis.width) arrows.push({ x: Math.max(to, from + 4), y: top + look.size(4), up: false, kind });
     }
+    drawExchanges(pen, this.stage, history.exchangesByLane.get(lane.number), top, this.row);
     if (lane.endedAt !== null && axis.x(lane.endedAt) <= axis.origin + axis.width) this._end(pen, lane, right, middle);
   }
 

@@ -66,6 +66,13 @@ class Stage {
     return index < history.length - 1;
   }
 
+  /** Go to the time of a request, and show it until the moment changes. */
+  selectExchange(exchange) {
+    this.goToTime(exchange.at);
+    this.exchange = exchange;
+    this.settle();
+  }
+
   zoom(factor, x) {
     this.axis.zoom(factor, x ?? this._cursorX());
     this.invalidate();
@@ -104,6 +111,7 @@ class Stage {
     const isQuick = performance.now() - (this._setAt ?? -Infinity) < EDGE_TIME;
     this._setAt = performance.now();
     this.cursor = { index, at };
+    this.exchange = null;
     this.axis.follow(at);
     this.isMoving = isQuick;
     clearTimeout(this._timer);

@@ -2,6 +2,7 @@
 // The text twin of each picture: a table of the present moment, for screen readers and for reading.
 
 const FIRST_ROWS = 100;
+const MAX_INCIDENTS = 8;
 
 const TABLES = {
   sequence: {
@@ -15,13 +16,30 @@ const TABLES = {
       });
     },
   },
+  requests: {
+    columns: ["at", "member", "request", "why"],
+    rows({ history, cursor }) {
+      const until = lastUpTo(history.exchanges, cursor.at, (each) => each.at), found = [];
+      for (let index = until; index >= 0 && found.length < MAX_INCIDENTS; index--) {
+        const each = history.exchanges[index];
+        if (!isIncident(each)) continue;
+        const name = history.lanesByMember.has(each.member) ? history.nameOf(each.member) : each.client;
+        found.push([sinceText(each.at - history.beganAt), name, fateText(each), each.reason]);
+      }
+      return found;
+    },
+    note: ({ history }) => (history.recorded.exchanges ? "" : word("requestsNotRecorded")),
+  },
   ownership: {
     columns: ["partition", "owner", "assignedTo"],
+    headings: ({ history }) => ["partition", "owner", "assignedTo", ...(history.recorded.views ? ["believed"] : [])].map(word),
     rows({ history, cursor }) {
       const position = history.positions[cursor.index];
+      const believed = (row) => history.spanAt(history.views.get(row.label) ?? [], position)?.members ?? [];
       return history.rows.map((row) => [row, history.spanAt(row.spans, position)]).filter(([, span]) => span).map(([row, span]) => [
         row.label, span.owners.map((each) => history.nameOf(each)).join(", ") || word("noOwner"),
         span.assigned.map((each) => history.nameOf(each)).join(", ") || word("none"),
+        ...(history.recorded.views ? [believed(row).map((each) => history.nameOf(each)).join(", ") || word("none")] : []),
       ]);
     },
   },
@@ -36,10 +54,11 @@ const TABLES = {
   clocks: {
     columns: ["kind", "member", "remaining", "follows"],
     rows({ history, cursor }) {
-      return history.deadlinesAt(history.positions[cursor.index]).map((each) => [
-        each.kind, each.member ? history.nameOf(each.member) : "", durationText(Math.max(0, each.at - history.times[cursor.index])), each.follows]);
+      return runningClocks({ history, cursor }).map((each) => [
+        each.kind, each.member ? history.nameOf(each.member) : "",
+        each.at === null ? word("notRecorded") : durationText(Math.max(0, each.at - cursor.at)), each.follows]);
     },
-    note: () => word("sessionClocks"),
+    note: ({ history }) => sessionNote(history),
   },
   offsets: {
     columns: ["partition", "offset", "committedAt"],
@@ -102,6 +121,6 @@ class Twin {
         element("th", { scope: "row" }, name), ...rest.map((each) => element("td", {}, each))))));
     this.more.hidden = cut.length === found.length;
     this.more.textContent = `${word("showAll")} (${found.length})`;
-    this.note.textContent = note ? note() : "";
+    this.note.textContent = note ? note(this.stage) : "";
   }
 }
