@@ -7,8 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from regroup.classroom.live.following import FollowedTimelines
-from regroup.classroom.live.recordings import LiveRecordings
+from regroup.classroom.live.recordings import MAX_MESSAGES, LiveRecordings
 from regroup.classroom.reading import read_timelines
+from regroup.classroom.recorded.messages import read_messages
 from regroup.classroom.timeline import GroupTimeline
 from regroup.control import member_views
 from regroup.control.simulated import MembersOfProcess, NewMember
@@ -48,14 +49,17 @@ async def test_what_was_taken_in_piece_by_piece_is_what_the_store_has(tmp_path: 
         await until_no_connection(kafka)
         recordings.take(kafka.recorder.rows(), ())
         live = await live_timeline(kafka, recordings)
+        messages = recordings.messages(live)
     async with await open_store(tmp_path / "groups.db") as store:
         read = (await read_timelines(store, ["billing"]))["billing"]
+        stored = await read_messages(store, read.exchanges[-MAX_MESSAGES:])
     assert live.moments == read.moments[: len(live.moments)]
     assert {each.api for each in live.exchanges} >= {"JoinGroup", "SyncGroup", "Heartbeat"}
     # The times of the heartbeats within a run are known more or less exactly, by how often they were looked at.
     assert [replace(each, seen_ms=()) for each in live.exchanges] == [
         replace(each, seen_ms=()) for each in read.exchanges
     ]
+    assert messages == stored
     assert live.recorded.exchanges
     assert live.recorded.processes == read.recorded.processes
 

@@ -35,7 +35,7 @@ def records() -> tuple[Record, ...]:
 async def test_a_document_is_that_of_the_history(
     records: tuple[Record, ...], monkeypatch: pytest.MonkeyPatch, most_inline: int
 ) -> None:
-    monkeypatch.setattr(live_documents, "MAX_INLINE_MOMENTS", most_inline)
+    monkeypatch.setattr(live_documents, "MAX_INLINE_ITEMS", most_inline)
     store, (group,) = MemoryStore(), groups_of(records)
     documents = LiveDocuments(FollowedTimelines(lambda: store), NothingRecorded())
     assert await documents.document(group, 0) is None
