@@ -26,6 +26,9 @@ MAX_CACHED_BYTES: Final = 1024 * 1024
 """Documents that are kept for the next who asks, and how large each may be."""
 
 
+MAX_STEPS: Final = 50_000
+"""Exchanges and moments of one document, multiplied by the members: their session deadlines take so long to compute. Of
+more exchanges the latest are shown, and none beside a long history."""
 MIN_INTERVAL_S: Final = 0.5
 """For so long a document has the recorded exchanges that it had before, unless there is a new event."""
 
@@ -64,8 +67,9 @@ class RecordedTimeline:
         if views is None and self._has_views:
             self._recordings = LiveRecordings(timeline.group_id)
         self._has_views = bool(views)
-        self._recordings.take(self._source.rows(), views or ())
-        self.timeline = self._recordings.added_to(timeline)
+        most = MAX_STEPS // max(1, len(timeline.lanes)) - len(timeline.moments)
+        self._recordings.take(self._source.rows(), views or (), most=max(0, most))
+        self.timeline = self._recordings.added_to(timeline) if most > 0 else timeline
         self.messages = self._recordings.messages(self.timeline)
         self._position, self._at_s = followed.position, now_s
         self.version += 1

@@ -11,6 +11,7 @@ from regroup.classroom.recorded.messages import ExchangeMessages, messages_of_ro
 from regroup.classroom.timeline import GroupTimeline
 from regroup.server.net.request_recorder import ExchangeRow
 from regroup.server.recording.observations import ViewObserved
+from regroup.server.recording.recorder import MAX_EXCHANGES
 
 MAX_MESSAGES: Final = 100
 """The latest exchanges whose messages are decoded."""
@@ -29,8 +30,14 @@ class LiveRecordings:
         self._messages: dict[int, tuple[RowForm, ExchangeMessages]] = {}
         self._views: list[ViewObserved] = []
 
-    def take(self, rows: Sequence[ExchangeRow], views: Sequence[ViewObserved]) -> None:
-        """Take in the rows that are in memory now, in the order of their requests, and all views of the group."""
+    def take(self, rows: Sequence[ExchangeRow], views: Sequence[ViewObserved], *, most: int = MAX_EXCHANGES) -> None:
+        """Take in the rows that are in memory now, in the order of their requests, and all views of the group.
+
+        Of more than `most` rows that may name a group only the latest count; the others are as good as forgotten.
+        """
+        of_groups = [row for row in rows if row.request[:2] in GROUP_API_KEYS]
+        if len(of_groups) > most:
+            rows = of_groups[len(of_groups) - most :]
         drafts, present = self._builder.exchanges, {row.number for row in rows}
         for number in [number for number in self._known if number not in present]:
             # The recorder has forgotten it, or counts it in an earlier run.

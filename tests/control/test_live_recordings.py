@@ -85,6 +85,21 @@ async def test_exchanges_that_the_recorder_has_forgotten_are_forgotten_and_so_is
         await members.close()
 
 
+async def test_of_too_many_exchanges_the_latest_are_taken_in() -> None:
+    async with Emulator(topics={"orders": 4}) as kafka:
+        assert kafka.recorder
+        members, recordings = MembersOfProcess(kafka), LiveRecordings("billing")
+        members.add(plan("anna"))
+        await kafka.group("billing").wait_until_stable(members=1)
+        recordings.take(kafka.recorder.rows(), ())
+        whole = await live_timeline(kafka, recordings)
+        recordings.take(kafka.recorder.rows(), (), most=2)
+        part = await live_timeline(kafka, recordings)
+        assert len(whole.exchanges) > len(part.exchanges) == 2
+        assert part.recorded.processes[0][1] == part.exchanges[0].at_ms
+        await members.close()
+
+
 async def test_views_are_what_members_believed() -> None:
     async with Emulator(topics={"orders": 4}) as kafka:
         members = MembersOfProcess(kafka)
