@@ -81,7 +81,9 @@ class Follower {
     stage.onMoment = () => { onMoment(); this._showEnd(); };
     if (wanted === undefined) this.toTheEnd();
     this.follow(page.number);
-    setInterval(() => this._newGroups(), NEW_GROUPS_EVERY_MS);
+    // A browser opens six connections to an address: a tab that is not looked at leaves its one to others.
+    document.addEventListener("visibilitychange", () => { document.hidden ? this.stream.close() : this.follow(this.number); });
+    setInterval(() => { if (!document.hidden) this._newGroups(); }, NEW_GROUPS_EVERY_MS);
     setInterval(() => this._runClocks(), CLOCK_EVERY_MS);
   }
 
