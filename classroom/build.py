@@ -11,6 +11,7 @@ from typing import Final
 
 from regroup.classroom.deadlines import armed_deadlines
 from regroup.classroom.members import MembersBuilder
+from regroup.classroom.offsets import OffsetsBuilder
 from regroup.classroom.ownership import OwnershipBuilder
 from regroup.classroom.phases import PhasesBuilder
 from regroup.classroom.sessions import SessionsBuilder
@@ -41,8 +42,10 @@ class TimelineBuilder:
         self._protocol_type = self._group.protocol_type
         self._members_of_last: tuple[MemberId, ...] = tuple(self._group.members)
         self._ownership, self._members, self._phases = OwnershipBuilder(), MembersBuilder(), PhasesBuilder()
+        self._offsets = OffsetsBuilder()
         self._sessions = SessionsBuilder()
         if trimmed_through is not None:
+            self._offsets.begin_with(self._group, trimmed_through)
             self._ownership.begin_with(self._group, trimmed_through, BEFORE)
             self._members.begin_with(self._group, trimmed_through)
             self._phases.begin_with(self._group, trimmed_through)
@@ -80,6 +83,7 @@ class TimelineBuilder:
             generations=self._phases.generations(),
             rebalances=self._phases.rebalances(),
             ownership=self._ownership.spans(),
+            offsets=self._offsets.steps(),
             sessions=self._sessions.sessions(),
         )
 
@@ -103,6 +107,7 @@ class TimelineBuilder:
         self._ownership.on_event(event, before, after, changed, point, record.type)
         self._members.on_event(event, before, after, changed, point, record.type)
         self._phases.on_event(event, before, after, point, record.type)
+        self._offsets.on_event(event, before, after, point)
         self._sessions.on_event(event, before, after, changed, point)
         if before.members.keys() != after.members.keys():
             self._members_of_last = tuple(after.members)
