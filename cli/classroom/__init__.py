@@ -1,1 +1,1 @@
-"""The commands `regroup story` and `regroup export`: one group's history as sentences and pictures."""
+"""`regroup story`, `export` and `step`: one group's history as sentences, as pictures, and key by key."""
