@@ -25,6 +25,7 @@ A coordinator of Kafka consumer groups that you may break, replay and look at.
   regroup why regroup.db --group payments       why it rebalanced last, in sentences
   regroup replay regroup.db --at 120            the state of the groups at any position
   regroup story regroup.db                      a group's life in plain sentences
+  regroup step regroup.db                       the same key by key: state, members, clocks, owners, requests
   regroup export regroup.db --group g --svg     a picture of its rebalances, and of who owned what
   regroup view regroup.db                       the same in a browser, step by step
   regroup verify regroup.db                     fold the whole history and check every invariant
@@ -65,6 +66,9 @@ COMMANDS: Final[dict[str, CliCommand]] = {
     "replay": CliCommand("show the state of a store's groups", "regroup.cli.store.arguments:add_replay_arguments"),
     "story": CliCommand(
         "write a group's life in plain sentences", "regroup.cli.classroom.arguments:add_story_arguments"
+    ),
+    "step": CliCommand(
+        "walk a group's history key by key, full screen", "regroup.cli.classroom.arguments:add_step_arguments"
     ),
     "export": CliCommand(
         "draw a group's history: SVG, Mermaid or text", "regroup.cli.classroom.arguments:add_export_arguments"
