@@ -62,6 +62,16 @@ class TimelineBuilder:
             raise damaged(f"Record {record.position}", error) from error
 
     @property
+    def group(self) -> Group:
+        """The group after the last record."""
+        return self._group
+
+    @property
+    def event_count(self) -> int:
+        """How many events of the group were taken in."""
+        return len(self._moments)
+
+    @property
     def has_history(self) -> bool:
         """Whether there is anything of the group to show."""
         return self._began is not None

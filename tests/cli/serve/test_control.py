@@ -8,10 +8,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import confluent_kafka
 import pytest
@@ -19,49 +17,11 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
 
 from tests.cli.conftest import RunCommand
+from tests.cli.serve.conftest import Served, Start
 from tests.clients.emulator import REGROUP_COMMAND, TIMEOUT_S, eventually
 from tests.control.conftest import TOKEN, Control
 
 RULES = "- on: OffsetCommit\n  group: billing\n  answer: COORDINATOR_NOT_AVAILABLE\n  times: 2\n"
-
-
-class Served:
-    """A `regroup serve` with its first lines."""
-
-    def __init__(self, process: subprocess.Popen[str], lines: int) -> None:
-        assert process.stdout
-        self.process = process
-        self.lines = [process.stdout.readline().rstrip("\n") for _ in range(lines)]
-
-    @property
-    def servers(self) -> str:
-        return self.lines[0].removeprefix("listening on ")
-
-    @property
-    def control(self) -> Control:
-        (line,) = [each for each in self.lines if each.startswith("control on http://")]
-        host, _, port = line.removeprefix("control on http://").rpartition(":")
-        return Control(host, int(port))
-
-
-Start = Callable[..., Any]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Start:
-    @contextmanager
-    def started(*words: str, lines: int = 2, **environment: str) -> Iterator[Served]:
-        command = [REGROUP_COMMAND, "serve", "--port", "0", "--store", tmp_path / "groups.db", *words]
-        pipe = subprocess.PIPE
-        env = os.environ | environment
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=env) as process:
-            yield Served(process, lines)
-            if process.poll() is None:
-                process.terminate()
-                _, errors = process.communicate(timeout=TIMEOUT_S)
-                assert (process.returncode, "Traceback" in errors) == (0, False), errors
-
-    return started
 
 
 def test_the_addresses_come_first(start: Start) -> None:
