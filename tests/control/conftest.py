@@ -1,16 +1,18 @@
 """An emulator with its control port, both in a thread, and requests to it."""
 
+import asyncio
 import http.client
 import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, closing
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import pytest
 
-pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
+uvicorn = pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
 
 from regroup.control.web.server import serve_control
 from regroup.testing import Emulator
@@ -100,6 +102,13 @@ class Port:
 
 
 StartControl = Callable[..., Control]
+
+
+@pytest.fixture(autouse=True)
+def short_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let uvicorn look 200 times a second whether it is to stop; by itself a stop takes 0.2 s, most of a test."""
+    hurried = vars(asyncio) | {"sleep": lambda delay_s: asyncio.sleep(delay_s / 20)}
+    monkeypatch.setattr(uvicorn.server, "asyncio", SimpleNamespace(**hurried))
 
 
 @pytest.fixture
