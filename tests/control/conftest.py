@@ -12,7 +12,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-uvicorn = pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
+pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
+
+import uvicorn
 
 from regroup.control.web.server import serve_control
 from regroup.testing import Emulator
