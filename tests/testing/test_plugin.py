@@ -86,7 +86,15 @@ def test_a_failure_tells_the_story_of_its_groups_and_names_the_history(suite: Su
     assert "generation-started" in shown.stdout
 
 
-def test_the_history_that_is_kept_holds_the_requests_on_request(suite: Suite) -> None:
+@pytest.mark.quick("[--kafka-record]")
+@pytest.mark.parametrize(
+    ("options", "code", "text"),
+    [((), 2, "no recorded exchanges"), (("--kafka-record",), 0, "anna  ApiVersions v0  NONE")],
+    ids=["plain", "--kafka-record"],
+)
+def test_the_history_that_is_kept_holds_the_requests_on_request(
+    suite: Suite, options: tuple[str, ...], code: int, text: str
+) -> None:
     test = """
         from regroup.protocol.messages.cluster import ApiVersionsRequest
 
@@ -94,14 +102,11 @@ def test_the_history_that_is_kept_holds_the_requests_on_request(suite: Suite) ->
             kafka.connect("anna").send(ApiVersionsRequest(), 0)
             assert False, "as it is meant to"
         """
-    shown = []
-    for options in ((), ("--kafka-record",)):
-        (kept,) = re.findall(r"the history is in (\S+): ", suite.run(test, *options))
-        command = [sys.executable, "-m", "regroup", "exchanges", kept]
-        shown.append(subprocess.run(command, capture_output=True, text=True, timeout=60, check=False))
-    assert [each.returncode for each in shown] == [2, 0]
-    assert "no recorded exchanges" in shown[0].stderr
-    assert "anna  ApiVersions v0  NONE" in shown[1].stdout
+    (kept,) = re.findall(r"the history is in (\S+): ", suite.run(test, *options))
+    command = [sys.executable, "-m", "regroup", "exchanges", kept]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert shown.returncode == code
+    assert text in shown.stdout + shown.stderr
 
 
 def test_tests_that_share_an_emulator_are_told_apart(suite: Suite) -> None:

@@ -144,6 +144,7 @@ def test_other_machines_may_ask_with_the_token(start: Start, tmp_path: Path, how
         assert control.get("/groups", {"authorization": f"Bearer {TOKEN}", "host": "evil.example"}).status == 403
 
 
+@pytest.mark.slow
 def test_the_embedded_mqtt_broker_runs_beside_it(start: Start, tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as drawn:
         port = drawn.getsockname()[1]
