@@ -195,6 +195,7 @@ async def seconds_to_describe(emulator: EmulatorProcess, groups: int) -> float:
     return now_s() - started_s
 
 
+@pytest.mark.slow
 async def test_a_request_with_very_many_groups_does_not_block_other_connections(serve: Serve) -> None:
     """Behind the request a heartbeat would wait nearly as long as it does; on a busy machine it may, now and then."""
     emulator, shares = serve(*TOPIC), []
@@ -207,6 +208,7 @@ async def test_a_request_with_very_many_groups_does_not_block_other_connections(
     assert median(shares) < 0.7
 
 
+@pytest.mark.slow
 async def test_a_client_that_describes_a_large_group_and_reads_nothing_blocks_only_itself(serve: Serve) -> None:
     emulator = serve(*TOPIC)
     async with bystander_is_undisturbed(emulator):

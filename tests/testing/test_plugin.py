@@ -207,6 +207,7 @@ def test_all_histories_are_kept_on_request(suite: Suite) -> None:
     assert len(list((suite.folder / "kept").glob("*.db"))) == 3
 
 
+@pytest.mark.slow
 def test_it_works_with_xdist_asyncio_and_unittest(suite: Suite) -> None:
     output = suite.run(
         """

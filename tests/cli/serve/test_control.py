@@ -72,6 +72,7 @@ def test_the_addresses_come_first(start: Start) -> None:
         assert served.control.look("/topics") == [{"topic": "orders", "partitions": 6}]
 
 
+@pytest.mark.slow
 def test_a_dead_consumer_is_replaced(start: Start) -> None:
     settings = ["--set", "group.initial.rebalance.delay.ms=0", "--topic", "orders:6"]
     with start("--control", "127.0.0.1:0", *settings) as served:
@@ -105,6 +106,7 @@ def test_a_dead_consumer_is_replaced(start: Start) -> None:
             consumer.close()
 
 
+@pytest.mark.slow
 def test_a_killed_server_comes_back_on_its_store(start: Start, tmp_path: Path) -> None:
     with start("--control", "127.0.0.1:0") as served:
         served.control.act("/topic/create", topic="orders", partitions=3)
@@ -232,6 +234,7 @@ def test_rules_from_a_file_are_in_force_from_the_start(start: Start, tmp_path: P
         assert (rule["fault"], rule["rule"]["group"], rule["rule"]["times"]) == (1, "billing", 2)
 
 
+@pytest.mark.slow
 def test_rules_from_a_file_need_no_control_port(start: Start, run_command: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text("- on: ApiVersions\n  client_id: anna\n  close: before\n  times: 1\n")
     recorded = ("--record", "--store", str(tmp_path / "recorded.db"))

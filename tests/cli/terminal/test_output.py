@@ -45,7 +45,7 @@ def write_history(path: Path, events: int) -> None:
     asyncio.run(write())
 
 
-@pytest.mark.quick("[events STORE]", "[serve --port 0 --store NEW]")
+@pytest.mark.quick("[events STORE]")
 @pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
 @pytest.mark.parametrize(
     "words",
@@ -102,6 +102,7 @@ def test_the_exit_code_is_kept_although_the_pipe_is_closed(position: str, code: 
     assert (done.returncode, done.stderr) == (code, b"")
 
 
+@pytest.mark.slow
 def test_members_leave_their_group_when_the_pipe_is_closed(serve: Serve) -> None:
     emulator = serve("--topic", "orders:2")
     words = ["--bootstrap", emulator.address, "--group", "g", "--topic", "orders", "--count", "2", "--for", "30s"]

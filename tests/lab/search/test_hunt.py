@@ -40,6 +40,7 @@ def test_progress_is_reported_after_every_seed() -> None:
 
 
 @pytest.mark.usefixtures("default_sigint")
+@pytest.mark.quick("[1]")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_ends_a_hunt_with_the_findings_so_far(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if jobs > 1:
