@@ -44,10 +44,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = selected
 
 
-def pytest_collection_finish() -> None:
+def pytest_collectstart() -> None:
     """Keep the garbage collector from looking through thousands of collected tests again and again."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -5,7 +5,6 @@ None reaches the terminal, and parsed JSON has the same text.
 
 import asyncio
 import json
-import sys
 import unicodedata
 from argparse import Namespace
 from collections.abc import Iterator
