@@ -4,17 +4,15 @@ import asyncio
 import http.client
 import json
 import threading
+import types
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, closing
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import pytest
 
 pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
-
-import uvicorn
 
 from regroup.control.web.server import serve_control
 from regroup.testing import Emulator
@@ -110,7 +108,7 @@ StartControl = Callable[..., Control]
 def short_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let uvicorn look 200 times a second whether it is to stop; by itself a stop takes 0.2 s, most of a test."""
     hurried = vars(asyncio) | {"sleep": lambda delay_s: asyncio.sleep(delay_s / 20)}
-    monkeypatch.setattr(uvicorn.server, "asyncio", SimpleNamespace(**hurried))
+    monkeypatch.setattr("uvicorn.server.asyncio", types.SimpleNamespace(**hurried))
 
 
 @pytest.fixture
