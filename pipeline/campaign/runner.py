@@ -134,8 +134,10 @@ def missing_chunks(campaign: Campaign, folder: Path) -> list[CampaignChunk]:
     """Chunks for the gaps between the simulated ranges, and for the runs after the last."""
     chunks, begin = [], 0
     for first, last in [*simulated_ranges(folder), (campaign.run_count, campaign.run_count)]:
-        for start in range(begin, first, RUNS_PER_CHUNK):
-            chunks.append(CampaignChunk(campaign, start, min(start + RUNS_PER_CHUNK, first), str(folder)))
+        chunks += [
+            CampaignChunk(campaign, start, min(start + RUNS_PER_CHUNK, first), str(folder))
+            for start in range(begin, first, RUNS_PER_CHUNK)
+        ]
         begin = max(begin, last)
     return chunks
 

@@ -195,6 +195,7 @@ def test_without_java_the_error_says_what_to_install(
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_campaign_simulates_only_what_is_missing(spark: SparkSession, tmp_path: Path, capsys: Printed) -> None:
     plan, out = tmp_path / "plan.yaml", tmp_path / "out"
     plan.write_text(PLAN)

@@ -14,6 +14,7 @@ def modified_at(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*.*") if path.suffix in (".parquet", ".json")}
 
 
+@pytest.mark.slow
 def test_a_second_ingest_changes_nothing_and_a_grown_store_adds_its_new_events(
     spark: SparkSession, tmp_path: Path
 ) -> None:
