@@ -6,6 +6,7 @@ are in the command, so `decide` reads no clock and draws no random numbers.
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,6 +29,7 @@ __all__ = [
     "DescribeGroup",
     "DeleteGroup",
     "DeadlineKind",
+    "Deadline",
     "DeadlinePassed",
     "ExpireOffsets",
     "DeleteTopicOffsets",
@@ -173,6 +175,15 @@ class DeadlineKind(StrEnum):
     JOIN_PHASE = "join-phase"
     SYNC_PHASE = "sync-phase"
     LOG_APPEND = "log-append"
+
+
+class Deadline(NamedTuple):
+    """A time in epoch milliseconds, and what expires then. `last_seen_ms` is when the member's timeout started."""
+
+    at_ms: int
+    kind: DeadlineKind
+    member_id: MemberId = ""
+    last_seen_ms: int | None = None
 
 
 class DeadlinePassed(Command, frozen=True, kw_only=True):

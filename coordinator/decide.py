@@ -5,6 +5,7 @@ decision.response, decision.events, decision.group
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from regroup.coordinator import commands as c
@@ -26,12 +27,15 @@ from regroup.coordinator.classic.forced import (
 )
 from regroup.coordinator.classic.heartbeat_leave import heartbeat, leave_group
 from regroup.coordinator.classic.join import join_group
+from regroup.coordinator.classic.log_appends import append_deadline_passed, complete_append, fail_append
+from regroup.coordinator.classic.offset_rules import ClassicOffsetRules
 from regroup.coordinator.classic.sync import sync_group
 from regroup.coordinator.classic.transitions import check_transition
 from regroup.coordinator.decision import Decision, DecisionBuilder, LeaderPolicy, first_candidate
 from regroup.coordinator.events import CoordinatorLoaded, Event
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
+from regroup.coordinator.offset_rules import OffsetRules
 from regroup.coordinator.offsets.commits import (
     delete_topic_offsets,
     expire_offsets,
@@ -39,7 +43,6 @@ from regroup.coordinator.offsets.commits import (
     offset_delete,
     offset_fetch,
 )
-from regroup.coordinator.offsets.log_appends import append_deadline_passed, complete_append, fail_append
 from regroup.coordinator.offsets.transactions import end_transaction, txn_offset_commit
 from regroup.coordinator.settings import CoordinatorSettings
 
@@ -72,6 +75,19 @@ def deadline_passed(decision: DecisionBuilder, command: c.DeadlinePassed) -> Dec
     return decision.build()
 
 
+def offset_handlers(rules: OffsetRules) -> dict[type[c.Command], Callable[[DecisionBuilder, Any], Decision]]:
+    """The commands about offsets, for groups with these rules."""
+    return {
+        c.OffsetCommit: partial(offset_commit, rules),
+        c.TxnOffsetCommit: partial(txn_offset_commit, rules),
+        c.EndTransaction: end_transaction,
+        c.OffsetFetch: partial(offset_fetch, rules),
+        c.OffsetDelete: partial(offset_delete, rules),
+        c.ExpireOffsets: partial(expire_offsets, rules),
+        c.DeleteTopicOffsets: delete_topic_offsets,
+    }
+
+
 DEADLINE_HANDLERS: Final[dict[c.DeadlineKind, Callable[[DecisionBuilder, c.DeadlinePassed], None]]] = {
     c.DeadlineKind.JOIN_PHASE: join_phase_deadline_passed,
     c.DeadlineKind.SYNC_PHASE: sync_phase_deadline_passed,
@@ -86,16 +102,10 @@ HANDLERS: Final[dict[type[c.Command], Callable[[DecisionBuilder, Any], Decision]
     c.SyncGroup: sync_group,
     c.Heartbeat: heartbeat,
     c.LeaveGroup: leave_group,
-    c.OffsetCommit: offset_commit,
-    c.TxnOffsetCommit: txn_offset_commit,
-    c.EndTransaction: end_transaction,
-    c.OffsetFetch: offset_fetch,
-    c.OffsetDelete: offset_delete,
+    **offset_handlers(ClassicOffsetRules()),
     c.DescribeGroup: describe_group,
     c.DeleteGroup: delete_group,
     c.DeadlinePassed: deadline_passed,
-    c.ExpireOffsets: expire_offsets,
-    c.DeleteTopicOffsets: delete_topic_offsets,
     c.CompleteAppend: complete_append,
     c.FailAppend: fail_append,
     c.LoadGroup: load_group,

@@ -7,14 +7,15 @@ the group's state, and a deadline that passes is a command like any other.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.classic.deadlines import Deadline, may_expire_earlier_once_seen, next_deadline
+from regroup.coordinator.commands import Deadline
+from regroup.coordinator.deadlines import may_expire_earlier, next_deadline
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision, LeaderPolicy, first_candidate
 from regroup.coordinator.events import Event
@@ -159,7 +160,7 @@ class GroupCoordinator(AsyncRequests):
             return
         if decision.touched_sessions:
             last_seen_ms = self._last_seen_ms.setdefault(group_id, {})
-            if not decision.events and may_expire_earlier(decision, last_seen_ms):
+            if not decision.events and may_expire_earlier(decision.group, decision.touched_sessions, last_seen_ms):
                 self._timers.reschedule(group_id)
             last_seen_ms.update(dict.fromkeys(decision.touched_sessions, command.at_ms))
         self._respond(decision, command, on_response)
@@ -351,12 +352,3 @@ def refuse(command: c.Command, on_response: ResponseCallback | None, code: Error
     """Answer a request that cannot be handled."""
     if on_response:
         on_response(unavailable_response(command, code))
-
-
-def may_expire_earlier(decision: Decision, last_seen_ms: Mapping[MemberId, int]) -> bool:
-    """Whether a deadline may move forward because members are seen, although their group does not change."""
-    group = decision.group
-    return any(
-        may_expire_earlier_once_seen(group.members[each], last_seen_ms.get(each, group.loaded_at_ms))
-        for each in decision.touched_sessions
-    )

@@ -7,8 +7,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.classic.deadlines import deadlines, next_deadline
 from regroup.coordinator.commands import DeadlineKind
+from regroup.coordinator.deadlines import deadlines, next_deadline
 from regroup.coordinator.decide import decide
 from regroup.coordinator.events import Event
 from regroup.coordinator.evolve import fold

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.classic.deadlines import next_deadline
+from regroup.coordinator.deadlines import next_deadline
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision
 from regroup.coordinator.events import Event
