@@ -20,7 +20,6 @@ from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision, LeaderPolicy, first_candidate
 from regroup.coordinator.events import Event
 from regroup.coordinator.group import Group, MemberId
-from regroup.coordinator.responses import unavailable_response
 from regroup.coordinator.runtime.async_requests import AsyncRequests
 from regroup.coordinator.runtime.kafka_log import KafkaLog
 from regroup.coordinator.runtime.loading import load_groups
@@ -30,6 +29,7 @@ from regroup.coordinator.runtime.pending_responses import PendingRequest, Pendin
 from regroup.coordinator.runtime.timers import TICK_MS, GroupTimers
 from regroup.coordinator.serialization import EVENT_TYPE_NAMES, Cause, encode_cause, encode_event, encode_snapshot
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.unavailable import unavailable_response
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 from regroup.storage.errors import StoreError
@@ -208,9 +208,10 @@ class GroupCoordinator(AsyncRequests):
 
     def _forget_removed_members(self, group: Group) -> None:
         last_seen_ms = self._last_seen_ms.get(group.group_id)
-        if last_seen_ms and len(last_seen_ms) > len(group.members):
+        members = group.member_ids
+        if last_seen_ms and len(last_seen_ms) > len(members):
             self._last_seen_ms[group.group_id] = {
-                member_id: at_ms for member_id, at_ms in last_seen_ms.items() if member_id in group.members
+                member_id: at_ms for member_id, at_ms in last_seen_ms.items() if member_id in members
             }
 
     def _log_events(self, group_id: str, events: tuple[Event, ...]) -> None:
