@@ -294,6 +294,11 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
         return (self.consumer or self).state.value
 
     @property
+    def shown_protocol_type(self) -> str:
+        """The protocol type of a group of any kind, as ListGroups returns it."""
+        return self.protocol_type if self.consumer is None else self.kind.value
+
+    @property
     def member_ids(self) -> Collection[MemberId]:
         """The members of a group of any kind, in the order in which they joined."""
         return (self.consumer or self).members.keys()

@@ -1,7 +1,7 @@
 """Every behaviour of Apache Kafka in the catalogue has a test, or a row in docs/not-emulated.md that gives the reason.
 
-`behaviours.jsonl` lists the behaviours of classic groups, one a line, `consumer-behaviours.jsonl` those of groups of the
-consumer protocol, and `consumer-behaviours-open.txt` those of the latter that have no test yet. Importance 1 is core, 2
+`behaviours.jsonl` lists the behaviours of classic groups, one a line; `consumer-behaviours.jsonl` those of groups of
+the consumer protocol, of which `consumer-behaviours-open.txt` names the ones without a test. Importance 1 is core, 2
 ordinary, 3 exotic.
 """
 
