@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from regroup.coordinator.evolve import evolve
-from regroup.coordinator.group import Group
+from regroup.coordinator.group import Group, GroupKind
 from regroup.coordinator.serialization import (
     UNREADABLE_ERRORS,
     damaged,
@@ -86,9 +86,9 @@ class GroupHistory:
             {
                 "position": self._last.position if self._last else 0,
                 "event_number": self._group.event_number,
-                "state": self._group.state.value,
+                "state": self._group.state_name,
                 "generation_id": self._group.generation_id,
-                "members": len(self._group.members),
+                "members": len(self._group.member_ids),
                 "is_complete": not self._fold_error,
                 "json": msgspec.json.encode(group_as_json(self._group)).decode(),
             },
@@ -114,6 +114,7 @@ class GroupHistory:
         last, event = self._last, decode_event(record)
         begins_command = last is None or (last.cause, last.at_ms) != (record.cause, record.at_ms)
         transition = Transition(record, event, self._group, evolve(self._group, event), begins_command)
-        rows = [row for builder in self._builders for row in builder.on_event(transition)]
         self._group, self._last = transition.after, record
-        return rows
+        if GroupKind.CONSUMER in (transition.before.kind, transition.after.kind):
+            return []  # the tables are about the classic protocol; `groups` has these groups too
+        return [row for builder in self._builders for row in builder.on_event(transition)]
