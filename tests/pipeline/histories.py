@@ -30,6 +30,14 @@ def crash_history(assignor: str, seed: int, *, crashes: int = 2) -> tuple[Record
     return play(SCENARIOS["crashes"](options, seed)).records
 
 
+def halves(records: Sequence[Record]) -> tuple[Sequence[Record], Sequence[Record]]:
+    """The records in two parts, between two commands."""
+    cut = len(records) // 2
+    while (records[cut].cause, records[cut].at_ms) == (records[cut - 1].cause, records[cut - 1].at_ms):
+        cut += 1
+    return records[:cut], records[cut:]
+
+
 def write_store(path: Path, records: Sequence[Record]) -> None:
     """Append the records to the store, which is made if it does not exist."""
 

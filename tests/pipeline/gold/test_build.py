@@ -18,11 +18,12 @@ from regroup.lab.checker.checker import MAX_VIOLATIONS
 from regroup.lab.search.seed_run import plant_bug
 from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
-from regroup.pipeline.bronze.ingest import store_name
+from regroup.pipeline.bronze.store_progress import store_name
 from regroup.pipeline.campaign.runner import events_table
 from regroup.pipeline.gold import build
 from regroup.pipeline.gold.group_history import GroupHistory
 from regroup.pipeline.gold.tables import TABLES
+from regroup.pipeline.gold.versions import read_table
 from regroup.pipeline.gold.violations import SENTENCES, find_violations
 from regroup.storage.records import Record
 from regroup.storage.sqlite.inline import open_inline_store
@@ -30,7 +31,7 @@ from tests.pipeline.histories import crash_history, rows_of_table
 
 
 def test_every_group_is_the_one_that_a_load_of_its_store_returns(spark: SparkSession, built_tables: Path) -> None:
-    rows = build.read_table(spark, built_tables / "out", "groups").collect()
+    rows = read_table(spark, built_tables / "out", "groups").collect()
 
     async def loaded_groups(path: Path) -> dict[tuple[str, str], object]:
         async with await open_inline_store(path, read_only=True) as store:
@@ -46,7 +47,7 @@ def test_every_group_is_the_one_that_a_load_of_its_store_returns(spark: SparkSes
 
 
 def test_sound_histories_have_no_violations(spark: SparkSession, built_tables: Path) -> None:
-    assert build.read_table(spark, built_tables / "out", "violations").count() == 0
+    assert read_table(spark, built_tables / "out", "violations").count() == 0
 
 
 @pytest.mark.slow
@@ -95,7 +96,7 @@ def fold_in_process(spark: SparkSession, records: Sequence[Record], name: str) -
 def violations_of(spark: SparkSession, folder: Path, runs: Mapping[str, Sequence[Record]]) -> set[tuple[str, int, str]]:
     tables = pa.concat_tables([events_table(name, records) for name, records in runs.items()])
     build.build_tables(spark, folder, spark.createDataFrame(tables))
-    return {(row.store, row.position, row.sentence) for row in build.read_table(spark, folder, "violations").collect()}
+    return {(row.store, row.position, row.sentence) for row in read_table(spark, folder, "violations").collect()}
 
 
 TAMPERED_TYPES = (
