@@ -3,8 +3,8 @@
     place = location_of("s3a://bucket/out", spark)
     (place / "format").replace(b"2\\n")
 
-Tasks get locations too, so they write where Spark reads. A file appears under its name once it is complete: on a disk it
-is renamed, elsewhere it is written to the task's own disk first and then copied.
+Tasks get locations too, so they write where Spark reads. A file appears under its name once it is complete: on a disk
+it is renamed, elsewhere it is written to the task's own disk first and then copied.
 """
 
 import os
