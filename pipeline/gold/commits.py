@@ -70,18 +70,19 @@ class OffsetCommits(TableBuilder):
                 writer = writers.get((topic, index), member_id)
                 self._ownership.on_commit(writer, topic, index, at_ms)
                 previous = before.get(index)
+                last = None if previous is None else previous.offset
                 yield (
                     "commits",
-                    {
-                        "position": record.position,
-                        "coordinator_epoch": record.coordinator_epoch,
-                        "at_ms": at_ms,
-                        "member_id": writer or None,
-                        "topic": topic,
-                        "partition": index,
-                        "offset": committed.offset,
-                        "previous_offset": previous.offset if previous else None,
-                        "reprocessed": max(0, previous.offset - committed.offset) if previous else 0,
-                        "kind": kind,
-                    },
+                    (
+                        record.position,
+                        record.coordinator_epoch,
+                        at_ms,
+                        writer or None,
+                        topic,
+                        index,
+                        committed.offset,
+                        last,
+                        0 if last is None else max(0, last - committed.offset),
+                        kind,
+                    ),
                 )

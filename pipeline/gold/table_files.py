@@ -1,6 +1,6 @@
 """The Parquet files of one task, one for each table: rows are gathered over groups and written as columns."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import Any, Final, TypeAlias
@@ -33,12 +33,16 @@ class RowBatches:
 
     def __init__(self, write: WriteBatch) -> None:
         self._write = write
-        self._rows: dict[str, list[tuple[str, str, dict[str, Any]]]] = {name: [] for name in TABLE_SCHEMAS}
+        self._rows: dict[str, list[Any]] = {name: [] for name in TABLE_SCHEMAS}
+        self._keys: dict[str, list[tuple[str, str]]] = {name: [] for name in TABLE_SCHEMAS}
+        """The store and the group of each row."""
 
     def add(self, store: str, group: str, rows: Iterable[TableRow]) -> None:
+        key = (store, group)
         for name, row in rows:
             gathered = self._rows[name]
-            gathered.append((store, group, row))
+            gathered.append(row)
+            self._keys[name].append(key)
             if len(gathered) == ROWS_PER_BATCH:
                 self._flush(name)
 
@@ -48,14 +52,20 @@ class RowBatches:
                 self._flush(name)
 
     def _flush(self, name: str) -> None:
-        stores, groups, rows = zip(*self._rows[name], strict=True)
-        self._rows[name] = []
-        schema = TABLE_SCHEMAS[name]
-        columns = [pa.array(stores, pa.string()), pa.array(groups, pa.string())]
-        for field in list(schema)[2:]:
-            column = field.name
-            columns.append(pa.array([row.get(column) for row in rows], field.type))
-        self._write(name, pa.RecordBatch.from_arrays(columns, schema=schema))
+        schema, rows = TABLE_SCHEMAS[name], self._rows[name]
+        columns = [*zip(*self._keys[name], strict=True), *columns_of(rows, schema.names[2:])]
+        self._rows[name], self._keys[name] = [], []
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+        self._write(name, pa.RecordBatch.from_arrays(arrays, schema=schema))
+
+
+def columns_of(rows: Sequence[Any], names: Sequence[str]) -> Iterator[Sequence[Any]]:
+    """The columns of rows that are all tuples or all dictionaries."""
+    if isinstance(rows[0], tuple):
+        yield from zip(*rows, strict=True)
+        return
+    for name in names:
+        yield [row.get(name) for row in rows]
 
 
 class TableFiles(AbstractContextManager["TableFiles"]):
@@ -65,9 +75,8 @@ class TableFiles(AbstractContextManager["TableFiles"]):
         self._target, self._name = target, name
         self._stack = ExitStack()
         self._writers: dict[str, Any] = {}
-        self._batches = RowBatches(self._write)
+        self.batches = RowBatches(self._write)
         self.rows_written: dict[str, int] = {}
-        self.add = self._batches.add
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -76,7 +85,7 @@ class TableFiles(AbstractContextManager["TableFiles"]):
             self._stack.__exit__(kind, error, trace)
             return
         with self._stack:
-            self._batches.flush()
+            self.batches.flush()
 
     def _write(self, name: str, batch: pa.RecordBatch) -> None:
         if name not in self._writers:
