@@ -64,6 +64,8 @@ class RunVerdict:
 
     violations: tuple[RunViolation, ...] = ()
     counts: Counts = NO_COUNTS
+    records_skipped: int = 0
+    """Records below the committed offsets that no member has processed."""
 
     def with_violations(self, violations: Iterable[RunViolation]) -> "RunVerdict":
         """The same counts with other violations."""
@@ -269,7 +271,8 @@ class Checker:
         for group_id in self.members.ledgers:
             committed_offsets = shadow.group(group_id).committed_offsets
             self._report_members(self.members.skipped_records(group_id, committed_offsets))
-        return RunVerdict(tuple(self.violations), self._counts())
+        skipped = sum(ledger.counts.skipped for ledger in self.members.ledgers.values())
+        return RunVerdict(tuple(self.violations), self._counts(), skipped)
 
     def _counts(self) -> Counts:
         counts = [ledger.counts for ledger in self.members.ledgers.values()]
