@@ -17,7 +17,7 @@ from regroup.assignors.round_robin import RoundRobinAssignor
 from regroup.assignors.sticky.assignor import CooperativeStickyAssignor, StickyAssignor
 from regroup.assignors.sticky.before_2_6 import StickyBefore26Assignor
 
-__all__ = ["assignor_named", "assign_checked", "offering"]
+__all__ = ["assignor_named", "assign_checked"]
 
 ENTRY_POINT_GROUP = "regroup.assignors"
 

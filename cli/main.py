@@ -71,7 +71,7 @@ COMMANDS: Final[dict[str, CliCommand]] = {
     ),
     "lesson": CliCommand(
         "lessons about consumer groups, with questions and tasks",
-        "regroup.cli.classroom.lesson.arguments:add_arguments",
+        "regroup.cli.classroom.lesson_arguments:add_arguments",
     ),
     "verify": CliCommand("fold a store's history and check it", "regroup.cli.store.arguments:add_verify_arguments"),
     "trim": CliCommand("delete a store's oldest events", "regroup.cli.store.arguments:add_trim_arguments"),

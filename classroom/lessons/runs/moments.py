@@ -22,6 +22,7 @@ from regroup.lab.simulation.expectation_checks import is_expectation
 from regroup.lab.simulation.timeline import MemberReport
 from regroup.members.consumer.effects import PartitionsAssigned, PartitionsLost, PartitionsRevoked
 from regroup.members.runtime.notes import FaultBegan, FaultEnded
+from regroup.notation.durations import format_duration
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.refusals.finding import Refusal
 from regroup.storage.records import NewRecord
@@ -160,10 +161,13 @@ def find_moment(run: LessonRun, selector: MomentSelector) -> RunMoment | None:
 
 def selector_text(selector: MomentSelector) -> str:
     """A selector as it could stand in a file: `moment: refused, member: ben, api: OffsetCommit`."""
-    given = msgspec.to_builtins(selector)
-    shown = ("moment", "member", "generation", "api", "error", "says", "number")
-    parts = [f"{name}: {given[name]}" for name in shown if given.get(name) not in (None, "") and given[name] != 1]
-    return ", ".join([*parts, *([f"after: {selector.after}ms"] if selector.after else [])])
+    shown = ("moment", "member", "generation", "api", "error", "says")
+    parts = [f"{name}: {value}" for name in shown if (value := getattr(selector, name)) not in (None, "")]
+    if selector.number != 1:
+        parts.append(f"number: {selector.number}")
+    if selector.after:
+        parts.append(f"after: {format_duration(selector.after)}")
+    return ", ".join(parts)
 
 
 def selector_problems(selector: MomentSelector, members: tuple[str, ...]) -> Iterator[str]:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -89,6 +90,7 @@ class AssignorProcess:
         contents = {output.fileno(): bytearray(), results.fileno(): bytearray()}
         printed, result = contents[output.fileno()], contents[results.fileno()]
         deadline_s = time.monotonic() + self._time_limit_s
+        is_late = False
         try:
             with selectors.DefaultSelector() as selector:
                 for stream in (output, results):
@@ -99,6 +101,7 @@ class AssignorProcess:
                         deadline_s = min(deadline_s, time.monotonic() + _GRACE_S)
                     left_s = deadline_s - time.monotonic()
                     if left_s <= 0:
+                        is_late = process.poll() is None
                         break
                     for key, _ in selector.select(min(left_s, 0.1)):
                         chunk = os.read(key.fd, _CHUNK)
@@ -112,13 +115,15 @@ class AssignorProcess:
         finally:
             if len(self.printed) < MAX_PRINTED_BYTES:
                 self.printed += bytes(printed[:MAX_PRINTED_BYTES]).decode(errors="replace")
-        if process.poll() is None and not result:
+        if is_late and not result:
             raise AssignorFailure("too long", f"{self._time_limit_s:g} s")
         return bytes(result)
 
 
 def _kill_session(process: subprocess.Popen[bytes]) -> None:
-    """End the process and all that it has started."""
+    """End the process and all that it has started. One that has closed its output gets a moment to end by itself."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_GRACE_S if sys.exc_info()[0] is None else 0)
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):

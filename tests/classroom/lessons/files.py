@@ -36,7 +36,7 @@ task:
       anna: {session timeout: <timeout>}
       ben: {session timeout: <timeout>}
   conditions:
-    - {measure: unread, at most: 15s, because: It took {found}.}
+    - {measure: unread, at most: 15s, because: 'It took {found}.'}
   right: [{timeout: 8s}]
   wrong: [{timeout: 45s}]
   done: Good.
