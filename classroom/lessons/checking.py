@@ -158,13 +158,16 @@ def lesson_texts(lesson: Lesson) -> Iterator[tuple[str, LessonText]]:
         if setting.says:
             yield f"task.settings.{name}.says", setting.says
     for index, condition in enumerate(parts.task.conditions):
-        if condition.because:
-            yield f"task.conditions[{index}].because", condition.because
+        for name in ("what", "because"):
+            if text := getattr(condition, name):
+                yield f"task.conditions[{index}].{name}", text
 
 
 def _text_problems(lesson: Lesson) -> Iterator[_Problem]:
     for path, text in lesson_texts(lesson):
-        known = {*lesson.parts.values, "answer"} if _has_values(path) else {FOUND} if "conditions" in path else set()
+        known = (
+            {*lesson.parts.values, "answer"} if _has_values(path) else {FOUND} if path.endswith("because") else set()
+        )
         for name in names_in(text):
             if name not in known:
                 hint = f"known here are {', '.join(sorted(known))}" if known else "no value can stand here"

@@ -19,7 +19,8 @@ LEFT_OUT: Final = (e.MemberSynced, e.MemberRejoined)
 REASONS: Final = (
     (r"member (\S+) joined", r"成员 \1 加入"),
     (r"member (\S+) expired", r"成员 \1 的 session 过期"),
-    (r"member (\S+) left", r"成员 \1 离开"),
+    (r"(?:member )?(\S+) left", r"成员 \1 离开"),
+    (r"members did not send SyncGroup in time", r"有成员没有及时发送 SyncGroup"),
     (r"member (\S+) changed its supported protocols", r"成员 \1 改变了它支持的 assignor 或订阅"),
     (r"leader (\S+) rejoined: (.*)", r"leader \1 重新加入（\2）"),
     (r"leader (\S+) rejoined", r"leader \1 重新加入"),
@@ -30,6 +31,7 @@ REASONS: Final = (
     (r"first member", r"第一个成员"),
     (r"first JoinGroup", r"第一个 JoinGroup"),
     (r"members joined during the initial delay", r"初始等待期间又有成员加入"),
+    (r"consumer poll timeout has expired", r"两次 poll() 的间隔超过了 max.poll.interval.ms"),
     (r"no members remain", r"没有成员了"),
     (r"the leader has not joined this generation", r"leader 没有加入这个 generation"),
     (r"the consumer is being closed", r"consumer 正在关闭"),

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from regroup.classroom.lessons.chinese import chinese_moment, chinese_story
 from regroup.classroom.lessons.format.language import Language, filled_in, in_language
@@ -85,7 +85,9 @@ def event_text(moment: RunMoment, run: LessonRun, language: Language) -> str:
     assert moment.event is not None
     names = MemberNames(run.timeline.names)
     sentence = sentence_of if language is Language.ENGLISH else chinese_moment
-    return sentence(moment.event, names) or moment.name
+    texts = EVENT_TEXTS.get(moment.name, (moment.name, moment.name))
+    text = texts[0 if language is Language.ENGLISH else 1]
+    return sentence(moment.event, names) or text.format(member=moment.member)
 
 
 def other_text(moment: RunMoment, language: Language) -> str:
@@ -100,7 +102,17 @@ def other_text(moment: RunMoment, language: Language) -> str:
     )
 
 
-OTHER_TEXTS = {
+EVENT_TEXTS: Final = {
+    "pending-member-added": (
+        "{member} received a member id (MEMBER_ID_REQUIRED), with which it has to send JoinGroup again.",
+        "{member} 得到一个 member id（MEMBER_ID_REQUIRED），要用它再发一次 JoinGroup。",
+    ),
+    "offsets-committed": ("{member} committed offsets.", "{member} 提交了 offset。"),
+    "offsets-written": ("Offsets of {member} were written to the log.", "{member} 的 offset 已写入日志。"),
+    "group-metadata-written": ("The group was written to __consumer_offsets.", "group 写入了 __consumer_offsets。"),
+}
+"""Events that have no sentence in a story, in English and in Chinese."""
+OTHER_TEXTS: Final = {
     STEP: ("The scenario: {text}.", "场景：{text}"),
     REFUSED: ("{api} of {member} was refused with {error}.", "{member} 的 {api} 被拒绝：{error}。"),
     ASSIGNED: ("{member} was assigned {partitions}.", "{member} 获得 {partitions}。"),

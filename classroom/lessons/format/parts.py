@@ -90,6 +90,8 @@ class RunCondition(Measure, frozen=True, kw_only=True):
     is_not: Any = None
     at_least: Any = None
     at_most: Any = None
+    what: LessonText = ""
+    """What is measured, in words; made of the measure's own words if it is left out."""
     because: LessonText = ""
     """Said if the condition does not hold; `{found}` is the value of the measure."""
 

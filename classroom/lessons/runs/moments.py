@@ -78,15 +78,16 @@ def moment_names() -> tuple[str, ...]:
 @lru_cache(maxsize=64)
 def run_moments(run: LessonRun) -> tuple[RunMoment, ...]:
     """All moments of a run."""
+    events = {moment.event_number: moment for moment in run.timeline.moments}
+    found = [_moment_of(run, at_ms, item, events) for at_ms, item in run.entries]
+    # The lab notes an event when it is durable, which is a little later than its time.
+    in_order = sorted(filter(None, found), key=lambda moment: moment.at_ms)
     moments: list[RunMoment] = []
     last: TimelineMoment | None = None
-    events = {moment.event_number: moment for moment in run.timeline.moments}
-    for at_ms, item in run.entries:
-        moment = _moment_of(run, at_ms, item, events)
-        if moment is not None:
-            last = moment.event or last
-            generation, position = (last.generation_id, last.position) if last else (0, 0)
-            moments.append(replace(moment, index=len(moments), generation=generation, position=position))
+    for moment in in_order:
+        last = moment.event or last
+        generation, position = (last.generation_id, last.position) if last else (0, 0)
+        moments.append(replace(moment, index=len(moments), generation=generation, position=position))
     return tuple(moments)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from regroup.classroom.lessons.assignor_task import AssignorFailure, MadeUpCase, check_properties, made_up_cases
-from regroup.classroom.lessons.format.language import Language
+from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.lessons.library import lesson
 from regroup.cli.classroom.lesson.assignor_process import MAX_PRINTED_BYTES, AssignorProcess
 
 CASE = MadeUpCase({"orders": 2}, {"anna": {"topics": ["orders"], "owned": []}})
@@ -159,6 +160,12 @@ def test_the_environment_of_the_terminal_is_not_passed_on(tmp_path: Path, monkey
     monkeypatch.setenv("A_PASSWORD", "secret")
     _, printed = called(tmp_path, body("import os", "print(sorted(os.environ))", "return {'anna': []}"))
     assert "A_PASSWORD" not in printed
+
+
+def test_the_lesson_names_the_number_of_cases() -> None:
+    ask = lesson("your-own-assignor").parts.task.ask
+    for language in Language:
+        assert f" {len(list(made_up_cases()))} " in in_language(ask, language).replace("\n", " ")
 
 
 def test_made_up_cases_are_the_same_each_time_and_hold_what_members_had() -> None:
