@@ -51,8 +51,9 @@ def _static_problems(lesson: Lesson) -> Iterator[_Problem]:
     parts, plan = lesson.parts, lesson.plan
     for problem in bound_problems(plan):
         yield _Problem("scenario", problem)
-    for path, bug in (("bug", parts.bug), ("task.bug", parts.task.bug)):
-        yield from _bug_problems(path, bug)
+    yield from _bug_problems("bug", parts.bug)
+    if not placeholders(parts.task.bug):
+        yield from _bug_problems("task.bug", parts.task.bug)
     for name, measure in parts.values.items():
         if name in RESERVED_NAMES:
             yield _Problem(f"values.{name}", f"the name {name!r} is taken; choose another one")
@@ -98,7 +99,7 @@ def _task_problems(lesson: Lesson) -> Iterator[_Problem]:
     for name, setting in task.settings.items():
         for problem in setting_problems(setting):
             yield _Problem(f"task.settings.{name}", problem)
-    used = placeholders(task_scenario(lesson))
+    used = placeholders(task_scenario(lesson)) | placeholders(task.bug)
     where = "task.scenario" if task.scenario else "task.change"
     for name in sorted(used - task.settings.keys()):
         yield _Problem(where, f"<{name}> stands for no setting; settings are {', '.join(task.settings) or 'none'}")

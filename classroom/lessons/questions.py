@@ -88,7 +88,7 @@ def check_answer(lesson: Lesson, run: LessonRun, answer: str, language: Language
 
 def parse_choice(text: str, options: int) -> int:
     """The index of an option: `1` or `a` is the first. Raises UnreadableAnswer."""
-    word = text.strip().strip(".)").lower()
+    word = text.strip()[:10].strip(".)").lower()
     index = int(word) - 1 if word.isascii() and word.isdigit() else LETTERS.find(word) if len(word) == 1 else -1
     if not 0 <= index < options:
         raise UnreadableAnswer(AnswerKind.NUMBER, text.strip())

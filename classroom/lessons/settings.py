@@ -19,7 +19,7 @@ from regroup.notation.durations import format_duration, parse_duration_ms
 
 SETTING_TYPES: Final = ("duration", "number", "choice")
 LEAVE_OUT: Final = "none"
-"""A choice that leaves its field out of the scenario."""
+"""A value that leaves its field out of the scenario."""
 _PLACE: Final = re.compile(r"<([A-Za-z][A-Za-z0-9 .-]*)>")
 _LINE: Final = re.compile(r"(?s)line \d+ \([^\n]*\): ")
 _ABSENT: Final = object()
@@ -68,9 +68,12 @@ def limits_of(setting: Setting) -> tuple[float, float]:
 
 
 def _choice(setting: Setting, text: str) -> str:
-    by_lower = {choice.lower(): choice for choice in setting.choices}
+    """What stands in the scenario for the choice, which is named by its text or its number."""
+    choices = list(setting.choices)
+    by_lower = {choice.lower(): choice for choice in choices}
     word = text.strip().lower()
-    return by_lower[word] if word in by_lower else setting.choices[parse_choice(text, len(setting.choices))]
+    chosen = by_lower[word] if word in by_lower else choices[parse_choice(text, len(choices))]
+    return setting.choices[chosen] if isinstance(setting.choices, Mapping) else chosen
 
 
 def setting_hint(name: str, setting: Setting, language: Language) -> str:
@@ -129,6 +132,12 @@ def placeholders(value: Any) -> set[str]:
     if isinstance(value, list):
         return set().union(*map(placeholders, value))
     return set(_PLACE.findall(value)) if isinstance(value, str) else set()
+
+
+def bug_of_task(lesson: Lesson, values: Mapping[str, str]) -> str:
+    """The planted bug of a task; a setting may stand for it."""
+    bug = _filled(lesson.parts.task.bug, values, {})
+    return "" if bug is _ABSENT else str(bug)
 
 
 def plan_of_task(lesson: Lesson, values: Mapping[str, str], assignor: Assignor | None = None) -> SimulationPlan:

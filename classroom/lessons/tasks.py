@@ -7,7 +7,7 @@ from regroup.classroom.lessons.format.language import Language, in_language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.runs.conditions import ConditionResult, check_condition
 from regroup.classroom.lessons.runs.run import LessonRun, RunRefused, run_scenario
-from regroup.classroom.lessons.settings import SettingRefused, parse_setting, plan_of_task
+from regroup.classroom.lessons.settings import SettingRefused, bug_of_task, parse_setting, plan_of_task
 from regroup.lab.plan.yaml_format import InvalidScenario
 
 
@@ -29,8 +29,8 @@ def run_task(lesson: Lesson, values: Mapping[str, str], language: Language) -> T
     A run takes milliseconds, and must not be called inside a running event loop of the same thread.
     """
     try:
-        plan = plan_of_task(lesson, chosen_values(lesson, values, language))
-        run = run_scenario(plan, lesson.parts.group, bug=lesson.parts.task.bug)
+        chosen = chosen_values(lesson, values, language)
+        run = run_scenario(plan_of_task(lesson, chosen), lesson.parts.group, bug=bug_of_task(lesson, chosen))
     except (SettingRefused, InvalidScenario, RunRefused) as error:
         return TaskResult(False, problem=str(error))
     return judged(lesson, run, language)

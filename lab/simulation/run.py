@@ -70,16 +70,16 @@ def play(
     check_invariants: bool = True,
     open_store: StoreOpener | None = None,
     timeline: Timeline | None = None,
-    max_turns: int | None = None,
+    max_callbacks: int | None = None,
 ) -> RunOutcome:
     """Run a plan to its end, in this thread and in virtual time.
 
     Without `check_invariants` only expectations and recovery are checked. `open_store` opens the store to write to;
-    without it the store is in memory. `timeline` gets what happens. `max_turns` bounds the work of the run:
-    TooManyTurns ends one that takes more turns of its event loop. Raises InvalidSetting or ValueError for a plan that
-    cannot be played, StoreError if the store cannot be opened at the start.
+    without it the store is in memory. `timeline` gets what happens. `max_callbacks` bounds the work of the run:
+    TooManyCallbacks ends one whose event loop calls more. Raises InvalidSetting or ValueError for a plan that cannot be
+    played, StoreError if the store cannot be opened at the start.
     """
-    loop = VirtualLoop(max_turns)
+    loop = VirtualLoop(max_callbacks)
     runs: list[SimulationRun] = []
     outcomes: list[RunOutcome] = []
 

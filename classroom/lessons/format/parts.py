@@ -138,7 +138,8 @@ class Setting(LessonPart, frozen=True, kw_only=True):
     """What is chosen; the name of the setting if it is left out."""
     least: Any = None
     most: Any = None
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] | Mapping[str, str] = ()
+    """The choices, or what stands for each in the scenario."""
 
 
 class AssignorTask(LessonPart, frozen=True, kw_only=True):

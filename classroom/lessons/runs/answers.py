@@ -54,15 +54,21 @@ _UNITS: Final = {
 _RANGE: Final = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 _TOPIC_AND_RANGE: Final = re.compile(r"([A-Za-z][\w.]*)[-\s]?(\d+(?:-\d+)?)", re.ASCII)
 _MAX_PARTITION: Final = 100_000
+MAX_ANSWER_LENGTH: Final = 1_000
+MAX_NUMBER: Final = 1_000_000_000
+MAX_DURATION_MS: Final = 500 * 3_600_000
+"""A protocol field of milliseconds holds a little more."""
 
 
 def parse_answer(kind: AnswerKind, text: str, known: Known) -> AnswerValue:
     """The value in a learner's words. Raises UnreadableAnswer."""
     text = text.strip()
+    if len(text) > MAX_ANSWER_LENGTH:
+        raise UnreadableAnswer(kind, f"{text[:20]}…")
     match kind:
         case AnswerKind.NUMBER:
             match_ = _NUMBER.fullmatch(text)
-            if match_ is None:
+            if match_ is None or abs(float(match_[1])) > MAX_NUMBER:
                 raise UnreadableAnswer(kind, text)
             return float(match_[1])
         case AnswerKind.DURATION:
@@ -92,7 +98,10 @@ def _parse_duration(text: str) -> float:
     unit = _UNITS.get(match[2].strip().lower()) if match else None
     if match is None or unit is None or match[1].startswith("-"):
         raise UnreadableAnswer(AnswerKind.DURATION, text)
-    return float(parse_duration_ms(f"{match[1].lstrip('+')}{unit}"))
+    milliseconds = float(parse_duration_ms(f"{match[1].lstrip('+')}{unit}"))
+    if milliseconds > MAX_DURATION_MS:
+        raise UnreadableAnswer(AnswerKind.DURATION, text)
+    return milliseconds
 
 
 def _parse_names(text: str, known: Known) -> frozenset[str]:

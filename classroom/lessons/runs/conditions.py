@@ -134,6 +134,12 @@ MEASURE_WORDS: Final[dict[str, tuple[str, str]]] = {
     "records processed": ("records processed", "处理的记录数"),
     "records read twice": ("records read twice", "重复读取的记录数"),
     "records skipped": ("records lost", "丢失的记录数"),
+    "committed offset": ("committed offset of {partition}", "{partition} 已提交的 offset"),
+    "difference of offsets": (
+        "largest committed offset less the smallest",
+        "最大与最小的已提交 offset 之差",
+    ),
+    "partitions with records": ("partitions with records", "有记录的 partition"),
     "coordinator partition": ("partition of __consumer_offsets", "__consumer_offsets 的 partition"),
     "coordinator broker": ("broker of the coordinator", "coordinator 所在的 broker"),
     "coordinator loads": ("times a coordinator loaded the group", "coordinator 加载 group 的次数"),

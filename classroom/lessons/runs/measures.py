@@ -15,6 +15,7 @@ from regroup.classroom.lessons.runs.moments import find_moment, matching_moments
 from regroup.classroom.lessons.runs.reading_times import reading_times
 from regroup.classroom.lessons.runs.run import LessonRun
 from regroup.classroom.timeline import PartitionSpan, TimelineMoment
+from regroup.coordinator.events import OffsetsCommitted
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.members.partitioners import partition_for_key
 from regroup.protocol.consumer.subscription import TopicPartition
@@ -269,6 +270,31 @@ def _records_skipped(run: LessonRun, measure: Measure) -> float:
     return float(run.outcome.verdict.records_skipped)
 
 
+def _committed_offsets(run: LessonRun, at_ms: int) -> dict[TopicPartition, int]:
+    """The committed offset of each partition of the topics at a time; 0 for one without a commit."""
+    found = {TopicPartition(topic, n): 0 for topic, count in run.plan.topics.items() for n in range(count)}
+    for moment in run.timeline.moments:
+        if isinstance(moment.event, OffsetsCommitted) and run.since_start_ms(moment.at_ms) <= at_ms:
+            for topic, partitions in moment.event.offsets.items():
+                for number, committed in partitions.items():
+                    found[TopicPartition(topic, number)] = committed.offset
+    return found
+
+
+def _committed_offset(run: LessonRun, measure: Measure) -> float:
+    (partition,) = _partitions_named(run.plan, measure)
+    return float(_committed_offsets(run, _at(run, measure)).get(partition, 0))
+
+
+def _difference_of_offsets(run: LessonRun, measure: Measure) -> float:
+    offsets = _committed_offsets(run, _at(run, measure)).values()
+    return float(max(offsets) - min(offsets))
+
+
+def _partitions_with_records(run: LessonRun, measure: Measure) -> frozenset[TopicPartition]:
+    return frozenset(each for each, offset in _committed_offsets(run, _at(run, measure)).items() if offset)
+
+
 def _coordinator_partition(run: LessonRun, measure: Measure) -> float:
     partitions = int(run.plan.settings.get(OFFSETS_TOPIC_PARTITIONS, 50))
     return float(partition_of_key(run.timeline.group_id, partitions))
@@ -349,6 +375,19 @@ MEASURES: Final[dict[str, MeasureKind]] = {
     "records skipped": MeasureKind(
         _NUMBER, _records_skipped, "records below a committed offset that no member processed"
     ),
+    "committed offset": MeasureKind(
+        _NUMBER, _committed_offset, "the committed offset of `partition`; 0 without a commit", ("partition",), ("at",)
+    ),
+    "difference of offsets": MeasureKind(
+        _NUMBER,
+        _difference_of_offsets,
+        "the largest committed offset of a partition, less the smallest: how unevenly records are spread",
+        (),
+        ("at",),
+    ),
+    "partitions with records": MeasureKind(
+        _PARTITIONS, _partitions_with_records, "partitions with a committed offset above 0", (), ("at",)
+    ),
     "coordinator partition": MeasureKind(
         _NUMBER, _coordinator_partition, "the partition of __consumer_offsets that the group belongs to"
     ),
@@ -395,5 +434,5 @@ def _partition_problems(plan: SimulationPlan, measure: Measure) -> Iterator[str]
     except UnreadableAnswer:
         yield f"not a partition: {measure.partition!r}; write for example 'orders 0'"
         return
-    if len(named) != 1 and measure.measure == "owner":
-        yield f"`partition` of the measure 'owner' is one partition, not {measure.partition!r}"
+    if len(named) != 1 and "partition" in MEASURES[measure.measure].needs:
+        yield f"`partition` of the measure {measure.measure!r} is one partition, not {measure.partition!r}"

@@ -1,5 +1,6 @@
 """A lesson in the terminal: it prints and reads lines, so that it works over SSH and from a pipe."""
 
+import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from regroup.cli.terminal.text import printable, printable_lines
 TIME_WIDTH = len("+123.456 s  ")
 SKIP, SHOW = "skip", "show"
 MAX_SHOWN_OUTPUT = 2_000
+MAX_LINE = 2_000
 
 
 class Keep(Protocol):
@@ -44,6 +46,8 @@ class LessonDialogue:
         self._lesson, self._language, self._number, self._keep = lesson, language, number, keep
         self._run = run_lesson(lesson)
         self._is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(errors="replace")
 
     def run(self) -> None:
         """Print everything and read the answers, until the lesson or the input ends."""
@@ -217,7 +221,7 @@ class LessonDialogue:
     def _read(self, prompt: str = "> ") -> str:
         """The next line without blanks around it. Raises Ended at the end of the input."""
         print(prompt, end="", flush=True)
-        line = sys.stdin.readline()
+        line = sys.stdin.readline(MAX_LINE)
         if not line:
             raise Ended
         if not self._is_terminal:

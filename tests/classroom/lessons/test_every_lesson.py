@@ -12,7 +12,7 @@ from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.library import lesson, lesson_numbers, lesson_sources
 from regroup.classroom.lessons.questions import check_answer, question_kind, right_answer_text, right_options
 from regroup.classroom.lessons.replay import replay_lines
-from regroup.classroom.lessons.runs.run import MAX_TURNS, LessonRun
+from regroup.classroom.lessons.runs.run import MAX_CALLBACKS, LessonRun
 from regroup.classroom.lessons.tasks import run_task
 from regroup.cli.classroom.lesson.assignor_process import example_problems
 
@@ -135,5 +135,5 @@ def test_the_document_of_a_lesson_gives_nothing_away(number: int, language: Lang
 @every_lesson
 @pytest.mark.quick("lesson-1]")
 def test_a_run_stays_far_below_the_bound_of_its_work(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regroup.classroom.lessons.runs.run.MAX_TURNS", MAX_TURNS // 4)
+    monkeypatch.setattr("regroup.classroom.lessons.runs.run.MAX_CALLBACKS", MAX_CALLBACKS // 4)
     run_lesson(lesson(number))
