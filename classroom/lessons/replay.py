@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from regroup.classroom.lessons.chinese import chinese_moment, chinese_story
+from regroup.classroom.lessons.chinese import chinese_moment, chinese_step, chinese_story
 from regroup.classroom.lessons.format.language import Language, filled_in, in_language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.questions import text_values
@@ -92,13 +92,15 @@ def event_text(moment: RunMoment, run: LessonRun, language: Language) -> str:
 
 def other_text(moment: RunMoment, language: Language) -> str:
     """A sentence about a moment that is no event."""
-    templates = OTHER_TEXTS[moment.name][0 if language is Language.ENGLISH else 1]
-    return templates.format(
+    is_english = language is Language.ENGLISH
+    template = OTHER_TEXTS[moment.name][0 if is_english else 1]
+    is_translated = moment.name == STEP and not is_english
+    return template.format(
         member=moment.member,
         partitions=partitions_text(moment.partitions),
         api=moment.api,
         error=moment.error,
-        text=moment.text,
+        text=chinese_step(moment.text) if is_translated else moment.text,
     )
 
 
@@ -113,7 +115,7 @@ EVENT_TEXTS: Final = {
 }
 """Events that have no sentence in a story, in English and in Chinese."""
 OTHER_TEXTS: Final = {
-    STEP: ("The scenario: {text}.", "场景：{text}"),
+    STEP: ("The scenario: {text}.", "场景：{text}。"),
     REFUSED: ("{api} of {member} was refused with {error}.", "{member} 的 {api} 被拒绝：{error}。"),
     ASSIGNED: ("{member} was assigned {partitions}.", "{member} 获得 {partitions}。"),
     REVOKED: ("{member} gave {partitions} up.", "{member} 交出 {partitions}。"),

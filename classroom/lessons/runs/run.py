@@ -1,7 +1,7 @@
 """Runs the scenario of a lesson in the lab, within bounds, and keeps what can be shown, counted and asked about it.
 
-A run is bounded before it begins (`check_bounds`: virtual time, members, partitions, records) and while it runs (callbacks
-of its event loop), so that no settings of a learner can make it long.
+A run is bounded before it begins (`check_bounds`: virtual time, members, partitions, records) and while it runs
+(callbacks of its event loop), so that no settings of a learner can make it long.
 """
 
 from collections.abc import Callable, Iterator

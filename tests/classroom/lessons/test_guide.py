@@ -51,6 +51,6 @@ def test_the_bounds_are_those_of_the_code() -> None:
     assert hours == 2
     assert (
         f"at most {bounds.MAX_MEMBERS} members, {bounds.MAX_PARTITIONS} partitions, {bounds.MAX_BROKERS} brokers, "
-        f"{bounds.MAX_STEPS} steps, {bounds.MAX_RECORDS:,} records of {bounds.MAX_VALUE_BYTES:,} bytes and two hours of "
-        f"virtual time, and ends with a message after {bounds.MAX_CALLBACKS:,} callbacks" in text
+        f"{bounds.MAX_STEPS} steps, {bounds.MAX_RECORDS:,} records of {bounds.MAX_VALUE_BYTES:,} bytes and two hours "
+        f"of virtual time, and ends with a message after {bounds.MAX_CALLBACKS:,} callbacks" in text
     )
