@@ -30,15 +30,30 @@ class Translations(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 LessonText: TypeAlias = str | Translations
 """A plain text is shown in every language."""
 
+_CHINESE: Final = r"[\u2e80-\uffff]"
+_PUNCTUATION: Final = "[，。、；：？！（）《》「」“”]"
+_NO_BLANK: Final = re.compile(rf"(?<={_CHINESE})\n(?={_CHINESE})|(?<={_PUNCTUATION})\n|\n(?={_PUNCTUATION})")
 _NAME_IN_TEXT: Final = re.compile(r"\{([a-z][a-z0-9 ]*)\}")
 
 
 def in_language(text: LessonText, language: Language) -> str:
-    """The text in this language, or else in the other one."""
+    """The text in this language, or else in the other one, with one line for each paragraph.
+
+    Paragraphs are separated by an empty line. One that begins with a blank or `- ` keeps its lines.
+    """
     if isinstance(text, str):
-        return text.strip()
-    first, second = (text.en, text.zh) if language is Language.ENGLISH else (text.zh, text.en)
-    return ((first.strip() and first) or second).strip()
+        chosen = text
+    else:
+        first, second = (text.en, text.zh) if language is Language.ENGLISH else (text.zh, text.en)
+        chosen = first if first.strip() else second
+    return "\n\n".join(_joined(each) for each in re.split(r"\n\s*\n", chosen.strip("\n").rstrip()))
+
+
+def _joined(paragraph: str) -> str:
+    """The lines of a paragraph as one: between Chinese characters, and beside Chinese punctuation, without a blank."""
+    if paragraph.startswith((" ", "- ")):
+        return paragraph.rstrip()
+    return _NO_BLANK.sub("", paragraph.strip()).replace("\n", " ")
 
 
 def languages_of(text: LessonText) -> tuple[Language, ...]:

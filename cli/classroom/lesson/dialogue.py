@@ -26,6 +26,7 @@ from regroup.cli.terminal.text import printable, printable_lines
 TIME_WIDTH = len("+123.456 s  ")
 SKIP, SHOW = "skip", "show"
 MAX_SHOWN_OUTPUT = 2_000
+MAX_SHOWN_LINES = 20
 MAX_LINE = 2_000
 
 
@@ -172,7 +173,9 @@ class LessonDialogue:
     def _show_printed(self, printed: str) -> None:
         if printed:
             self._say(self._phrase("printed"))
-            print(printable_lines(printed[:MAX_SHOWN_OUTPUT].rstrip()))
+            lines = printed[:MAX_SHOWN_OUTPUT].rstrip().split("\n")
+            shown = lines if len(lines) <= MAX_SHOWN_LINES else [*lines[:MAX_SHOWN_LINES], "…"]
+            print(printable_lines("\n".join(shown)))
 
     def _show_solution(self) -> None:
         self._say(self._phrase("solution"))

@@ -12,18 +12,20 @@ WIDTH: Final = 80
 _ATOM: Final = re.compile(r"\s+|[\u2e80-\uffff]|[^\s\u2e80-\uffff]+")
 _NOT_AT_THE_START: Final = "。，、；：？！）》」』”’…"
 _NOT_AT_THE_END: Final = "（《「『“‘"
-_LINE_BREAK_IN_CHINESE: Final = re.compile(r"(?<=[\u2e80-\uffff])\n(?=[\u2e80-\uffff])")
 
 
 def paragraphs(text: str, indent: str = "") -> Iterator[str]:
-    """The lines of a text. Paragraphs are separated by empty lines; lines that begin with blanks stay as they are."""
-    for number, paragraph in enumerate(re.split(r"\n\s*\n", text.strip("\n"))):
+    """The lines of a text, which has one line for each paragraph, and empty lines between them.
+
+    A paragraph that begins with a blank or `- ` has lines that stay as they are.
+    """
+    for number, paragraph in enumerate(text.split("\n\n")):
         if number:
             yield ""
         if paragraph.startswith((" ", "- ")):
             yield from (f"{indent}{printable(line)}" for line in paragraph.split("\n"))
         else:
-            yield from wrapped(_LINE_BREAK_IN_CHINESE.sub("", paragraph).replace("\n", " "), indent)
+            yield from wrapped(paragraph, indent)
 
 
 def wrapped(text: str, indent: str = "", first: str | None = None) -> Iterator[str]:

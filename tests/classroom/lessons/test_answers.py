@@ -107,6 +107,11 @@ def test_values_of_a_file_are_read_and_written() -> None:
     assert number_of(frozenset({"anna", "ben"})) == 2
 
 
+def test_lines_of_a_paragraph_are_joined_without_blanks_in_chinese() -> None:
+    text = "第一行\n第二行。\nKafka 的\ngroup\n（组）\n\n    a\n    b\n\n- c\n- d\n"
+    assert in_language(text, Language.CHINESE) == "第一行第二行。Kafka 的 group（组）\n\n    a\n    b\n\n- c\n- d"
+
+
 def test_a_text_in_one_language_is_shown_in_both() -> None:
     assert in_language(Translations(zh="你好"), Language.ENGLISH) == "你好"
     assert in_language(Translations(en="Hello", zh="你好"), Language.CHINESE) == "你好"

@@ -1,5 +1,6 @@
 """What a lesson measures in a run equals what happened in it."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -193,3 +194,9 @@ def test_every_measure_has_a_value_in_this_file() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     elsewhere = {"partition of key", "records read twice"}
     assert {name for name in MEASURES if f'measure="{name}"' not in source and f'"{name}"' not in source} <= elsewhere
+
+
+async def test_runs_of_several_threads_do_not_disturb_each_other() -> None:
+    """A web server calls lessons in threads; the number of rebalances is that of each scenario."""
+    runs = await asyncio.gather(*(asyncio.to_thread(run_lesson, lesson(number)) for number in (1, 3, 1, 3)))
+    assert [measure_value(run, Measure(measure="rebalances")) for run in runs] == [1, 3, 1, 3]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from regroup.classroom.lessons.format.language import Language, in_language
 from regroup.classroom.lessons.library import lesson_numbers
 from regroup.cli.classroom.lesson.text import WIDTH, paragraphs, wrapped
 from tests.classroom.lessons.files import SMALL, small_text
@@ -177,7 +178,7 @@ def test_names_in_a_file_cannot_control_the_terminal(take: Take, tmp_path: Path)
 
 
 def test_paragraphs_are_wrapped_and_indented_lines_are_kept() -> None:
-    text = "one two\nthree\n\n    kept   as it is\n    too\n\n" + "word " * 40
+    text = in_language("one two\nthree\n\n    kept   as it is\n    too\n\n" + "word " * 40, Language.ENGLISH)
     lines = list(paragraphs(text))
     assert lines[:6] == ["one two three", "", "    kept   as it is", "    too", "", " ".join(["word"] * 16)]
 
