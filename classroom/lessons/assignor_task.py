@@ -6,7 +6,7 @@ The learner's file has one function:
         return {"anna": [("orders", 0)], "ben": [("orders", 1)]}
 
 `partitions` is the number of partitions of each topic, `members` has for each member its `topics`, and the `owned`
-partitions of its last assignment. How the file is run is not known here: `ComputeCases` does it.
+partitions of its last assignment. Running the file is left to `ComputeCases`.
 """
 
 import json
@@ -22,6 +22,7 @@ from regroup.assignors.interface import (
     ClusterMetadata,
     LastAssignment,
 )
+from regroup.assignors.range_assignor import RangeAssignor
 from regroup.assignors.registry import assign_checked
 from regroup.classroom.lessons.format.language import Language
 from regroup.classroom.lessons.format.parts import Lesson
@@ -105,6 +106,7 @@ FAILURES: Final[dict[str, tuple[str, str]]] = {
         'assign() must return a dict such as {{"anna": [("orders", 0)]}}; it returned {detail}',
         'assign() 必须返回字典，例如 {{"anna": [("orders", 0)]}}；它返回的是 {detail}',
     ),
+    "impossible": ("in the live group: {detail}.", "在真实运行的 group 里：{detail}。"),
     "ended": (
         "the process of the assignor ended before it had a result ({detail}).",
         "assignor 的进程没有给出结果就结束了（{detail}）。",
@@ -117,28 +119,40 @@ ComputeCases: TypeAlias = Callable[[Sequence[MadeUpCase]], list[Any]]
 
 
 class OwnAssignor(Assignor):
-    """The learner's function as an assignor of a member. The last assignment travels as user data."""
+    """The learner's function as an assignor of a member. The last assignment travels as user data.
+
+    After its first failure the function is not called again, and range takes its place: a leader whose assignor fails
+    would try again until the end of the run, with a new process each time.
+    """
 
     name = OWN_ASSIGNOR
 
     def __init__(self, compute: ComputeCases) -> None:
         self._compute = compute
         self.failure: AssignorFailure | None = None
-        """The first failure in a live group, where it is an error of the leader's poll()."""
+        """The failure in a live group, if there was one."""
 
     def subscription_user_data(self, topics: Sequence[str], last: LastAssignment | None) -> bytes | None:
         return json.dumps([list(each) for each in last.partitions] if last else []).encode()
 
     def assign(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
+        if self.failure is None:
+            try:
+                return self._computed(cluster, members)
+            except AssignorFailure as failure:
+                self.failure = failure
+        return RangeAssignor().assign(cluster, members)
+
+    def _computed(self, cluster: ClusterMetadata, members: Mapping[str, AssignorMember]) -> Assignments:
         described = {
             name: {"topics": list(member.topics), "owned": json.loads(member.user_data or b"[]")}
             for name, member in members.items()
         }
+        (returned,) = self._compute([MadeUpCase(dict(cluster.partitions_per_topic), described)])
         try:
-            return as_assignments(self._compute([MadeUpCase(dict(cluster.partitions_per_topic), described)])[0])
-        except AssignorFailure as failure:
-            self.failure = self.failure or failure
-            raise AssignorError(str(failure)) from failure
+            return assign_checked(_Given(as_assignments(returned)), cluster, members)
+        except AssignorError as error:
+            raise AssignorFailure("impossible", str(error)) from None
 
 
 def as_assignments(returned: Any) -> Assignments:

@@ -98,7 +98,10 @@ def _parse_duration(text: str) -> float:
     unit = _UNITS.get(match[2].strip().lower()) if match else None
     if match is None or unit is None or match[1].startswith("-"):
         raise UnreadableAnswer(AnswerKind.DURATION, text)
-    milliseconds = float(parse_duration_ms(f"{match[1].lstrip('+')}{unit}"))
+    try:
+        milliseconds = float(parse_duration_ms(f"{match[1].lstrip('+')}{unit}"))
+    except ValueError:
+        raise UnreadableAnswer(AnswerKind.DURATION, text) from None
     if milliseconds > MAX_DURATION_MS:
         raise UnreadableAnswer(AnswerKind.DURATION, text)
     return milliseconds

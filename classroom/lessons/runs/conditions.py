@@ -176,12 +176,12 @@ def _when(measure: Measure, language: Language) -> str:
 
 
 def _sentence(condition: RunCondition, found: str, language: Language) -> str:
-    """`rebalances from +20s on: 2; wanted: at most 0`"""
+    """`rebalances from +20s on: 2; required: at most 0`"""
     words = COMPARISON_WORDS[language]
     wanted = [f"{words[name]} {_given_text(given)}" for name, given in condition.comparisons.items()]
     what = in_language(condition.what, language) or measure_text(condition, language)
     if language is Language.ENGLISH:
-        return f"{what}: {found}; wanted: {' and '.join(wanted)}"
+        return f"{what}: {found}; required: {' and '.join(wanted)}"
     return f"{what}：{found}；要求：{'，'.join(wanted)}"
 
 

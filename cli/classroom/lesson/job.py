@@ -112,10 +112,11 @@ def take(word: str, language: Language) -> int:
     numbers = {lesson(number).id: number for number in lesson_numbers()}
     number = numbers.get(taken.id) if lesson_is_built_in(taken) else None
     refuse_unsound(taken, word, number)
-    progress, key = kept_progress(), taken.id if number else f"own/{taken.id}"
+    key = taken.id if number else f"own/{taken.id}"
+    kept_progress()  # a damaged file is named before the lesson begins
 
     def keep(*, is_right: bool | None = None, is_solved: bool = False) -> None:
-        nonlocal progress
+        progress = kept_progress()  # another terminal may have changed it
         if is_right is not None:
             progress = progress.with_answer(key, is_right=is_right)
         if is_solved:

@@ -63,7 +63,7 @@ def limit(memory_bytes: int, cpu_s: int) -> None:
     """Set the limits of this process. A system that lacks one goes without it."""
     if resource is None:
         return
-    limits = [("RLIMIT_AS", memory_bytes), ("RLIMIT_CPU", cpu_s), ("RLIMIT_CORE", 0), ("RLIMIT_NPROC", 0)]
+    limits = [("RLIMIT_AS", memory_bytes), ("RLIMIT_CPU", cpu_s), ("RLIMIT_CORE", 0)]
     for name, value in limits:
         number = getattr(resource, name, None)
         if number is not None:

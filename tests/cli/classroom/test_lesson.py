@@ -50,7 +50,7 @@ def test_a_lesson_is_taken_from_lines_of_input_and_the_progress_is_kept(take: Ta
         "┃ anna has sent JoinGroup.",
         "orders-6",
         "Not solved yet.",
-        "✗ number of partitions of carla at +10s: 2; wanted: at least 3",
+        "✗ number of partitions of carla at +10s: 2; required: at least 3",
         "Solved.",
         "Next: regroup lesson 2",
     ):

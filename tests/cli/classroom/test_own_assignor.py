@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
-from regroup.classroom.lessons.assignor_task import AssignorFailure, MadeUpCase, check_properties, made_up_cases
+from regroup.classroom.lessons.assignor_task import (
+    AssignorFailure,
+    MadeUpCase,
+    check_properties,
+    made_up_cases,
+    run_assignor_task,
+)
 from regroup.classroom.lessons.format.language import Language, in_language
 from regroup.classroom.lessons.library import lesson
+from regroup.classroom.lessons.tasks import TaskResult
 from regroup.cli.classroom.lesson.assignor_process import MAX_PRINTED_BYTES, AssignorProcess
 
 CASE = MadeUpCase({"orders": 2}, {"anna": {"topics": ["orders"], "owned": []}})
@@ -160,6 +167,51 @@ def test_the_environment_of_the_terminal_is_not_passed_on(tmp_path: Path, monkey
     monkeypatch.setenv("A_PASSWORD", "secret")
     _, printed = called(tmp_path, body("import os", "print(sorted(os.environ))", "return {'anna': []}"))
     assert "A_PASSWORD" not in printed
+
+
+def solved(folder: Path, source: str) -> TaskResult:
+    """The result of the lesson's task with this file."""
+    file = folder / "assignor.py"
+    file.write_text(source, encoding="utf-8")
+    return run_assignor_task(lesson("your-own-assignor"), AssignorProcess(file, 20.0), Language.ENGLISH)
+
+
+def test_a_right_assignor_leads_a_live_group(tmp_path: Path) -> None:
+    result = solved(tmp_path, IN_TURN)
+    assert result.is_solved
+    assert result.run is not None
+    assert result.run.timeline.generations[-1].protocol_name == "mine"
+    assert result.done
+
+
+def test_properties_are_checked_before_a_group_is_started(tmp_path: Path) -> None:
+    result = solved(tmp_path, body("return {name: [] for name in members}"))
+    assert not result.is_solved
+    assert result.run is None
+    (found,) = result.results
+    assert found.because.startswith("complete: orders-0, orders-1")
+    assert "topics: orders with 7; members: anna (orders)" in found.because
+
+
+def test_an_error_in_the_live_group_alone_is_named(tmp_path: Path) -> None:
+    source = IN_TURN.replace("    result =", "    if any('-' in name for name in members): members['x']\n    result =")
+    result = solved(tmp_path, source)
+    assert not result.is_solved
+    assert "KeyError: 'x'" in result.problem
+
+
+def test_an_impossible_assignment_in_the_live_group_alone_is_named(tmp_path: Path) -> None:
+    live = (
+        "    if any('-' in name for name in members): return {name: [('orders', 0)] for name in members}\n    result ="
+    )
+    result = solved(tmp_path, IN_TURN.replace("    result =", live))
+    assert not result.is_solved
+    assert result.problem.startswith("in the live group: assignor mine assigned member ")
+
+
+def test_a_partition_with_two_owners_is_named(tmp_path: Path) -> None:
+    result = solved(tmp_path, body("return {name: [('orders', 0)] for name in members}"))
+    assert "which member anna has already" in result.results[0].because
 
 
 def test_the_lesson_names_the_number_of_cases() -> None:
