@@ -16,6 +16,7 @@ regroup before a test asks for an emulator. docs/testing.md has more.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,7 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--kafka-record",
         action="store_true",
-        help="write the requests and responses to that file too, for `regroup exchanges` and `regroup why`",
+        help="write the requests and responses to that file too, as it is always done for a test that fails",
     )
 
 
@@ -119,7 +120,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     folder = item.config.getoption("--kafka-keep")
     for number, watched in enumerate(watched_by(item)):
         if report.failed or (folder and report.when == "call"):
-            kept = keep_history(watched, item, folder, number)
+            exchanges = report.failed or item.config.getoption("--kafka-record")
+            kept = keep_history(watched, item, folder, number, exchanges=exchanges)
             if report.failed:
                 report.sections.append(("Kafka groups", f"{story_of(watched)}\n{kept}"))
 
@@ -147,11 +149,11 @@ def file_name_of(node_id: str) -> str:
     return f"{re.sub(r'[^a-zA-Z0-9_.-]+', '_', node_id)[-100:]}-{crc32(node_id.encode()):08x}"
 
 
-def keep_history(watched: Watched, item: pytest.Item, folder: Path | None, number: int) -> str:
+def keep_history(watched: Watched, item: pytest.Item, folder: Path | None, number: int, *, exchanges: bool) -> str:
     """Write the history to a file, and return a line that names it."""
     store = watched.emulator.options.store
     if store is not None:
-        return f"the history is in {store}"
+        return kept_text(Path(store))
     name = file_name_of(item.nodeid) + (f"-{number + 1}" if number else "")
     try:
         if folder is None:
@@ -160,7 +162,13 @@ def keep_history(watched: Watched, item: pytest.Item, folder: Path | None, numbe
             folder.mkdir(parents=True, exist_ok=True)
             path = folder / f"{name}.db"
             path.unlink(missing_ok=True)
-        watched.emulator.save(path, exchanges=item.config.getoption("--kafka-record"))
+        watched.emulator.save(path, exchanges=exchanges)
     except Exception as error:  # noqa: BLE001  # as above
         return f"the history cannot be kept: {error}"
-    return f"the history is in {path}: regroup story {path}, regroup events {path}"
+    return kept_text(path)
+
+
+def kept_text(path: Path) -> str:
+    """Where the history is, and the commands that show it."""
+    quoted = shlex.quote(str(path))
+    return f"the history is in {path}: regroup view {quoted}, regroup story {quoted}, regroup exchanges {quoted}"

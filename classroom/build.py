@@ -11,8 +11,10 @@ from typing import Final
 
 from regroup.classroom.deadlines import armed_deadlines
 from regroup.classroom.members import MembersBuilder
+from regroup.classroom.offsets import OffsetsBuilder
 from regroup.classroom.ownership import OwnershipBuilder
 from regroup.classroom.phases import PhasesBuilder
+from regroup.classroom.sessions import SessionsBuilder
 from regroup.classroom.timeline import BEFORE, GroupTimeline, Point, TimelineMoment
 from regroup.coordinator import events as e
 from regroup.coordinator.evolve import evolve
@@ -40,10 +42,14 @@ class TimelineBuilder:
         self._protocol_type = self._group.protocol_type
         self._members_of_last: tuple[MemberId, ...] = tuple(self._group.members)
         self._ownership, self._members, self._phases = OwnershipBuilder(), MembersBuilder(), PhasesBuilder()
+        self._offsets = OffsetsBuilder()
+        self._sessions = SessionsBuilder()
         if trimmed_through is not None:
+            self._offsets.begin_with(self._group, trimmed_through)
             self._ownership.begin_with(self._group, trimmed_through, BEFORE)
             self._members.begin_with(self._group, trimmed_through)
             self._phases.begin_with(self._group, trimmed_through)
+            self._sessions.begin_with(self._group, trimmed_through)
 
     def on_record(self, record: Record) -> None:
         """Take in a record of the group or of a topic. Raises UnknownEvent, UnknownClusterEvent, StoreDamaged."""
@@ -77,6 +83,8 @@ class TimelineBuilder:
             generations=self._phases.generations(),
             rebalances=self._phases.rebalances(),
             ownership=self._ownership.spans(),
+            offsets=self._offsets.steps(),
+            sessions=self._sessions.sessions(),
         )
 
     def _on_topic(self, record: Record) -> None:
@@ -99,6 +107,8 @@ class TimelineBuilder:
         self._ownership.on_event(event, before, after, changed, point, record.type)
         self._members.on_event(event, before, after, changed, point, record.type)
         self._phases.on_event(event, before, after, point, record.type)
+        self._offsets.on_event(event, before, after, point)
+        self._sessions.on_event(event, before, after, changed, point)
         if before.members.keys() != after.members.keys():
             self._members_of_last = tuple(after.members)
         self._moments.append(self._moment(record, event, after))

@@ -1,18 +1,42 @@
 """Reading the timelines of groups from a store."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+
+from msgspec.structs import replace
 
 from regroup.classroom.build import TOPIC_EVENT_TYPES, TimelineBuilder
-from regroup.classroom.timeline import GroupTimeline, Point
+from regroup.classroom.recorded.drafts import ExchangeDrafts
+from regroup.classroom.recorded.exchanges import timeline_exchanges
+from regroup.classroom.recorded.views import ViewsBuilder
+from regroup.classroom.timeline import GroupTimeline, Point, Recorded
 from regroup.coordinator.runtime.loading import load_groups
+from regroup.server.recording.blocks import decode_block
+from regroup.server.recording.observations import (
+    MessageObserved,
+    ObservationsBegan,
+    ViewObserved,
+    read_observations,
+)
 from regroup.storage.store import EventStore
 
 
 async def read_timelines(store: EventStore, groups: Collection[str]) -> dict[str, GroupTimeline]:
-    """The timelines of these groups, which must be in the store. The store is read once.
+    """The timelines of these groups, which must be in the store, with all that was recorded of them.
 
     Where events have been trimmed, a timeline begins with the group's snapshot. Raises StoreError.
     """
+    timelines = await read_events(store, groups)
+    recordings = RecordingsBuilder(timelines)
+    async for block in store.read_exchanges():
+        for row in decode_block(block):
+            recordings.exchanges.on_row(row, block.number)
+    async for observation in read_observations(store):
+        recordings.on_observation(observation)
+    return {name: recordings.added_to(timeline) for name, timeline in timelines.items()}
+
+
+async def read_events(store: EventStore, groups: Collection[str]) -> dict[str, GroupTimeline]:
+    """The timelines of these groups from events alone. Raises StoreError."""
     trimmed = store.trimmed_through
     snapshots = await load_groups(store, until=trimmed) if trimmed else {}
     # The time of the first event that is left stands for the time of the snapshot, which is not stored.
@@ -31,3 +55,48 @@ async def read_timelines(store: EventStore, groups: Collection[str]) -> dict[str
         elif record.group is not None and record.group in builders:
             builders[record.group].on_record(record)
     return {name: builder.timeline() for name, builder in builders.items() if builder.has_history}
+
+
+class RecordingsBuilder:
+    """Takes what a store holds beside the events of some groups, and adds it to their timelines."""
+
+    def __init__(self, groups: Collection[str]) -> None:
+        self.exchanges = ExchangeDrafts(groups)
+        self._views = {group: ViewsBuilder() for group in groups}
+        self._has_network = self._has_views = False
+
+    def on_observation(self, observation: ObservationsBegan | MessageObserved | ViewObserved) -> None:
+        """Take in an observation of a simulation. Exchanges come first."""
+        match observation:
+            case ObservationsBegan():
+                self._has_network = self._has_views = True
+            case MessageObserved():
+                self._has_network = True
+                self.exchanges.on_message(observation)
+            case ViewObserved():
+                self._has_views = True
+                if observation.group in self._views:
+                    self._views[observation.group].on_view(observation)
+
+    def added_to(self, timeline: GroupTimeline) -> GroupTimeline:
+        """The timeline with its exchanges, its views, and what was recorded at all."""
+        group = timeline.group_id
+        return replace(
+            timeline,
+            exchanges=timeline_exchanges(self.exchanges, group, timeline.moments),
+            views=self._views[group].spans(),
+            recorded=Recorded(
+                exchanges=bool(self.exchanges.recorded_since_ms),
+                network=self._has_network,
+                views=self._has_views,
+                processes=tuple(_processes(timeline, self.exchanges.recorded_since_ms)),
+            ),
+        )
+
+
+def _processes(timeline: GroupTimeline, recorded_since_ms: Mapping[int, int]) -> Iterator[tuple[int, int | None]]:
+    """The epochs with which processes began, as connections name them (`0-3@7`), and since when each has recorded."""
+    causes = (moment.cause for moment in timeline.moments if moment.cause is not None)
+    named = {cause.connection.rpartition("@")[2] for cause in causes}
+    epochs = sorted({*recorded_since_ms, *(int(epoch) for epoch in named if epoch.isdecimal())})
+    yield from ((epoch, recorded_since_ms.get(epoch)) for epoch in epochs)

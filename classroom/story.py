@@ -2,12 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import merge
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from regroup.classroom.incidents import incidents_between, incidents_of
+from regroup.classroom.recorded.views import Dispute, disputes
 from regroup.classroom.sentences import sentence_of
 from regroup.classroom.timeline import (
-    NOT_IN_EVENTS,
     GroupTimeline,
     HeldRequest,
     PartitionSpan,
@@ -21,7 +23,7 @@ from regroup.coordinator import events as e
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
 from regroup.protocol.consumer.subscription import TopicPartition
-from regroup.server.explanation.sentences import duration_text
+from regroup.server.explanation.sentences import duration_text, time_text
 
 LEAST_WAIT_MS: Final = 1_000
 """A shorter wait for a member is not worth a sentence."""
@@ -46,8 +48,44 @@ class StoryLine(NamedTuple):
 
 
 def story_lines(timeline: GroupTimeline, within: PositionRange | None = None) -> Iterator[StoryLine]:
-    """The sentences of a group's life, or of a part of it, in the order of the events."""
-    moments = timeline.moments_between(*(within or timeline.positions))
+    """The sentences of a group's life, or of a part of it, in the order of time."""
+    within = within or timeline.positions
+    moments = timeline.moments_between(*within)
+    if not moments:
+        return
+    recorded = recorded_lines(timeline, within)
+    yield from merge(_event_lines(timeline, moments), recorded, key=lambda line: line.at_ms)
+    end_ms = max([moments[-1].at_ms, *(line.at_ms for line in recorded[-1:])])
+    names = MemberNames(timeline.names)
+    yield StoryLine(moments[-1].position, end_ms, _end_state(timeline, moments[-1], names))
+
+
+def recorded_lines(timeline: GroupTimeline, within: PositionRange) -> list[StoryLine]:
+    """The sentences about requests that went wrong, and about partitions with several owners by their own views."""
+    from_ms, to_ms = timeline.times_of(within)
+    lines = [
+        StoryLine(timeline.position_at(each.at_ms), each.at_ms, each.text)
+        for each in incidents_between(incidents_of(timeline), from_ms, to_ms)
+    ]
+    alike: dict[tuple[object, ...], list[Dispute]] = defaultdict(list)
+    for each in disputes(timeline.views):
+        if from_ms <= each.began.at_ms <= to_ms:
+            alike[each.members, each.began, each.ended].append(each)
+    names = MemberNames(timeline.names)
+    lines += [StoryLine(*several[0].began, _dispute_text(several, names)) for several in alike.values()]
+    return sorted(lines, key=lambda line: line.at_ms)
+
+
+def _dispute_text(disputes: Sequence[Dispute], names: MemberNames) -> str:
+    """About partitions with the same owners, by their own views, at the same time."""
+    first = disputes[0]
+    both = "both" if len(first.members) == 2 else "all"
+    until = f"until {time_text(first.ended.at_ms)}" if first.ended is not None else "until the end"
+    owned = partitions_text(each.partition for each in disputes)
+    return f"{names.listed(first.members)} {both} believed that they owned {owned}, {until}."
+
+
+def _event_lines(timeline: GroupTimeline, moments: Sequence[TimelineMoment]) -> Iterator[StoryLine]:
     names, commits = MemberNames(timeline.names), CommitCounter()
     part_begins, begins_part = set(_part_begins(moments)), False
     lost, joins = _ends_of_ownership(timeline), _ends_of_joins(timeline)
@@ -68,8 +106,6 @@ def story_lines(timeline: GroupTimeline, within: PositionRange | None = None) ->
         if ended is not None and isinstance(moment.event, e.AssignmentCommitted):
             yield StoryLine(moment.position, moment.at_ms, _cost(timeline, ended))
     yield from commits.lines(names)
-    if moments:
-        yield StoryLine(*moments[-1].point, _end_state(timeline, moments[-1], names))
 
 
 def _part_begins(moments: Sequence[TimelineMoment]) -> Iterator[int]:
@@ -118,11 +154,6 @@ def _who_was_last(moment: TimelineMoment, joins: Sequence[HeldRequest], names: M
 def _what_it_owned(ended: Iterable[PartitionSpan], member_id: MemberId) -> str:
     owned = [span.partition for span in ended if member_id in span.owners]
     return f" It owned {partitions_text(owned)}." if owned else " It owned nothing."
-
-
-def not_recorded() -> str:
-    """The sentence about what no event holds."""
-    return f"Not recorded in events: {NOT_IN_EVENTS}."
 
 
 class CommitCounter:

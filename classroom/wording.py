@@ -57,6 +57,11 @@ def times(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
+def not_recorded_text(missing: Sequence[str]) -> str:
+    """The sentence about what was not recorded; empty if everything was."""
+    return f"Not recorded: {listed(missing)}." if missing else ""
+
+
 def partitions_text(partitions: Iterable[TopicPartition]) -> str:
     """`orders 0-3, payments 1`; `nothing` if there are none."""
     ordered = sorted((each.topic, each.partition) for each in partitions)

@@ -26,6 +26,7 @@ A coordinator of Kafka consumer groups that you may break, replay and look at.
   regroup replay regroup.db --at 120            the state of the groups at any position
   regroup story regroup.db                      a group's life in plain sentences
   regroup export regroup.db --group g --svg     a picture of its rebalances, and of who owned what
+  regroup view regroup.db                       the same in a browser, step by step
   regroup lesson                                learn how groups work: questions, replays and tasks
   regroup verify regroup.db                     fold the whole history and check every invariant
   regroup copy regroup.db monday.db             a sound copy, also of a store that is being written
@@ -68,6 +69,9 @@ COMMANDS: Final[dict[str, CliCommand]] = {
     ),
     "export": CliCommand(
         "draw a group's history: SVG, Mermaid or text", "regroup.cli.classroom.arguments:add_export_arguments"
+    ),
+    "view": CliCommand(
+        "show a group's history in a browser, step by step", "regroup.cli.classroom.arguments:add_view_arguments"
     ),
     "lesson": CliCommand(
         "lessons about consumer groups, with questions and tasks",

@@ -19,6 +19,31 @@ from regroup.storage.store import (
 __all__ = ["MemoryStore"]
 
 
+class _Blocks:
+    """Blocks of exchanges or observations, the oldest deleted beyond a bound."""
+
+    def __init__(self) -> None:
+        self._blocks: deque[tuple[ExchangeBlock, int]] = deque()
+        """Each block with the length of its compressed payload."""
+        self._total_bytes = self._last_number = 0
+
+    def append(self, block: NewExchangeBlock, max_bytes: int) -> None:
+        size = len(compress_payload(block))
+        self._last_number += 1
+        self._total_bytes += size
+        stored = ExchangeBlock(block.first_ms, block.last_ms, block.count, block.payload, self._last_number)
+        self._blocks.append((stored, size))
+        while self._total_bytes > max_bytes and len(self._blocks) > 1:
+            self._total_bytes -= self._blocks.popleft()[1]
+
+    def between(self, from_ms: int, to_ms: int | None) -> list[ExchangeBlock]:
+        return [
+            block
+            for block, _ in self._blocks
+            if block.last_ms >= from_ms and (to_ms is None or block.first_ms <= to_ms)
+        ]
+
+
 class MemoryStore(EventStore):
     """A store that never suspends, so that it runs under any clock. It keeps its contents when it is closed."""
 
@@ -29,9 +54,7 @@ class MemoryStore(EventStore):
         self._cuts: dict[int, dict[str | None, Snapshot]] = {}
         self._values: dict[str, bytes] = {}
         self._coordinator_epoch = 0
-        self._exchanges: deque[tuple[ExchangeBlock, int]] = deque()
-        """Each block with the length of its compressed payload."""
-        self._exchange_bytes = self._exchange_blocks = 0
+        self._exchanges, self._observations = _Blocks(), _Blocks()
 
     async def open(self) -> Self:
         """The store itself; for callers that need a function that opens a store."""
@@ -117,18 +140,18 @@ class MemoryStore(EventStore):
         return self._coordinator_epoch
 
     async def append_exchanges(self, block: NewExchangeBlock, *, max_bytes: int) -> None:
-        size = len(compress_payload(block))
-        self._exchange_blocks += 1
-        self._exchange_bytes += size
-        stored = ExchangeBlock(block.first_ms, block.last_ms, block.count, block.payload, self._exchange_blocks)
-        self._exchanges.append((stored, size))
-        while self._exchange_bytes > max_bytes and len(self._exchanges) > 1:
-            self._exchange_bytes -= self._exchanges.popleft()[1]
+        self._exchanges.append(block, max_bytes)
 
     async def read_exchanges(self, *, from_ms: int = 0, to_ms: int | None = None) -> AsyncIterator[ExchangeBlock]:
-        for block, _ in list(self._exchanges):
-            if block.last_ms >= from_ms and (to_ms is None or block.first_ms <= to_ms):
-                yield block
+        for block in self._exchanges.between(from_ms, to_ms):
+            yield block
+
+    async def append_observations(self, block: NewExchangeBlock, *, max_bytes: int) -> None:
+        self._observations.append(block, max_bytes)
+
+    async def read_observations(self, *, from_ms: int = 0, to_ms: int | None = None) -> AsyncIterator[ExchangeBlock]:
+        for block in self._observations.between(from_ms, to_ms):
+            yield block
 
     async def next_coordinator_epoch(self) -> int:
         self._coordinator_epoch += 1

@@ -75,19 +75,19 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
 
 
 class NewExchangeBlock(msgspec.Struct, frozen=True, array_like=True):
-    """Some hundred recorded exchanges that are not stored yet."""
+    """Some hundred recorded exchanges, or observations of a simulation, that are not stored yet."""
 
     first_ms: StoredTime
-    """When the first of them came, in milliseconds since 1970 (UTC)."""
+    """When the first of them was, in milliseconds since 1970 (UTC)."""
     last_ms: StoredTime
     """When the last change of one of them was."""
     count: StoredNumber
     payload: bytes
-    """The exchanges, in a form that the store never reads. It keeps them compressed."""
+    """The rows, in a form that the store never reads. It keeps them compressed."""
 
 
 class ExchangeBlock(NewExchangeBlock, frozen=True, array_like=True):
-    """A stored block of exchanges."""
+    """A stored block of exchanges or observations."""
 
     number: StoredNumber
     """1, 2, 3 … in the order in which they were stored; the first ones may be gone."""

@@ -120,6 +120,14 @@ class EventStore(ABC):
         """Yield the blocks with exchanges between these times, both included, by number. Raises StoreDamaged."""
 
     @abstractmethod
+    async def append_observations(self, block: NewExchangeBlock, *, max_bytes: int) -> None:
+        """Store what a simulation has observed beside its events and exchanges, bounded as `append_exchanges` is."""
+
+    @abstractmethod
+    def read_observations(self, *, from_ms: int = 0, to_ms: int | None = None) -> AsyncIterator[ExchangeBlock]:
+        """Yield the blocks with observations between these times, as `read_exchanges` does. Raises StoreDamaged."""
+
+    @abstractmethod
     async def next_coordinator_epoch(self) -> int:
         """The next coordinator epoch: 1, 2, 3 …, durable before it is returned."""
 

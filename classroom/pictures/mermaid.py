@@ -1,19 +1,23 @@
 """A group's history as a Mermaid sequence diagram: members, coordinator, and the requests between them.
 
-Only requests that led to an event are drawn, with the responses that the coordinator held for them.
+Requests that led to an event are drawn, with the responses that the coordinator held for them; and where exchanges were
+recorded, those that were refused, lost or late.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final
+from heapq import merge
+from typing import Final, NamedTuple
 
+from regroup.classroom.incidents import Incident, IncidentKind
 from regroup.classroom.pictures.part import PictureLimits, PicturePart, readable_part
 from regroup.classroom.sentences import sentence_of
-from regroup.classroom.timeline import NOT_IN_EVENTS, GroupTimeline, HeldRequest, PositionRange, TimelineMoment
-from regroup.classroom.wording import partitions_text, without_control_characters
+from regroup.classroom.timeline import GroupTimeline, HeldRequest, PositionRange, TimelineMoment
+from regroup.classroom.wording import not_recorded_text, partitions_text, without_control_characters
 from regroup.coordinator import events as e
 from regroup.coordinator.group import AwaitedResponse, MemberId
+from regroup.server.explanation.sentences import duration_text
 
 MERMAID_LIMITS: Final = PictureLimits(members=10, times=60)
 COORDINATOR: Final = "C"
@@ -44,6 +48,36 @@ def mermaid_text(text: str) -> str:
     return _MARKUP.sub(lambda found: f"#{ord(found[0])};", without_control_characters(text))
 
 
+class Step(NamedTuple):
+    """The lines of one event or one incident. `at_ms` is epoch milliseconds."""
+
+    at_ms: int
+    position: int | None
+    """None for an incident."""
+    lines: list[str]
+
+
+def _incident_lines(incident: Incident, member: str) -> Iterator[str]:
+    """A broken arrow (`--x`) for what was lost, an open one (`--)`) for what was late, and the refusal of a request."""
+    api, times = incident.api, f", {incident.count} times" if incident.count > 1 else ""
+    why = mermaid_text(f" - {incident.reason}" if incident.reason else "")
+    match incident.kind:
+        case IncidentKind.REFUSED:
+            yield f"    {member}->>{COORDINATOR}: {api}{times}"
+            yield f"    {COORDINATOR}-->>{member}: {mermaid_text(incident.error)}"
+        case IncidentKind.REQUEST_LOST:
+            yield f"    {member}--x{COORDINATOR}: {api} lost{times}{why}"
+        case IncidentKind.RESPONSE_LOST:
+            yield f"    {COORDINATOR}--x{member}: response to {api} lost{times}{why}"
+        case IncidentKind.CLOSED:
+            yield f"    {COORDINATOR}--x{member}: no response to {api}{times}{why}"
+        case IncidentKind.LATE:
+            took = duration_text(incident.ended_ms - incident.at_ms)
+            yield f"    {member}--){COORDINATOR}: {api} and its response took {took}{times}{why}"
+        case _:
+            yield f"    Note over {member}: {mermaid_text(incident.text)}"
+
+
 class MermaidPicture:
     """Writes one part of a timeline, event by event."""
 
@@ -58,6 +92,12 @@ class MermaidPicture:
             if each.ended is not None:
                 self._ends[each.ended.position].append(each)
         self._active: set[MemberId] = set()
+        self._incidents = [
+            (incident, self._ids[lane.member_id])
+            for lane, incidents in part.incidents_by_lane.items()
+            for incident in incidents
+        ]
+        self._incidents.sort(key=lambda each: each[0].at_ms)
 
     def lines(self) -> Iterator[str]:
         group = mermaid_text(self._part.timeline.group_id)
@@ -66,16 +106,27 @@ class MermaidPicture:
         for member_id, short in self._ids.items():
             yield f"    participant {short} as {mermaid_text(self._names[member_id])}"
         yield f"    participant {COORDINATOR} as coordinator of {group}"
+        steps = merge(self._steps_of_events(), self._steps_of_incidents(), key=lambda step: step.at_ms)
         before_ms = None
-        for moment in self._part.moments:
-            lines = list(self._moment(moment))
-            if lines and moment.at_ms != before_ms:
-                since_s = (moment.at_ms - self._part.began_ms) / 1000
-                yield f"    Note right of {COORDINATOR}: +{since_s:.3f} s, event {moment.position}"
-                before_ms = moment.at_ms
-            yield from lines
+        for step in steps:
+            if step.at_ms != before_ms:
+                since_s = (step.at_ms - self._part.began_ms) / 1000
+                event = "" if step.position is None else f", event {step.position}"
+                yield f"    Note right of {COORDINATOR}: +{since_s:.3f} s{event}"
+                before_ms = step.at_ms
+            yield from step.lines
         yield from (f"    deactivate {self._ids[each]}" for each in sorted(self._active))
-        yield f"    Note over {COORDINATOR}: Not recorded in events - {mermaid_text(NOT_IN_EVENTS)}"
+        if missing := not_recorded_text(self._part.timeline.recorded.missing):
+            yield f"    Note over {COORDINATOR}: {mermaid_text(missing)}"
+
+    def _steps_of_events(self) -> Iterator[Step]:
+        for moment in self._part.moments:
+            if lines := list(self._moment(moment)):
+                yield Step(moment.at_ms, moment.position, lines)
+
+    def _steps_of_incidents(self) -> Iterator[Step]:
+        for incident, member in self._incidents:
+            yield Step(incident.at_ms, None, list(_incident_lines(incident, member)))
 
     def _moment(self, moment: TimelineMoment) -> Iterator[str]:
         """The requests that came with an event, the note about it, and the responses that it released."""

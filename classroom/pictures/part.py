@@ -1,10 +1,11 @@
 """The part of a timeline that a picture shows, and the refusal of a part that would be unreadable."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from regroup.classroom.incidents import Incident, incidents_between, incidents_of
 from regroup.classroom.timeline import GroupTimeline, HeldRequest, Lane, PartitionSpan, PositionRange, TimelineMoment
 from regroup.classroom.wording import MemberNames, partitions_text
 from regroup.coordinator.events import OFFSET_EVENTS, OffsetsWritten
@@ -37,7 +38,10 @@ class OwnershipRow(NamedTuple):
 class PicturePart:
     """A part of a timeline, cut at the positions of its first and last event."""
 
-    def __init__(self, timeline: GroupTimeline, within: PositionRange) -> None:
+    def __init__(
+        self, timeline: GroupTimeline, within: PositionRange, incidents: Sequence[Incident] | None = None
+    ) -> None:
+        """`incidents` are those of the whole history, if the caller has them already."""
         self.timeline = timeline
         self.within = within
         self.names = MemberNames(timeline.names)
@@ -46,13 +50,38 @@ class PicturePart:
         ] or timeline.moments_between(*within)[:1]
         """The events that are not about offsets alone."""
         self.began_ms = self.moments[0].at_ms
-        self.ended_ms = timeline.moments_between(*within)[-1].at_ms
+        _, until_ms = timeline.times_of(within)
+        found = incidents_of(timeline) if incidents is None else incidents
+        self.incidents: Sequence[Incident] = incidents_between(found, self.began_ms, until_ms)
+        """The requests that went wrong; those after the last event of the history belong to its last part."""
+        last_ms = timeline.moments_between(*within)[-1].at_ms
+        self.ended_ms = max([last_ms, *(each.at_ms for each in self.incidents)])
         self.lanes: Sequence[Lane] = timeline.lanes_between(*within)
 
     @property
     def times_ms(self) -> list[int]:
-        """The times of the events, each once, in order."""
-        return sorted({moment.at_ms for moment in self.moments} | {self.ended_ms})
+        """The times of the events and of what went wrong, each once, in order."""
+        at_ms = {moment.at_ms for moment in self.moments} | {each.at_ms for each in self.incidents}
+        return sorted(at_ms | {self.ended_ms})
+
+    @cached_property
+    def incidents_by_lane(self) -> Mapping[Lane, list[Incident]]:
+        """The incidents of each lane. One that has no lane in this part stands in the notes alone."""
+        by_lane: dict[Lane, list[Incident]] = {}
+        for incident in self.incidents:
+            lanes = [each for each in self.lanes if each.member_id == incident.member_id] or [
+                each for each in self.lanes if each.client_id == incident.name
+            ]
+            if lanes:
+                by_lane.setdefault(lanes[-1], []).append(incident)
+        return by_lane
+
+    def notes(self, limit: int) -> Iterator[tuple[str, str]]:
+        """The time since the begin and the sentence of each incident, up to a limit; then how many more there are."""
+        for each in self.incidents[:limit]:
+            yield f"+{(each.at_ms - self.began_ms) / 1000:.3f}", each.text
+        if (more := len(self.incidents) - limit) > 0:
+            yield "", f"And {more} more, which `regroup story` lists."
 
     @cached_property
     def held_requests(self) -> Sequence[HeldRequest]:
@@ -93,11 +122,12 @@ def is_about_offsets(moment: TimelineMoment) -> bool:
 
 def readable_part(timeline: GroupTimeline, within: PositionRange, limits: PictureLimits) -> PicturePart:
     """The part between two positions. Raises Unreadable if it has too many members or events for a picture."""
-    part = PicturePart(timeline, within)
+    incidents = incidents_of(timeline)
+    part = PicturePart(timeline, within, incidents)
     members, times = len(part.lanes), len(part.times_ms)
     if members <= limits.members and times <= limits.times:
         return part
-    found = _readable_range(timeline, within, limits)
+    found = _readable_range(timeline, within, limits, incidents)
     advice = (
         f"--from {found.first} --to {found.last} would be readable" if found else "`regroup story` has no such limit"
     )
@@ -107,12 +137,14 @@ def readable_part(timeline: GroupTimeline, within: PositionRange, limits: Pictur
     )
 
 
-def _readable_range(timeline: GroupTimeline, within: PositionRange, limits: PictureLimits) -> PositionRange | None:
+def _readable_range(
+    timeline: GroupTimeline, within: PositionRange, limits: PictureLimits, incidents: Sequence[Incident]
+) -> PositionRange | None:
     """The longest readable part from the beginning of a range; None if not even two events are readable."""
     positions = [moment.position for moment in timeline.moments_between(*within)]
 
     def is_unreadable(last: int) -> bool:
-        part = PicturePart(timeline, PositionRange(within.first, last))
+        part = PicturePart(timeline, PositionRange(within.first, last), incidents)
         return len(part.lanes) > limits.members or len(part.times_ms) > limits.times
 
     count = bisect_right(positions, False, key=is_unreadable)

@@ -2,6 +2,7 @@
 
 from typing import Final, TypeAlias
 
+from regroup.classroom.incidents import Incident, IncidentKind
 from regroup.classroom.pictures.part import OwnershipRow, PictureLimits, PicturePart, readable_part
 from regroup.classroom.pictures.scale import TimeScale
 from regroup.classroom.pictures.svg_canvas import SvgCanvas, fitting, shortened, text_width
@@ -14,7 +15,6 @@ from regroup.classroom.pictures.svg_style import (
     pattern_of,
 )
 from regroup.classroom.timeline import (
-    NOT_IN_EVENTS,
     GenerationSpan,
     GroupTimeline,
     HeldRequest,
@@ -24,6 +24,7 @@ from regroup.classroom.timeline import (
     PositionRange,
     StateSpan,
 )
+from regroup.classroom.wording import not_recorded_text
 from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
 from regroup.server.explanation.sentences import duration_text
 
@@ -35,6 +36,10 @@ LEGEND: Final[list[LegendEntry]] = [
     ("SyncGroup held", "sync", 0),
     ("rebalance", "rebalance border", 0),
 ]
+MARKS_KEY: Final = (
+    "square: refused; broken line: lost (cross above: the request, below: the response), or late (along the lane)"
+)
+MAX_NOTES: Final = 8
 LEGEND_ROW: Final = 18.0
 SIZE: Final = 11.0
 ROW: Final = 22.0
@@ -73,6 +78,7 @@ class SvgPicture:
         self._canvas = SvgCanvas()
         self._colors = {lane.member_id: index for index, lane in enumerate(part.lanes)}
         self._top = 0.0
+        self._notes = [f"{since + ' s' if since else ''}  {text}" for since, text in part.notes(MAX_NOTES)]
 
     def document(self) -> str:
         height = self._height()
@@ -88,6 +94,8 @@ class SvgPicture:
         self._top += 30
         if self._rows:
             self._owners()
+        if self._notes:
+            self._incident_notes()
         self._legend()
         return self._canvas.document(
             self._width,
@@ -107,12 +115,15 @@ class SvgPicture:
         return (
             f"Positions {self._part.within.first} to {self._part.within.last}: the states and generations of the "
             f"group, {lanes} members with their held requests, and {partitions} rows with the owners of partitions. "
-            f"Not recorded in events: {NOT_IN_EVENTS}."
+            f"{''.join(f'{text} ' for _, text in self._part.notes(MAX_NOTES))}"
+            f"{not_recorded_text(self._timeline.recorded.missing)}"
         )
 
     def _height(self) -> float:
         owners = 30 + ROW * len(self._rows) if self._rows else 0
-        return 52 + ROW * (2 + len(self._part.lanes)) + 30 + owners + 26 + LEGEND_ROW * len(self._legend_rows())
+        notes = LEGEND_ROW * (len(self._notes) + 1) if self._notes else 0
+        legend = 26 + LEGEND_ROW * len(self._legend_rows())
+        return 52 + ROW * (2 + len(self._part.lanes)) + 30 + owners + notes + legend
 
     def _heading(self) -> None:
         self._canvas.text(12, 24, shortened(self._title(), self._width - 24, 15), css="big")
@@ -189,7 +200,42 @@ class SvgPicture:
             word = END_WORDS.get(lane.ended_by, "lost")
             if right + 8 + text_width(word, SIZE) <= self._width:
                 self._canvas.text(right + 8, self._top + 15, word)
+        for incident in self._part.incidents_by_lane.get(lane, ()):
+            self._incident(incident)
         self._top += ROW
+
+    def _incident(self, incident: Incident) -> None:
+        """A mark in the lane of the member, with the sentence as its tip."""
+        x, top, bottom = self._x(incident.at_ms), self._top + 3, self._top + ROW - 3
+        middle = (top + bottom) / 2
+        match incident.kind:
+            case IncidentKind.REFUSED:
+                self._canvas.rect(x - 4, middle - 4, x + 4, middle + 4, css="refused", tip=incident.text)
+                return
+            case IncidentKind.LATE:
+                self._canvas.line(x, bottom, max(x + 4, self._x(incident.ended_ms)), bottom, css="lost")
+            case IncidentKind.TWICE:
+                self._canvas.line(x - 2, top, x - 2, bottom, css="wrong")
+                self._canvas.line(x + 2, top, x + 2, bottom, css="wrong")
+            case IncidentKind.REQUEST_LOST:
+                self._broken_arrow(x, bottom, top)
+            case IncidentKind.RESPONSE_LOST | IncidentKind.CLOSED:
+                self._broken_arrow(x, top, bottom)
+            case IncidentKind.AGAIN:
+                return  # the request itself is drawn
+        self._canvas.rect(x - 4, top, x + 4, bottom, css="hit", tip=incident.text)
+
+    def _broken_arrow(self, x: float, begin: float, end: float) -> None:
+        self._canvas.line(x, begin, x, end, css="lost")
+        self._canvas.line(x - 3, end - 3, x + 3, end + 3, css="wrong")
+        self._canvas.line(x - 3, end + 3, x + 3, end - 3, css="wrong")
+
+    def _incident_notes(self) -> None:
+        """The meaning of the marks, and what went wrong in sentences."""
+        self._top += 4
+        for text in (MARKS_KEY, *self._notes):
+            self._canvas.text(12, self._top + 10, shortened(text, self._width - 24, SIZE), css="faint")
+            self._top += LEGEND_ROW
 
     def _held(self, request: HeldRequest) -> None:
         left, right = self._ends(request.began, request.ended)
@@ -284,7 +330,7 @@ class SvgPicture:
                 self._canvas.text(left + 21, self._top + 10, text)
                 left += _legend_width(text)
             self._top += LEGEND_ROW
-        self._canvas.text(12, self._top + 10, f"Not recorded in events: {NOT_IN_EVENTS}.", css="faint")
+        self._canvas.text(12, self._top + 10, not_recorded_text(self._timeline.recorded.missing), css="faint")
 
     def _legend_rows(self) -> list[list[LegendEntry]]:
         """As many entries a row as fit; the meaning of bars in a row of its own."""

@@ -24,6 +24,9 @@ svg { font-family: system-ui, "Noto Sans", "DejaVu Sans", sans-serif; font-size:
 .on { fill: #111111; }
 .lane { stroke: #57606a; stroke-width: 1.5; } .grid { stroke: #d0d7de; stroke-width: 1; }
 .cut { stroke: #b3261e; stroke-width: 2.5; } .generation { fill: #eef1f4; stroke: #8c959f; }
+.refused { fill: #ffffff; fill-opacity: 0.6; stroke: #b3261e; stroke-width: 2; }
+.lost { stroke: #b3261e; stroke-width: 1.8; stroke-dasharray: 3 2; } .wrong { stroke: #b3261e; stroke-width: 1.8; }
+.hit { fill: #000000; fill-opacity: 0; }
 .border { stroke: #8c959f; stroke-width: 1; stroke-dasharray: 3 3; }
 .rebalance { fill: #fff3d6; }
 .empty { fill: #e3e7eb; } .preparing { fill: #ffd58a; } .completing { fill: #c9b8f0; } .stable { fill: #a8dcb5; }
@@ -36,7 +39,8 @@ svg { font-family: system-ui, "Noto Sans", "DejaVu Sans", sans-serif; font-size:
 .back { fill: #14171c; } .t, .head, .big { fill: #e8eaed; } .faint { fill: #a3abb5; }
 .lane { stroke: #a3abb5; } .grid { stroke: #2f363f; } .cut { stroke: #ff7b72; }
 .generation { fill: #232932; stroke: #6e7781; } .rebalance { fill: #3a2f16; } .hatch { stroke: #a3abb5; }
-.twice { stroke: #ff7b72; } .empty { fill: #8b949e; }
+.twice { stroke: #ff7b72; } .lost, .wrong { stroke: #ff7b72; } .refused { stroke: #ff7b72; fill: #14171c; }
+.empty { fill: #8b949e; }
 }
 """
 

@@ -1,13 +1,14 @@
 """A group's history as lines for a terminal: one row a time, one column a member, and the owners below."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from textwrap import wrap
 from typing import Final, NamedTuple
 
+from regroup.classroom.incidents import IncidentKind
 from regroup.classroom.pictures.part import OwnershipRow, PictureLimits, PicturePart, readable_part
-from regroup.classroom.timeline import NOT_IN_EVENTS, GroupTimeline, Lane, PositionRange, TimelineMoment
-from regroup.classroom.wording import without_control_characters
+from regroup.classroom.timeline import GroupTimeline, Lane, PositionRange, TimelineMoment
+from regroup.classroom.wording import not_recorded_text, without_control_characters
 from regroup.coordinator.group import AwaitedResponse
 
 TEXT_LIMITS: Final = PictureLimits(members=16, times=60)
@@ -26,9 +27,32 @@ WIDTH: Final = 80
 END_WORDS: Final = {"member-left": "left", "member-removed": "removed", "static-member-replaced": "replaced"}
 
 
-class TextRow(NamedTuple):
-    """The last event of one time, and the cell of each member."""
+MARKS: Final = {
+    IncidentKind.REFUSED: "!",
+    IncidentKind.REQUEST_LOST: "x",
+    IncidentKind.RESPONSE_LOST: "x",
+    IncidentKind.CLOSED: "x",
+    IncidentKind.LATE: "~",
+    IncidentKind.TWICE: "2",
+    IncidentKind.AGAIN: "»",
+}
+MARKS_KEY: Final = "! refused, x lost or without a response, ~ late, 2 handled twice, » sent again:"
+MAX_NOTES: Final = 20
+SHORT_APIS: Final = {
+    "JoinGroup": "Join",
+    "SyncGroup": "Sync",
+    "Heartbeat": "Heartb.",
+    "LeaveGroup": "Leave",
+    "OffsetCommit": "Commit",
+    "TxnOffsetCommit": "Commit",
+    "OffsetFetch": "Fetch",
+}
 
+
+class TextRow(NamedTuple):
+    """One time with its last event, or the one before it, and the cell of each member."""
+
+    at_ms: int
     moment: TimelineMoment
     cells: list[str]
 
@@ -56,32 +80,65 @@ class TextPicture:
         heads = [lane.name if self._is_wordy else self._letters[lane.member_id] for lane in self._part.lanes]
         yield self._row("time", "state", "gen", heads)
         for row in self._rows:
-            since = f"+{(row.moment.at_ms - self._part.began_ms) / 1000:.3f}"
+            since = f"+{(row.at_ms - self._part.began_ms) / 1000:.3f}"
             state = row.moment.state.value.removesuffix("Rebalance")
             yield self._row(since, state, str(row.moment.generation_id or ""), row.cells)
         if not self._is_wordy:
             yield from wrap(KEY, WIDTH)
         yield ""
+        if self._part.incidents:
+            yield from self._notes()
         if rows := self._part.ownership_rows():
             yield from self._owners(rows)
-        yield from wrap(f"Not recorded in events: {NOT_IN_EVENTS}.", WIDTH)
+        yield from wrap(not_recorded_text(self._part.timeline.recorded.missing), WIDTH)
+
+    def _notes(self) -> Iterator[str]:
+        """What went wrong, in sentences."""
+        yield MARKS_KEY
+        for since, text in self._part.notes(MAX_NOTES):
+            yield from wrap(text, WIDTH, initial_indent=f"{since:>9}  ", subsequent_indent=" " * 11)
+        yield ""
 
     def _changes(self) -> Iterator[TextRow]:
-        """One row a time, without those that change nothing."""
+        """One row a time, without those at which nothing changes and nothing goes wrong."""
         state = None
-        for _, same_time in groupby(self._part.moments, lambda each: each.at_ms):
-            moments = list(same_time)
-            cells = [self._cell(lane, moments) for lane in self._part.lanes]
+        by_time = {at_ms: list(same) for at_ms, same in groupby(self._part.moments, lambda each: each.at_ms)}
+        moments = self._part.moments[:1]
+        for at_ms in sorted(by_time.keys() | {each.at_ms for each in self._part.incidents}):
+            is_event = at_ms in by_time
+            moments = by_time.get(at_ms, moments)
+            cells = [self._cell(lane, moments, at_ms, is_event=is_event) for lane in self._part.lanes]
             if moments[-1].state is not state or not set(cells) <= QUIET:
-                yield TextRow(moments[-1], cells)
+                yield TextRow(at_ms, moments[-1], cells)
             state = moments[-1].state
 
     def _row(self, time: str, state: str, generation: str, cells: list[str]) -> str:
         columns = [cell[: self._width - 1].ljust(self._width) for cell in cells]
         return f"{time:>9}  {state:<10} {generation:>3}  {''.join(columns)}"
 
-    def _cell(self, lane: Lane, moments: list[TimelineMoment]) -> str:
-        """What happened last to a member at one time."""
+    def _cell(self, lane: Lane, moments: Sequence[TimelineMoment], at_ms: int, *, is_event: bool) -> str:
+        """What happened last to a member at one time: by an event, or what went wrong."""
+        found = self._cell_of_events(lane, moments) if is_event else self._cell_between(lane, moments[-1].position)
+        wrong = [each for each in self._part.incidents_by_lane.get(lane, ()) if each.at_ms == at_ms]
+        if wrong and found in {*QUIET, self._words["join"], self._words["sync"]}:
+            short = SHORT_APIS[wrong[0].api]
+            mark = MARKS[wrong[0].kind]
+            return f"{mark} {short}" if self._is_wordy else f"{mark}{short[0]}"
+        return found
+
+    def _cell_between(self, lane: Lane, position: int) -> str:
+        """The cell of a member at a time without an event, after the event at a position."""
+        if lane.began.position > position or (lane.ended is not None and lane.ended.position <= position):
+            return ""
+        is_held = any(
+            each.member_id == lane.member_id
+            and each.began.position <= position
+            and (each.ended is None or each.ended.position > position)
+            for each in self._part.held_requests
+        )
+        return HELD if is_held else GOES_ON
+
+    def _cell_of_events(self, lane: Lane, moments: Sequence[TimelineMoment]) -> str:
         first, last = moments[0].position, moments[-1].position
         if lane.began.position > last or (lane.ended is not None and lane.ended.position < first):
             return ""

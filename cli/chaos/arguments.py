@@ -80,7 +80,10 @@ def _add_run_arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("--seed", metavar="N", type=int, help="the seed of all randomness (default: that of the scenario, or 1)")
     add("--scenario", metavar="NAME|FILE", help="a scenario of `regroup chaos list`, or of a file")
-    add("--store", metavar="FILE", type=Path, help="write the history to this file, which must not exist")
+    store_help = (
+        "write the history to this file, which must not exist; with all requests and what the network did to them"
+    )
+    add("--store", metavar="FILE", type=Path, help=store_help)
     add("--until", metavar="TIME", type=duration_ms, help="no faults after this time of the run, for example 90s")
     add("--bug", metavar="NAME", default="", help="plant this bug")
     add("--save", metavar="FILE", type=Path, help="write the plan to this file, as a scenario")

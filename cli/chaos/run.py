@@ -1,5 +1,6 @@
 """The job of `regroup chaos run`: one seed or one scenario, its timeline, and what is violated."""
 
+import asyncio
 import os
 import shlex
 from argparse import Namespace
@@ -33,6 +34,9 @@ from regroup.lab.search.seed_run import finding_of, plant_bug
 from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import RunOutcome, play
 from regroup.lab.simulation.timeline import Timeline
+from regroup.server.recording.blocks import decode_block
+from regroup.server.recording.observations import read_observations
+from regroup.storage.memory import MemoryStore
 from regroup.storage.sqlite.inline import open_inline_store
 
 EXIT_NOT_DETERMINISTIC: Final = 4
@@ -56,7 +60,7 @@ def run(args: Namespace) -> int:
         return compare_two_runs(plan, args.bug)
     with plant_bug(args.bug):
         store = partial(open_inline_store, args.store) if args.store else None
-        outcome = play(plan, open_store=store, timeline=timeline)
+        outcome = play(plan, open_store=store, timeline=timeline, record=args.store is not None)
     print_timeline(timeline, verbose=args.verbose)
     write_verdicts([verdict_of_run(outcome, timeline, replay_command(args))], args)
     return print_verdict(outcome, timeline, args)
@@ -109,9 +113,17 @@ def rows_in_new_process(hash_seed: str, plan: SimulationPlan, bug: str) -> list[
 
 
 def canonical_rows(plan: SimulationPlan, bug: str) -> list[str]:
-    """The events of a run, as `regroup events --format jsonl` shows them."""
+    """The events of a run, as `regroup events --format jsonl` shows them, and the rows of its recording."""
+    store = MemoryStore()
     with plant_bug(bug):
-        return [format_event_json(record) for record in play(plan).records]
+        records = play(plan, open_store=store.open, record=True).records
+    return [*map(format_event_json, records), *asyncio.run(recorded_rows(store))]
+
+
+async def recorded_rows(store: MemoryStore) -> list[str]:
+    """The exchanges and observations of a run, one line each."""
+    rows = [str(row) async for block in store.read_exchanges() for row in decode_block(block)]
+    return rows + [str(row) async for row in read_observations(store)]
 
 
 def print_verdict(outcome: RunOutcome, timeline: Timeline, args: Namespace) -> int:
@@ -131,4 +143,5 @@ def print_verdict(outcome: RunOutcome, timeline: Timeline, args: Namespace) -> i
     print(f"\nTo run it again: {replay_command(args)}")
     if args.store is not None:
         print(f"What each group went through: {program_name()} story {shlex.quote(str(args.store))}")
+        print(f"The same as a page: {program_name()} view {shlex.quote(str(args.store))}")
     return Findings(1, [finding]).exit_code

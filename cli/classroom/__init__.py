@@ -1,1 +1,1 @@
-"""The commands `regroup story` and `regroup export`: one group's history as sentences and pictures."""
+"""The commands `story`, `export` and `view`: one group's history as sentences, pictures and a page."""

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from regroup.classroom.story import not_recorded, story_lines
+from regroup.classroom.story import story_lines
 from regroup.classroom.timeline import GroupTimeline, PositionRange
+from regroup.classroom.wording import not_recorded_text
 from regroup.cli.classroom.selection import NothingThere, range_of, selected_timelines
 from regroup.cli.store.events_text import clock_time, date_of
 from regroup.cli.terminal.text import counted, printable
@@ -27,7 +28,10 @@ def run(args: Namespace) -> int:
         for line in story_text(timeline, within):
             print(line)
         print()
-    print(textwrap.fill(not_recorded(), WIDTH) if timelines else "The store has no group.")
+    if not timelines:
+        print("The store has no group.")
+    elif missing := not_recorded_text(timelines[0].recorded.missing):
+        print(textwrap.fill(missing, WIDTH))
     return 0
 
 

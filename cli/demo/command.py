@@ -35,7 +35,7 @@ CLIENT: Final = "regroup.cli.demo.client"
 STEP_TIMEOUT_S: Final = 20.0
 POLL_INTERVAL_S: Final = 0.05
 SETTINGS: Final = ("--set", "group.initial.rebalance.delay.ms=300", "--set", "group.min.session.timeout.ms=1000")
-SERVE_ARGUMENTS = ("serve", "--topic", f"{TOPIC}:{PARTITIONS}", "--log-level", "error", *SETTINGS)
+SERVE_ARGUMENTS = ("serve", "--topic", f"{TOPIC}:{PARTITIONS}", "--log-level", "error", "--record", *SETTINGS)
 
 
 def run(args: Namespace) -> int:

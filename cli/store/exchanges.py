@@ -11,7 +11,7 @@ import msgspec
 
 from regroup.cli.jobs import CannotRun
 from regroup.cli.store.events_text import clock_time, date_of
-from regroup.cli.store.opening import open_store_to_read
+from regroup.cli.store.opening import open_store_to_read, unknown_group
 from regroup.cli.terminal.text import printable, printable_json, shorten_uuids
 from regroup.notation.partitions import format_ranges
 from regroup.protocol.apis import APIS
@@ -60,7 +60,22 @@ async def selected(args: Namespace) -> list[RecordedExchange]:
             from_ms=args.from_time.at_ms(last_ms) if args.from_time else None,
             to_ms=args.to_time.at_ms(last_ms) if args.to_time else None,
         )
-        return await read_exchanges(store, wanted)
+        exchanges = await read_exchanges(store, wanted)
+        if args.group and not exchanges:
+            await check_group(store, args.group)
+        return exchanges
+
+
+async def check_group(store: EventStore, group: str) -> None:
+    """Raise CannotRun for a group that occurs neither in events nor in exchanges."""
+    known = {each for each in await store.heads() if each is not None}
+    if group in known:
+        return
+    for exchange in await read_exchanges(store):
+        if group in exchange.groups:
+            return
+        known |= exchange.groups
+    raise CannotRun(unknown_group(group, known))
 
 
 async def last_recorded_ms(store: EventStore) -> int | None:

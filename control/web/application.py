@@ -7,40 +7,28 @@ from typing import Any, Final
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from regroup.control.document import openapi_document
 from regroup.control.endpoints.all import ENDPOINTS
 from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator
-from regroup.control.errors import ControlRefused, Problem, Status, problem_of
+from regroup.control.errors import ControlRefused, Problem, Status
 from regroup.control.inputs import input_of_body, input_of_query
 from regroup.control.web.access import Access
-from regroup.coordinator.runtime.logger import get_logger
+from regroup.control.web.guard import JSON, Guard, json_response, problem_response
 
 MAX_BODY_BYTES: Final = 1024 * 1024
 MAX_WAITS: Final = 100
 """Requests that may wait for something at the same time."""
-JSON: Final = "application/json"
 PAGE_FILES: Final = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/page.js": ("page.js", "text/javascript; charset=utf-8"),
     "/page.css": ("page.css", "text/css; charset=utf-8"),
 }
-HEADERS: Final = {
-    "cache-control": "no-store",
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-}
-log = get_logger("control")
 
 
 class ControlApplication:
@@ -65,11 +53,11 @@ class ControlApplication:
             try:
                 wanted = await _input_of(endpoint, request)
                 run = self._wait if endpoint.waits else self._run
-                return _json_response(await run(endpoint, wanted, request))
+                return json_response(await run(endpoint, wanted, request))
             except ClientDisconnect:
                 return Response(status_code=Status.UNAVAILABLE)
             except Exception as error:  # noqa: BLE001  # answered as what it is, or logged
-                return _problem_response(error, endpoint.path)
+                return problem_response(error, endpoint.path)
 
         return handle
 
@@ -97,31 +85,6 @@ class ControlApplication:
             await asyncio.gather(waiting, gone, return_exceptions=True)
 
 
-class Guard:
-    """Checks every request before anything else, and adds the headers that keep browsers from more than was meant."""
-
-    def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app = app
-        self._access = access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                added = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                message = {**message, "headers": [*message.get("headers", ()), *added]}
-            await send(message)
-
-        try:
-            self._access.check(Headers(scope=scope))
-        except ControlRefused as error:
-            response = _problem_response(error, scope["path"])
-            if error.status is Status.UNAUTHORIZED:
-                response.headers["www-authenticate"] = 'Basic realm="regroup: any user, the token as password"'
-            await response(scope, receive, send_with_headers)
-            return
-        await self._app(scope, receive, send_with_headers)
-
-
 async def _disconnected(request: Request) -> None:
     """Wait until the client is gone."""
     while (await request.receive())["type"] != "http.disconnect":
@@ -146,19 +109,6 @@ async def _input_of(endpoint: ControlEndpoint, request: Request) -> Any:
     return input_of_body(endpoint, bytes(body))
 
 
-def _json_response(value: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(value) + b"\n", status, media_type=JSON)
-
-
-def _problem_response(error: Exception, path: str) -> Response:
-    found = problem_of(error)
-    if found is None:
-        log.error("request failed", path=path, exc_info=error)
-        found = Status.BROKEN, Problem("an error of regroup; its log has more")
-    status, problem = found
-    return _json_response(problem, status)
-
-
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     """Starlette's own refusals: an unknown path, or another method."""
     status = error.status_code if isinstance(error, HTTPException) else Status.BROKEN
@@ -167,7 +117,7 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
         sentence = f"{request.url.path} takes {methods}, not {request.method}"
     else:
         sentence = f"there is no path {request.url.path!r}; /openapi.json lists them"
-    response = _json_response(Problem(sentence), status)
+    response = json_response(Problem(sentence), status)
     if isinstance(error, HTTPException) and error.headers:
         response.headers.update(error.headers)
     return response

@@ -20,6 +20,7 @@ from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment, Clu
 from regroup.server.clock import Clock
 from regroup.server.cluster.state import ClusterState
 from regroup.server.net.request_observer import RequestObserver
+from regroup.server.recording.recorder import Recorder
 from regroup.storage.errors import StoreError
 from regroup.storage.records import Record
 
@@ -51,6 +52,7 @@ class SimulatedBrokers:
         settings: CoordinatorSettings,
         coordinator_factory: CoordinatorFactory,
         observers: Sequence[RequestObserver] = (),
+        recorder: Recorder | None = None,
     ) -> None:
         self.count = count
         self.clock = HostClock(asyncio.get_running_loop())
@@ -58,6 +60,8 @@ class SimulatedBrokers:
         self._network, self._disk, self._rng = network, disk, rng
         self._settings, self._coordinator_factory = settings, coordinator_factory
         self._observers = observers
+        self._recorder = recorder
+        self._process_clock: Clock | None = None
         self._logs: list[DelayedLog] = []
         self._log_latency_ms: int | None = None
         self._log_outcome = ErrorCode.NONE
@@ -75,6 +79,10 @@ class SimulatedBrokers:
         """The hosts' wall clock in epoch milliseconds, before a process corrects it by its stored records."""
         return START_MS + int(self.clock() * 1000) + self.wall_clock_offset_ms
 
+    def process_now_ms(self) -> int:
+        """The clock of the last process, which gives events their times; it goes on while no process runs."""
+        return self.now_ms() if self._process_clock is None else self._process_clock()
+
     # Starting and stopping the process
 
     async def start(self) -> None:
@@ -87,11 +95,13 @@ class SimulatedBrokers:
             brokers=self.count,
             snapshot_interval_records=RECORDS_PER_SNAPSHOT,
         )
+        clock = self._process_clock = Clock(started_at_ms=self.now_ms(), monotonic_s=self.clock)
         environment = ClusterEnvironment(
-            clock=Clock(started_at_ms=self.now_ms(), monotonic_s=self.clock),
+            clock=clock,
             new_uuid=lambda: UUID(int=self._rng.getrandbits(128), version=4),
             listen=self._listen,
             coordinator_factory=self._make_coordinator,
+            recorder=self._recorder,
         )
         self.broker_cluster = await BrokerCluster.start(self._disk.open, options, environment)
         self.broker_cluster.observers.extend(self._observers)

@@ -32,6 +32,11 @@ class SimulatedDisk:
         self._store = SimulatedStore(await self._open_store(), self)
         return self._store
 
+    @property
+    def store(self) -> EventStore | None:
+        """The store itself, while a process has it open; what is written to it does not pass the simulated disk."""
+        return self._store.store_if_open if self._store is not None else None
+
     def detach(self) -> None:
         """The process with the open store has crashed: its commit in progress is on the disk, or lost."""
         if self._store is not None:
@@ -52,7 +57,7 @@ class SimulatedStore(EventStore):
     def __init__(self, store: EventStore, disk: SimulatedDisk) -> None:
         self._store = store
         self._disk = disk
-        self._is_detached = False
+        self._is_detached = self._is_closed = False
         self._latency: asyncio.Future[None] | None = None
 
     def detach(self) -> None:
@@ -60,6 +65,11 @@ class SimulatedStore(EventStore):
         self._is_detached = True
         if self._latency is not None and not self._latency.done():
             self._latency.set_result(None)
+
+    @property
+    def store_if_open(self) -> EventStore | None:
+        """The store behind this one; None once the process has closed it or crashed."""
+        return None if self._is_detached or self._is_closed else self._store
 
     async def _wait_for_disk(self) -> None:
         """Wait for the disk's latency, or until the process crashes."""
@@ -136,6 +146,13 @@ class SimulatedStore(EventStore):
     def read_exchanges(self, *, from_ms: int = 0, to_ms: int | None = None) -> AsyncIterator[ExchangeBlock]:
         return self._store.read_exchanges(from_ms=from_ms, to_ms=to_ms)
 
+    async def append_observations(self, block: NewExchangeBlock, *, max_bytes: int) -> None:
+        self._check_writable()
+        await self._store.append_observations(block, max_bytes=max_bytes)
+
+    def read_observations(self, *, from_ms: int = 0, to_ms: int | None = None) -> AsyncIterator[ExchangeBlock]:
+        return self._store.read_observations(from_ms=from_ms, to_ms=to_ms)
+
     async def next_coordinator_epoch(self) -> int:
         self._check_writable()
         return await self._store.next_coordinator_epoch()
@@ -144,6 +161,7 @@ class SimulatedStore(EventStore):
         await self._store.checkpoint()
 
     async def close(self) -> None:
+        self._is_closed = True
         await self._store.close()
 
     def _check_writable(self) -> None:

@@ -54,7 +54,7 @@ class MessageInterceptor:
             packet = (client.host, api_key, endpoint.is_client)
             if packet in self._to_lose:
                 self._to_lose.remove(packet)
-                endpoint.reset()
+                endpoint.reset(f"the plan loses this {'response' if endpoint.is_client else 'request'}")
                 return True
             if endpoint.is_client and api_key is not None:
                 self._reach_milestone(f"{client.host} {_RECEIVES} {APIS[api_key].name} response")

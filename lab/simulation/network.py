@@ -12,6 +12,8 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from regroup.lab.plan.plan import NetworkPlan
 from regroup.lab.plan.steps import ALL_HOSTS
+from regroup.lab.simulation.message_log import Chunk, MessageLog
+from regroup.server.net.connection import Connection
 
 ProtocolFactory: TypeAlias = Callable[[], asyncio.Protocol]
 _RESET: Final = "connection reset by peer"
@@ -74,13 +76,21 @@ class Endpoint(asyncio.Transport):
         self._link = link
         self._protocol: asyncio.Protocol | None = None
         self._last_arrival_s = 0.0
-        self._in_flight: deque[tuple[Callable[[Any], None], Any]] = deque()
-        self._unread: deque[bytes] = deque()
+        self._in_flight: deque[tuple[Callable[[Any, Chunk | None], None], Any, Chunk | None]] = deque()
+        self._unread: deque[tuple[bytes, Chunk | None]] = deque()
         self._is_reading = True
         self._is_closing = False
         self._is_closed = False
         self._vanished = False
         """The host was stopped silently: it does not know the connection any more, and its peer has not noticed."""
+        self._end = ""
+        """Why the connection is over, for the log of messages."""
+
+    @property
+    def connection_name(self) -> str:
+        """The broker's name of the connection."""
+        server = self.peer if self.is_client else self
+        return server._protocol.name if isinstance(server._protocol, Connection) else ""
 
     def open(self, protocol: asyncio.Protocol) -> None:
         """Connect a protocol to this endpoint."""
@@ -91,7 +101,7 @@ class Endpoint(asyncio.Transport):
 
     def write(self, data: Any) -> None:
         if not self._is_closing:
-            self._send(self.peer.receive, bytes(data))
+            self._send(self.peer.receive, bytes(data), is_message=True)
             if self._network.interceptor is not None:
                 self._network.interceptor.on_sent(self, data)
 
@@ -112,38 +122,44 @@ class Endpoint(asyncio.Transport):
     def resume_reading(self) -> None:
         self._is_reading = True
         while self._unread and self._is_reading:
-            self._deliver(self._unread.popleft())
+            self._deliver(self._unread.popleft()[0])
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return (self.peer_host, self.port) if name == "peername" else default
 
     # For the network
 
-    def receive(self, data: bytes) -> None:
+    def receive(self, data: bytes, chunk: Chunk | None = None) -> None:
         """A chunk of bytes arrives."""
         if self._vanished:
+            self._note_lost(chunk)
             self._network.on_unknown_connection(self.peer)
             return
         interceptor = self._network.interceptor
         if self._is_closed or (interceptor is not None and interceptor.on_received(self, data)):
+            self._note_lost(chunk)
             return
+        if chunk is not None and self._network.messages is not None:
+            self._network.messages.arrived(chunk)
         if self._is_reading:
             self._deliver(data)
         else:
-            self._unread.append(data)
+            self._unread.append((data, chunk))
 
-    def close_from_peer(self, reason: str = "") -> None:
+    def close_from_peer(self, reason: str = "", chunk: Chunk | None = None) -> None:
         """The peer has closed the connection; with a reason, it was reset."""
         self._is_closing = True
         self._lose(ConnectionResetError(reason) if reason else None)
 
-    def reset(self) -> None:
-        """Break the connection: both ends learn of it, and bytes in flight are lost."""
+    def reset(self, why: str) -> None:
+        """Break the connection: both ends learn of it, and bytes in flight are lost. `why` is for the log."""
+        self._note_end(why)
         for each in (self, self.peer):
             each.close_from_peer(_RESET)
 
     def stop(self, *, silently: bool) -> None:
         """The host of this endpoint has stopped; silently, its peer does not notice."""
+        self._note_end(f"{self.host} had stopped")
         self._is_closing = True
         self._vanished = silently
         if not silently:
@@ -152,22 +168,41 @@ class Endpoint(asyncio.Transport):
 
     def _finish(self, reason: str) -> None:
         if not self._is_closing:
+            self._note_end(f"{self.host} had closed the connection")
             self._is_closing = True
             self._send(self.peer.close_from_peer, reason)
             self._network.loop.call_later(0, self._lose, None)
 
-    def _send(self, deliver: Callable[[Any], None], what: Any) -> None:
+    def _send(self, deliver: Callable[[Any, Chunk | None], None], what: Any, *, is_message: bool = False) -> None:
         """Queue something for the peer: it arrives after its delay, and not before what was queued earlier."""
-        self._in_flight.append((deliver, what))
-        self._last_arrival_s = max(self._network.loop.time() + self._network.delay_s(), self._last_arrival_s)
-        self._network.loop.call_at(self._last_arrival_s, self._arrive)
+        network = self._network
+        delay_s = network.delay_s()
+        chunk = None
+        if is_message and network.messages is not None:
+            chunk = network.messages.sent(self, what, delay_s * 1000, network.reason_for_delay())
+        self._in_flight.append((deliver, what, chunk))
+        self._last_arrival_s = max(network.loop.time() + delay_s, self._last_arrival_s)
+        network.loop.call_at(self._last_arrival_s, self._arrive)
 
     def _arrive(self) -> None:
         if self._link.is_open:
-            deliver, what = self._in_flight.popleft()
-            deliver(what)
-        else:
-            self._link.send(self._arrive, 0.0)
+            deliver, what, chunk = self._in_flight.popleft()
+            deliver(what, chunk)
+            return
+        if self._network.messages is not None:
+            for _, _, chunk in self._in_flight:
+                if chunk is not None:
+                    chunk.was_held = True
+        self._link.send(self._arrive, 0.0)
+
+    def _note_end(self, why: str) -> None:
+        """Keep the first reason why the connection is over."""
+        for each in (self, self.peer):
+            each._end = each._end or why
+
+    def _note_lost(self, chunk: Chunk | None) -> None:
+        if chunk is not None and self._network.messages is not None:
+            self._network.messages.lost(chunk, self._end)
 
     def _deliver(self, data: bytes) -> None:
         if not self._is_closed and self._protocol is not None:
@@ -177,6 +212,8 @@ class Endpoint(asyncio.Transport):
         if self._is_closed:
             return
         self._is_closed = True
+        for _, chunk in self._unread:
+            self._note_lost(chunk)
         self._network.remove(self, self._protocol)
         if self._protocol is not None:
             self._protocol.connection_lost(error)
@@ -212,6 +249,8 @@ class SimulatedNetwork:
         self.restore_latency()
         self.listeners: dict[tuple[str, int], SimulatedListener] = {}
         self.interceptor: ConnectionInterceptor | None = None
+        self.messages: MessageLog | None = None
+        """It follows what becomes of each message, if the run is recorded."""
         self.on_connection_lost: Callable[[asyncio.Protocol], None] = lambda protocol: None
         """Called with the server's protocol of each connection that is over."""
         self._links: dict[tuple[str, str], Link] = {}
@@ -285,7 +324,7 @@ class SimulatedNetwork:
     def reset_connections(self, host: str) -> None:
         """Reset all connections of a host; bytes in flight are lost."""
         for endpoint in self._endpoints_of(host):
-            endpoint.reset()
+            endpoint.reset(f"the connections of {host} were reset")
 
     def stop_host(self, host: str, *, silently: bool = False) -> None:
         """Stop a host: its connections and listeners are gone.
@@ -312,6 +351,11 @@ class SimulatedNetwork:
             delay_ms += planned.stall_ms * self._rng.random()
         return delay_ms / 1000
 
+    def reason_for_delay(self) -> str:
+        """Why a chunk of bytes that is sent now may take longer than planned."""
+        is_slow = (self.latency_ms, self.jitter_ms) != (self._planned.latency_ms, self._planned.jitter_ms)
+        return "the network was slow" if is_slow else "the network lost it once and sent it again"
+
     def on_unknown_connection(self, endpoint: Endpoint) -> None:
         """Bytes of this endpoint have arrived at a host that does not know the connection, or is down."""
         if any(listener.host == endpoint.peer_host for listener in self.listeners.values()):
@@ -322,6 +366,8 @@ class SimulatedNetwork:
     def remove(self, endpoint: Endpoint, protocol: asyncio.Protocol | None) -> None:
         """A connection is over at this endpoint."""
         self._endpoints.pop(endpoint, None)
+        if self.messages is not None:
+            self.messages.forget(endpoint)
         if protocol is not None and not endpoint.is_client:
             self.on_connection_lost(protocol)
 

@@ -70,21 +70,25 @@ def play(
     check_invariants: bool = True,
     open_store: StoreOpener | None = None,
     timeline: Timeline | None = None,
+    record: bool = False,
     max_callbacks: int | None = None,
 ) -> RunOutcome:
     """Run a plan to its end, in this thread and in virtual time.
 
     Without `check_invariants` only expectations and recovery are checked. `open_store` opens the store to write to;
-    without it the store is in memory. `timeline` gets what happens. `max_callbacks` bounds the work of the run:
-    TooManyCallbacks ends one whose event loop calls more. Raises InvalidSetting or ValueError for a plan that cannot be
-    played, StoreError if the store cannot be opened at the start.
+    without it the store is in memory. `timeline` gets what happens. With `record` the store also gets the exchanges,
+    what the network did to them, and what members believed they owned; the events stay the same. `max_callbacks` bounds
+    the work of the run: TooManyCallbacks ends one whose event loop calls more. Raises InvalidSetting or ValueError for
+    a plan that cannot be played, StoreError if the store cannot be opened at the start.
     """
     loop = VirtualLoop(max_callbacks)
     runs: list[SimulationRun] = []
     outcomes: list[RunOutcome] = []
 
     async def main() -> None:
-        run = SimulationRun(plan, check_invariants=check_invariants, open_store=open_store, timeline=timeline)
+        run = SimulationRun(
+            plan, check_invariants=check_invariants, open_store=open_store, timeline=timeline, record=record
+        )
         runs.append(run)
         with _silence_logging(loop, partial(run.world.report_violation, NO_UNEXPECTED_EXCEPTION)):
             outcomes.append(await run.play())
@@ -106,9 +110,12 @@ class SimulationRun:
         check_invariants: bool,
         open_store: StoreOpener | None,
         timeline: Timeline | None = None,
+        record: bool = False,
     ) -> None:
         self.plan = plan
-        self.world = World(plan, self, check_invariants=check_invariants, open_store=open_store, timeline=timeline)
+        self.world = World(
+            plan, self, check_invariants=check_invariants, open_store=open_store, timeline=timeline, record=record
+        )
         self.milestones = Milestones(self.world, self.reach_milestone)
         self.on_member_change, self.on_stored = self.milestones.on_member_change, self.milestones.on_stored
         self._faults_are_over = False
@@ -123,6 +130,8 @@ class SimulationRun:
         world = self.world
         await world.brokers.start()
         await self._create_topics()
+        if world.recording:
+            world.recording.start(self.plan.network)
         world.members.start_producers()
         for planned in self.plan.steps:
             self._schedule(planned)
@@ -158,6 +167,8 @@ class SimulationRun:
             if is_expectation(planned.step):
                 world.report_expectation(planned, f"its milestone was not reached: {planned.trigger.milestone}")
         world.is_over = True
+        if world.recording:
+            await world.recording.stop()
         if world.timeline is not None:
             world.timeline.names.update(world.members.names)
         await world.brokers.wait_until_durable()
@@ -168,6 +179,8 @@ class SimulationRun:
             task.cancel()
         await world.members.close()
         await world.brokers.close()
+        if world.recording:
+            await world.recording.close()
         violations = sorted([*verdict.violations, *world.violations], key=lambda each: each.at_ms)
         order = {planned: number for number, planned in enumerate(self.plan.steps)}
         missed = [each for each in not_reached if not is_expectation(each.step)] + self._too_late

@@ -14,6 +14,7 @@ from regroup.lab.simulation.disk import SimulatedDisk, StoreOpener
 from regroup.lab.simulation.members import SimulatedMembers
 from regroup.lab.simulation.message_interception import MessageInterceptor, needs_interceptor
 from regroup.lab.simulation.network import SimulatedNetwork
+from regroup.lab.simulation.recording import RunRecording
 from regroup.lab.simulation.timeline import ExpectationResult, MemberReport, Timeline, TimelineItem
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError
 from regroup.members.runtime.notes import MemberNote
@@ -47,6 +48,7 @@ class World:
         check_invariants: bool,
         open_store: StoreOpener | None,
         timeline: Timeline | None = None,
+        record: bool = False,
     ) -> None:
         self.plan = plan
         self.loop = asyncio.get_running_loop()
@@ -61,8 +63,9 @@ class World:
         self._observer = observer
         settings = CoordinatorSettings.from_texts({name: str(value) for name, value in plan.settings.items()})
         self.checker = Checker(settings, lambda: self.now_ms) if check_invariants else None
+        open_store = open_store or MemoryStore().open
         self.disk = SimulatedDisk(
-            open_store or MemoryStore().open,
+            open_store,
             self._random_stream("disk"),
             latency_ms=plan.disk_latency_ms,
             on_stored=self._on_stored,
@@ -71,6 +74,10 @@ class World:
         self.network = SimulatedNetwork(self.loop, self._random_stream("network"), plan.network)
         self.network.interceptor = self.interceptor if needs_interceptor(plan) else None
         self.network.on_connection_lost = self._on_connection_lost
+        self.recording = RunRecording(self.disk, open_store, self._process_now_ms) if record else None
+        """It writes exchanges and observations to the store; None if the run is not recorded."""
+        if self.recording:
+            self.network.messages = self.recording.message_log(self.loop.time, plan.network)
         self.brokers = SimulatedBrokers(
             self.network,
             self.disk,
@@ -79,6 +86,7 @@ class World:
             settings=settings,
             coordinator_factory=self.checker.make_coordinator if self.checker else GroupCoordinator,
             observers=[timeline.observer(lambda: self.now_ms)] if timeline else [],
+            recorder=self.recording.recorder if self.recording else None,
         )
         self.members = SimulatedMembers(
             plan,
@@ -86,7 +94,7 @@ class World:
             self.brokers,
             self._random_stream("members"),
             on_change=self._on_member_change,
-            on_stop=lambda name: observer.reach_milestone(f"{name} has stopped"),
+            on_stop=self._on_member_stop,
             checker=self.checker,
             on_note=self._on_member_note,
         )
@@ -154,7 +162,24 @@ class World:
             self.checker.on_member_change(name, change, self.now_ms)
         if self.timeline is not None:
             self.note(MemberReport(name, change, self.members.by_name[name].consumer.assigned_partitions))
+        if self.recording:
+            self._record_view(name, is_over=isinstance(change, ConsumerError) and change.is_fatal)
         self._observer.on_member_change(name, change)
+
+    def _on_member_stop(self, name: str) -> None:
+        if self.recording:
+            self._record_view(name, is_over=True)
+        self._observer.reach_milestone(f"{name} has stopped")
+
+    def _record_view(self, name: str, *, is_over: bool) -> None:
+        """What the member believes that it owns; nothing once its process is over."""
+        assert self.recording is not None
+        consumer = self.members.by_name[name].consumer
+        owned = () if is_over else consumer.assigned_partitions
+        self.recording.on_view(name, self.plan.members[name].group, consumer.generation.member_id, owned)
+
+    def _process_now_ms(self) -> int:
+        return self.brokers.process_now_ms()
 
     def _on_member_note(self, name: str, note: MemberNote) -> None:
         self.note(MemberReport(name, note))
@@ -164,6 +189,8 @@ class World:
             self.checker.on_connection_lost(protocol.name)
 
     def _on_stored(self, records: Sequence[NewRecord], position: int) -> None:
+        if self.recording:
+            self.recording.position = position
         if self.checker:
             self.checker.on_stored(records, position)
         for record in records if self.timeline else ():

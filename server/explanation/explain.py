@@ -14,6 +14,7 @@ from regroup.server.explanation import membership, offsets, rebalances
 from regroup.server.explanation.causes import cause_of
 from regroup.server.explanation.history import GroupHappening, KnownHistory
 from regroup.server.explanation.sentences import NOT_RECORDED, Explanation, reason, time_text
+from regroup.server.explanation.stays import explain_earlier_stays, explain_rejoins, names_in, stays_of
 
 
 class CannotExplain(LookupError):
@@ -88,27 +89,26 @@ def _explain_load(history: KnownHistory, index: int, event: e.CoordinatorLoaded)
 
 
 def explain_member(history: KnownHistory, name: str) -> list[Explanation]:
-    """The last thing that happened to a member, and which of its requests were refused afterwards.
+    """The last thing that happened to a member in its latest stay, its earlier stays, and which of its requests were
+    refused afterwards.
 
-    `name` is a member id, an instance id or a client id. Raises CannotExplain.
+    `name` is a member id, an instance id or a client id; a client has a new member id in each stay. Raises
+    CannotExplain.
     """
     member_ids = history.member_ids_of(name)
     if not member_ids:
         raise CannotExplain(f"no member of group {history.group_id!r} is called {name!r} in this history")
+    *earlier, latest = stays_of(history, member_ids)
     for index in range(len(history.happenings) - 1, -1, -1):
-        event = history.happenings[index].event
-        if isinstance(event, _MEMBER_EVENTS) and _names(event) & {*member_ids}:
+        happening = history.happenings[index]
+        if isinstance(happening.event, _MEMBER_EVENTS) and latest.member_id in names_in(happening.event):
             last = _explain(history, index)
             refused = list(membership.explain_refusals(history, member_ids, last))
             if not refused and not history.has_recording:
                 refused = [reason(f"whether requests of it were refused after that is {NOT_RECORDED}")]
-            return [last, *refused]
+            rejoins, before = explain_rejoins(history, latest, happening), explain_earlier_stays(history, earlier, last)
+            return [last, *rejoins, *before, *refused]
     raise CannotExplain(f"nothing happened to {name!r} in this history")
-
-
-def _names(event: e.Event) -> set[str]:
-    """The members to whom the event happened."""
-    return {getattr(event, "member_id", ""), getattr(event, "replaced_member_id", "")} - {""}
 
 
 def explain_group(history: KnownHistory) -> list[Explanation]:

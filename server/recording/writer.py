@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from regroup.coordinator.runtime.logger import get_logger
 from regroup.server.recording.blocks import BlockEncoder
 from regroup.server.recording.recorder import Recorder
 from regroup.storage.errors import StoreError
-from regroup.storage.store import EventStore
+from regroup.storage.records import NewExchangeBlock
 
 WRITE_INTERVAL_S: Final = 0.5
 """Exchanges of this time, and of the write itself, are lost with a killed process."""
@@ -19,11 +19,17 @@ WARNING_INTERVAL_WRITES: Final = 120
 log = get_logger("recording")
 
 
+class ExchangeSink(Protocol):
+    """The part of a store that takes exchanges."""
+
+    async def append_exchanges(self, block: NewExchangeBlock, *, max_bytes: int) -> None: ...
+
+
 class RecordingWriter:
     """The writer of one cluster. `store` returns the store that is open; it changes if a failed one is opened again."""
 
     def __init__(
-        self, recorder: Recorder, store: Callable[[], EventStore], now_ms: Callable[[], int], *, max_bytes: int
+        self, recorder: Recorder, store: Callable[[], ExchangeSink], now_ms: Callable[[], int], *, max_bytes: int
     ) -> None:
         self._recorder = recorder
         self._store = store

@@ -1,6 +1,7 @@
 """The SQL statements of a store, and the conversion of records to rows."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from regroup.storage.errors import StoreFailed
 from regroup.storage.records import NewRecord
@@ -74,35 +75,52 @@ DELETE_OLD_SNAPSHOTS = """
     )
 """
 
-# A store has this table from the first recording on; the version of the format does not change with it.
-CREATE_EXCHANGES = """
-    CREATE TABLE IF NOT EXISTS exchanges (
-        number   INTEGER PRIMARY KEY,
-        first_ms INTEGER NOT NULL,
-        last_ms  INTEGER NOT NULL,
-        count    INTEGER NOT NULL,
-        payload  BLOB    NOT NULL
-    )
-"""
-HAS_EXCHANGES = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'exchanges'"
-INSERT_EXCHANGES = "INSERT INTO exchanges (first_ms, last_ms, count, payload) VALUES (?, ?, ?, ?)"
-EXCHANGE_BYTES = "SELECT ifnull(sum(length(payload)), 0) FROM exchanges"
-OLDEST_EXCHANGES = """
-    SELECT number, length(payload) FROM exchanges WHERE number < (SELECT max(number) FROM exchanges)
-    ORDER BY number LIMIT ?
-"""
-DELETE_EXCHANGES = "DELETE FROM exchanges WHERE number <= ?"
-NEXT_EXCHANGES = """
-    SELECT first_ms, last_ms, count, CAST(payload AS BLOB), number FROM exchanges
-    WHERE number > ? AND last_ms >= ? AND first_ms <= ? ORDER BY number LIMIT 1
-"""
-
 INCREMENT_COUNTER = "UPDATE counters SET value = value + 1 WHERE name = ?"
 SET_COUNTER = "UPDATE counters SET value = ? WHERE name = ?"
 COUNTER = "SELECT value FROM counters WHERE name = ?"
 PUT_VALUE = "INSERT OR REPLACE INTO named_values (name, value) VALUES (?, ?)"
 GET_VALUE = "SELECT value FROM named_values WHERE name = ?"
 DELETE_VALUE = "DELETE FROM named_values WHERE name = ?"
+
+
+class BlockStatements(NamedTuple):
+    """The statements for one table of blocks."""
+
+    create: str
+    exists: str
+    insert: str
+    total_bytes: str
+    oldest: str
+    delete: str
+    next: str
+
+
+def block_statements(table: str) -> BlockStatements:
+    """The statements for the table of this name. A store has it from the first block on; the version of the format
+    does not change with it."""
+    return BlockStatements(
+        create=f"""
+            CREATE TABLE IF NOT EXISTS {table} (
+                number   INTEGER PRIMARY KEY,
+                first_ms INTEGER NOT NULL,
+                last_ms  INTEGER NOT NULL,
+                count    INTEGER NOT NULL,
+                payload  BLOB    NOT NULL
+            )
+        """,
+        exists=f"SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '{table}'",
+        insert=f"INSERT INTO {table} (first_ms, last_ms, count, payload) VALUES (?, ?, ?, ?)",
+        total_bytes=f"SELECT ifnull(sum(length(payload)), 0) FROM {table}",
+        oldest=f"""
+            SELECT number, length(payload) FROM {table} WHERE number < (SELECT max(number) FROM {table})
+            ORDER BY number LIMIT ?
+        """,
+        delete=f"DELETE FROM {table} WHERE number <= ?",
+        next=f"""
+            SELECT first_ms, last_ms, count, CAST(payload AS BLOB), number FROM {table}
+            WHERE number > ? AND last_ms >= ? AND first_ms <= ? ORDER BY number LIMIT 1
+        """,
+    )
 
 
 def rows_from_records(records: Iterable[NewRecord], first: int) -> list[SqlRow]:

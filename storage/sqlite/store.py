@@ -17,8 +17,8 @@ from regroup.storage.errors import (
 )
 from regroup.storage.records import ExchangeBlock, Head, NewExchangeBlock, NewRecord, Record, Snapshot
 from regroup.storage.sqlite import statements as sql
+from regroup.storage.sqlite.block_table import BlockTable
 from regroup.storage.sqlite.connection import SqliteConnection
-from regroup.storage.sqlite.exchange_table import ExchangeTable
 from regroup.storage.sqlite.files import translate_sqlite_errors
 from regroup.storage.sqlite.open_files import OpenFiles
 from regroup.storage.sqlite.rows import GroupHead, Number, Positions, Row, Value, read_rows
@@ -50,7 +50,8 @@ class SqliteStore(EventStore):
         self._heads: GroupHeads | None = None
         self._files: OpenFiles | None = None
         """None until the first write."""
-        self._exchanges = ExchangeTable(path, connection)
+        self._exchanges = BlockTable(path, connection, "exchanges", "recorded exchanges")
+        self._observations = BlockTable(path, connection, "observations", "observations")
         self._is_closed = False
         # All callers share one connection, and none may read in the middle of another's transaction.
         self._mutex = asyncio.Lock()
@@ -181,19 +182,16 @@ class SqliteStore(EventStore):
             return (await self._only_row(Number, sql.COUNTER, ("coordinator_epoch",))).value
 
     async def append_exchanges(self, block: NewExchangeBlock, *, max_bytes: int) -> None:
-        compressed = await self._connection.compute(compress_payload, block)
-        async with self._writing():
-            await self._exchanges.append(block, compressed, max_bytes)
+        await self._append_block(self._exchanges, block, max_bytes)
 
-    async def read_exchanges(self, *, from_ms: int = 0, to_ms: int | None = None) -> AsyncIterator[ExchangeBlock]:
-        number = 0
-        while True:
-            async with self._exclusive():
-                block = await self._exchanges.next_block(number, from_ms, to_ms)
-            if block is None:
-                return
-            number = block.number
-            yield block
+    def read_exchanges(self, *, from_ms: int = 0, to_ms: int | None = None) -> AsyncIterator[ExchangeBlock]:
+        return self._read_blocks(self._exchanges, from_ms, to_ms)
+
+    async def append_observations(self, block: NewExchangeBlock, *, max_bytes: int) -> None:
+        await self._append_block(self._observations, block, max_bytes)
+
+    def read_observations(self, *, from_ms: int = 0, to_ms: int | None = None) -> AsyncIterator[ExchangeBlock]:
+        return self._read_blocks(self._observations, from_ms, to_ms)
 
     async def next_coordinator_epoch(self) -> int:
         async with self._transaction():
@@ -217,6 +215,21 @@ class SqliteStore(EventStore):
                 finally:
                     if self._writer_lock is not None:
                         self._writer_lock.release()
+
+    async def _append_block(self, table: BlockTable, block: NewExchangeBlock, max_bytes: int) -> None:
+        compressed = await self._connection.compute(compress_payload, block)
+        async with self._writing():
+            await table.append(block, compressed, max_bytes)
+
+    async def _read_blocks(self, table: BlockTable, from_ms: int, to_ms: int | None) -> AsyncIterator[ExchangeBlock]:
+        number = 0
+        while True:
+            async with self._exclusive():
+                block = await table.next_block(number, from_ms, to_ms)
+            if block is None:
+                return
+            number = block.number
+            yield block
 
     async def _chunks_by_position(self, after: int, last: int, *, allow_gaps: bool) -> AsyncIterator[list[Record]]:
         expected = max(after, 0) + 1

@@ -1,18 +1,23 @@
-"""The pictures of documents that are drawn from simulations."""
+"""The pictures of documents that are drawn import asyncio
+from simulations."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from regroup.classroom.build import timeline_of
 from regroup.classroom.pictures.svg import svg_picture
+from regroup.classroom.reading import read_timelines
 from regroup.lab.plan.scenario_files import scenario
 from regroup.lab.simulation.run import play
+from regroup.storage.memory import MemoryStore
 from tests.make_docs.blocks import ROOT
 
 
 def rebalance() -> str:
     """The worked example of docs/classroom.md."""
-    return svg_picture(timeline_of("lab", play(scenario("slow-member-delays-the-rebalance")).records))
+    store = MemoryStore()
+    play(scenario("slow-member-delays-the-rebalance"), open_store=store.open, record=True)
+    return svg_picture(asyncio.run(read_timelines(store, ["lab"]))["lab"])
 
 
 PICTURES: dict[Path, Callable[[], str]] = {ROOT / "docs" / "rebalance.svg": rebalance}

@@ -79,29 +79,33 @@ def test_a_failure_tells_the_story_of_its_groups_and_names_the_history(suite: Su
     assert "group 'billing':" in output
     assert re.search(r"generation-started .*anna-", output)
     assert re.search(r"anna +JoinGroup +NONE", output)
-    (kept,) = re.findall(r"the history is in (\S+): regroup story ", output)
+    (kept,) = re.findall(r"the history is in (\S+): regroup view ", output)
     shown = subprocess.run(
         [sys.executable, "-m", "regroup", "events", kept], capture_output=True, text=True, timeout=60, check=True
     )
     assert "generation-started" in shown.stdout
 
 
-def test_the_history_that_is_kept_holds_the_requests_on_request(suite: Suite) -> None:
+def test_the_history_of_a_failed_test_holds_the_requests_and_that_of_another_on_request(
+    suite: Suite, tmp_path: Path
+) -> None:
     test = """
         from regroup.protocol.messages.cluster import ApiVersionsRequest
 
         def test_it(kafka):
             kafka.connect("anna").send(ApiVersionsRequest(), 0)
-            assert False, "as it is meant to"
+            assert {passes}, "as it is meant to"
         """
     shown = []
-    for options in ((), ("--kafka-record",)):
-        (kept,) = re.findall(r"the history is in (\S+): ", suite.run(test, *options))
-        command = [sys.executable, "-m", "regroup", "exchanges", kept]
+    for passes, options in ((False, ()), (True, ()), (True, ("--kafka-record",))):
+        suite.run(test.format(passes=passes), "--kafka-keep", str(tmp_path / "kept"), *options)
+        (kept,) = (tmp_path / "kept").glob("*.db")
+        command = [sys.executable, "-m", "regroup", "exchanges", str(kept)]
         shown.append(subprocess.run(command, capture_output=True, text=True, timeout=60, check=False))
-    assert [each.returncode for each in shown] == [2, 0]
-    assert "no recorded exchanges" in shown[0].stderr
-    assert "anna  ApiVersions v0  NONE" in shown[1].stdout
+    assert [each.returncode for each in shown] == [0, 2, 0]
+    assert "no recorded exchanges" in shown[1].stderr
+    for each in (shown[0], shown[2]):
+        assert "anna  ApiVersions v0  NONE" in each.stdout
 
 
 def test_tests_that_share_an_emulator_are_told_apart(suite: Suite) -> None:

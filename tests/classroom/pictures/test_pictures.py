@@ -34,7 +34,7 @@ def test_the_svg_shows_members_states_generations_and_owners() -> None:
     document = svg_picture(timeline("slow-member-delays-the-rebalance"))
     root = ElementTree.fromstring(document)
     assert root.findtext(f"{SVG}title") == "Group lab, 113.019 s of its history"
-    assert "Not recorded in events: session clocks" in (root.findtext(f"{SVG}desc") or "")
+    assert "Not recorded: session clocks" in (root.findtext(f"{SVG}desc") or "")
     assert "@media (prefers-color-scheme: dark)" in document
     texts = texts_of(document)
     assert {"anna", "ben", "carla", "dora", "removed", "orders-0", "orders-5", "2, leader ben, range"} <= set(texts)

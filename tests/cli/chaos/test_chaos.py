@@ -91,6 +91,7 @@ def test_a_run_that_breaks_something_names_the_command_for_its_story(
     store = tmp_path / "run.db"
     _, out, _ = chaos("run", "--scenario", wrong_story, "--store", store)
     assert f"What each group went through: regroup story {store}" in out
+    assert f"The same as a page: regroup view {store}" in out
     assert "Group lab: " in run_command("story", store).out
 
 
@@ -110,6 +111,20 @@ def test_a_store_holds_the_history_for_every_other_command(
     assert run_command("verify", store).code == 0
     code, out, _ = run_command("events", store)
     assert (code, "assignment-committed" in out) == (0, True)
+
+
+def test_a_store_holds_the_exchanges_too(
+    story: Path, tmp_path: Path, chaos: RunCommand, run_command: RunCommand
+) -> None:
+    store = tmp_path / "groups.db"
+    chaos("run", "--scenario", story, "--store", store)
+    code, out, _ = run_command("exchanges", store, "--group", "lab", "--client", "anna", "--api", "SyncGroup")
+    assert code == 0
+    assert "SyncGroup" in out
+    assert (
+        run_command("story", store).out.endswith("owns nothing.\n")
+        or "Not recorded" not in run_command("story", store).out
+    )
 
 
 def test_an_existing_file_is_not_overwritten_by_a_store(story: Path, tmp_path: Path, chaos: RunCommand) -> None:

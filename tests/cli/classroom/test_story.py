@@ -16,7 +16,7 @@ def test_a_story_is_80_columns_wide_and_says_what_is_not_recorded(lesson_store: 
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
     assert "Group lab: " in out
-    assert "Not recorded in events: session clocks, lost messages, refused requests" in out
+    assert "Not recorded: session clocks, lost messages, refused requests" in out
 
 
 def test_a_part_of_a_story_has_only_the_events_of_that_part(lesson_store: Path, run_command: RunCommand) -> None:

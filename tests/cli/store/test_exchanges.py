@@ -7,6 +7,7 @@ import pytest
 
 from regroup.cli.store.moments import parse_moment
 from regroup.protocol.messages.cluster import ApiVersionsRequest
+from regroup.protocol.messages.group import HeartbeatRequest
 from regroup.testing import Emulator
 from tests.cli.conftest import RunCommand
 from tests.clients.emulator import FAST_SETTINGS, eventually
@@ -102,6 +103,23 @@ def test_a_store_without_exchanges_is_told_how_to_get_them(store: Path, run_comm
     code, out, err = run_command("exchanges", store)
     assert (code, out) == (2, "")
     assert "has no recorded exchanges: `regroup serve --record --store" in err
+
+
+def test_an_unknown_group_is_one_clear_error(recorded: Path, run_command: RunCommand) -> None:
+    code, out, err = run_command("exchanges", recorded, "--group", "typo")
+    assert (code, out) == (2, "")
+    assert err.splitlines() == ["regroup exchanges: unknown group 'typo'; groups in this store: billing"]
+
+
+def test_a_group_that_only_exchanges_name_is_known(tmp_path: Path, run_command: RunCommand) -> None:
+    path = tmp_path / "groups.db"
+    with Emulator(store=path) as kafka:
+        heartbeat = HeartbeatRequest(group_id="ghost", generation_id=1, member_id="casper")
+        kafka.connect("anna").send(heartbeat, 0)
+    shown = run_command("exchanges", path, "--group", "ghost")
+    assert (shown.code, "UNKNOWN_MEMBER_ID" in shown.out) == (0, True)
+    assert run_command("exchanges", path, "--group", "ghost", "--api", "SyncGroup")[:2] == (0, "")
+    assert "groups in this store: ghost" in run_command("exchanges", path, "--group", "typo").err
 
 
 def test_names_of_clients_do_not_reach_the_terminal_raw(tmp_path: Path, run_command: RunCommand) -> None:

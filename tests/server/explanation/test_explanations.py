@@ -152,6 +152,32 @@ def test_a_member_that_leaves_and_one_that_another_client_removes(kafka: Emulato
     ]
 
 
+def test_a_client_that_is_back_before_its_former_session_has_ended(kafka: Emulator, reader: Reader) -> None:
+    former = ManualMember(kafka, "worker")
+    former.join()
+    former.sync({former.member_id: [0, 1]}).result(10)
+    kafka.advance(5)
+    ManualMember(kafka, "worker").post_join()
+    kafka.group("billing").wait_until(lambda seen: len(seen.members) == 2)
+    kafka.advance(4)
+    assert [each.type for each in kafka.group("billing").events() if each.type == "member-removed"]
+    joined, earlier = relative(kafka, explain_member(reader.history(kafka), "worker"))
+    assert joined == "Member worker-… joined at +5.0, because JoinGroup of worker came from 127.0.0.1."
+    assert earlier == "It had 1 other member id before: worker-…, from +0.0, which was removed at +9.0."
+
+
+def test_a_member_that_has_joined_again_under_its_member_id(kafka: Emulator, reader: Reader) -> None:
+    first, _ = stable_pair(kafka)
+    kafka.advance(2)
+    first.connection.post(rejoin_of(first, ("orders",), "its topics have changed"), 8)
+    kafka.group("billing").wait_until(lambda seen: seen.state == "PreparingRebalance")
+    joined, *again = relative(kafka, explain_member(reader.history(kafka), "first"))
+    assert joined.startswith("Member first joined at +0.0")
+    assert again == [
+        "It sent JoinGroup again 2 times since then, the last one at +2.0, with the reason: its topics have changed."
+    ]
+
+
 def test_a_rebalance_after_the_leader_left(kafka: Emulator, reader: Reader) -> None:
     first, second = stable_pair(kafka)
     leave(first, first)

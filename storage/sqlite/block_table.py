@@ -1,4 +1,4 @@
-"""The table of recorded exchanges: bounded, made when the first block is stored, and never synchronized by itself."""
+"""A table of blocks beside the events: bounded, made when the first block is stored, never synchronized by itself."""
 
 import zlib
 from contextlib import suppress
@@ -19,11 +19,13 @@ _MAX_PAYLOAD_BYTES: Final = 64 * 1024 * 1024
 _LAST_TIME: Final = 2**63 - 1
 
 
-class ExchangeTable:
-    """The blocks of one store. The caller holds the store's lock."""
+class BlockTable:
+    """One table of a store. The caller holds the store's lock. `what` names its blocks in errors."""
 
-    def __init__(self, path: Path, connection: SqliteConnection) -> None:
+    def __init__(self, path: Path, connection: SqliteConnection, table: str, what: str) -> None:
         self._path = path
+        self._sql = sql.block_statements(table)
+        self._what = what
         self._connection = connection
         self._total_bytes: int | None = None
         """The compressed payloads together; None until the first block, and after an error."""
@@ -33,8 +35,8 @@ class ExchangeTable:
         """Store a block. Nothing waits for the disk: the next event that is committed synchronizes it too."""
         if self._total_bytes is None:
             self._synchronous = (await self._numbers("PRAGMA synchronous"))[0]
-            await self._connection.execute(sql.CREATE_EXCHANGES)
-            total_bytes = (await self._numbers(sql.EXCHANGE_BYTES))[0]
+            await self._connection.execute(self._sql.create)
+            total_bytes = (await self._numbers(self._sql.total_bytes))[0]
         else:
             total_bytes, self._total_bytes = self._total_bytes, None
         total_bytes += len(compressed)
@@ -42,14 +44,14 @@ class ExchangeTable:
         await self._connection.execute("PRAGMA synchronous = NORMAL")
         try:
             await self._connection.execute("BEGIN IMMEDIATE")
-            await self._connection.execute(sql.INSERT_EXCHANGES, row)
+            await self._connection.execute(self._sql.insert, row)
             while total_bytes > max_bytes and (oldest := await self._oldest()):
                 through = 0
                 for number, size in oldest:
                     if total_bytes <= max_bytes:
                         break
                     through, total_bytes = number, total_bytes - size
-                await self._connection.execute(sql.DELETE_EXCHANGES, (through,))
+                await self._connection.execute(self._sql.delete, (through,))
             await self._connection.execute("COMMIT")
         except BaseException:
             with suppress(Exception):  # the caller gets the first error
@@ -61,7 +63,7 @@ class ExchangeTable:
 
     async def _oldest(self) -> list[tuple[int, int]]:
         """Number and size of the oldest blocks, without the newest of all."""
-        rows = await self._connection.execute(sql.OLDEST_EXCHANGES, (_BLOCKS_PER_DELETION,))
+        rows = await self._connection.execute(self._sql.oldest, (_BLOCKS_PER_DELETION,))
         return [(each.number, each.size) for each in read_rows(self._path, rows, Size)]
 
     async def _numbers(self, statement: str) -> list[int]:
@@ -69,11 +71,11 @@ class ExchangeTable:
         return [each.value for each in read_rows(self._path, rows, Number)]
 
     async def next_block(self, after: int, from_ms: int, to_ms: int | None) -> ExchangeBlock | None:
-        """The first block behind a number with exchanges in this time, uncompressed. Raises StoreDamaged."""
-        if not await self._connection.execute(sql.HAS_EXCHANGES):
+        """The first block behind a number with rows of this time, uncompressed. Raises StoreDamaged."""
+        if not await self._connection.execute(self._sql.exists):
             return None
         parameters = (after, from_ms, _LAST_TIME if to_ms is None else to_ms)
-        rows = await self._connection.execute(sql.NEXT_EXCHANGES, parameters)
+        rows = await self._connection.execute(self._sql.next, parameters)
         for block in read_rows(self._path, rows, ExchangeBlock):
             return replace(block, payload=self._decompressed(block))
         return None
@@ -90,6 +92,6 @@ class ExchangeTable:
 
     def _damaged(self, block: ExchangeBlock, what: str) -> StoreDamaged:
         return StoreDamaged(
-            f"{self._path} is damaged: block {block.number} of its recorded exchanges ({what}). "
+            f"{self._path} is damaged: block {block.number} of its {self._what} ({what}). "
             "The events beside them can still be read."
         )

@@ -1,4 +1,5 @@
-"""Recorded exchanges in the file of a store: made when they are needed, never synchronized, and read with suspicion."""
+"""Recorded exchanges and observations in the file of a store: made when they are needed, never synchronized, and read
+with suspicion."""
 
 import sqlite3
 from contextlib import closing
@@ -30,9 +31,13 @@ async def test_a_store_has_the_table_from_the_first_recording_on(tmp_path: Path)
     async with await open_store(path) as store:
         await store.append_exchanges(BLOCK, max_bytes=1_000_000)
     assert tables(path) - before == {"exchanges"}
+    async with await open_store(path) as store:
+        await store.append_observations(BLOCK, max_bytes=1_000_000)
+    assert tables(path) - before == {"exchanges", "observations"}
     copy_store(path, tmp_path / "copy")
     async with await open_store(tmp_path / "copy", read_only=True) as store:
         assert [block.payload async for block in store.read_exchanges()] == [BLOCK.payload]
+        assert [block.payload async for block in store.read_observations()] == [BLOCK.payload]
 
 
 async def test_events_stay_as_durable_as_they_were(tmp_path: Path) -> None:
@@ -61,14 +66,20 @@ async def test_a_full_disk_leaves_the_store_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("payload", ["x'00'", "zeroblob(100)", "substr(payload, 1, 20)"])
-async def test_a_damaged_block_is_one_clear_error_and_events_can_be_read(tmp_path: Path, payload: str) -> None:
+@pytest.mark.parametrize(("table", "what"), [("exchanges", "recorded exchanges"), ("observations", "observations")])
+async def test_a_damaged_block_is_one_clear_error_and_events_can_be_read(
+    tmp_path: Path, payload: str, table: str, what: str
+) -> None:
     path = tmp_path / "store"
     async with await open_store(path) as store:
         await store.append([RECORD])
         await store.append_exchanges(BLOCK, max_bytes=1_000_000)
+        await store.append_observations(BLOCK, max_bytes=1_000_000)
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(f"UPDATE exchanges SET payload = {payload}")
+        connection.execute(f"UPDATE {table} SET payload = {payload}")
     async with await open_store(path, read_only=True) as store:
-        with pytest.raises(StoreDamaged, match="block 1 of its recorded exchanges"):
-            assert [block async for block in store.read_exchanges()]
+        with pytest.raises(StoreDamaged, match=f"block 1 of its {what}"):
+            assert [
+                block async for block in (store.read_exchanges if table == "exchanges" else store.read_observations)()
+            ]
         assert len([record async for record in store.read()]) == 1

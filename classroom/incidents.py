@@ -1,0 +1,144 @@
+"""Requests that went wrong, as far as recorded: refused, lost, late, handled twice, or sent again.
+
+Equal ones of a member that follow one another are one incident.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from regroup.classroom.timeline import ExchangeFate, GroupTimeline, TimelineExchange
+from regroup.classroom.wording import times
+from regroup.coordinator.group import MemberId
+from regroup.server.explanation.sentences import duration_text, time_text
+
+MEMBER_APIS: Final = frozenset(
+    {"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "TxnOffsetCommit", "OffsetFetch"}
+)
+"""The requests of members; those of administrators, and the search for a coordinator, are no incidents."""
+
+
+class IncidentKind(Enum):
+    """What went wrong."""
+
+    REFUSED = "refused"
+    REQUEST_LOST = "request lost"
+    RESPONSE_LOST = "response lost"
+    CLOSED = "no response"
+    LATE = "late"
+    TWICE = "handled twice"
+    AGAIN = "sent again"
+
+
+_KINDS: Final = {
+    ExchangeFate.REQUEST_LOST: IncidentKind.REQUEST_LOST,
+    ExchangeFate.RESPONSE_LOST: IncidentKind.RESPONSE_LOST,
+    ExchangeFate.CLOSED: IncidentKind.CLOSED,
+    ExchangeFate.LATE: IncidentKind.LATE,
+    ExchangeFate.REPEATED: IncidentKind.TWICE,
+}
+
+
+class Incident(msgspec.Struct, frozen=True, kw_only=True):
+    """One or more equal requests of a member that went wrong in the same way. Times are epoch milliseconds."""
+
+    kind: IncidentKind
+    at_ms: int
+    """When the first was sent, if that is known; otherwise when it came."""
+    last_ms: int
+    """When the last was sent or came."""
+    ended_ms: int
+    """When the first of them, or its response, arrived; `at_ms` if it never did."""
+    member_id: MemberId
+    name: str
+    """The name of the member's lane, or the client id."""
+    api: str
+    error: str
+    """The error code of a refused request; empty for others."""
+    reason: str
+    count: int
+
+    @property
+    def text(self) -> str:
+        """A sentence, without its time."""
+        what = f"{self.name}'s {self.api}"
+        reason = f": {self.reason}" if self.reason else ""
+        match self.kind:
+            case IncidentKind.REFUSED:
+                return f"{what} was refused with {self.error}{self._repeated}."
+            case IncidentKind.REQUEST_LOST:
+                return f"{what} was lost on its way{self._repeated}{reason}."
+            case IncidentKind.RESPONSE_LOST:
+                return f"The response to {what} was lost{self._repeated}{reason}."
+            case IncidentKind.CLOSED:
+                return f"{what} got no response{self._repeated}{reason}."
+            case IncidentKind.LATE:
+                late = duration_text(self.ended_ms - self.at_ms)
+                return f"{what} and its response took {late}{self._repeated}{reason}."
+            case IncidentKind.TWICE:
+                return f"{what} was handled twice{self._repeated}{reason}."
+        return f"{self.name} sent {self.api} again, because it had got no response."
+
+    @property
+    def _repeated(self) -> str:
+        return f" {times(self.count)}, the last time at {time_text(self.last_ms)}" if self.count > 1 else ""
+
+
+def incidents_of(timeline: GroupTimeline) -> tuple[Incident, ...]:
+    """The incidents of a group's history, in the order of their begin."""
+    found: list[Incident] = []
+    latest: dict[tuple[str, str], int] = {}
+    """The index of the last incident of a client and an API, until another one of its requests goes well."""
+    for exchange in timeline.exchanges:
+        if exchange.api not in MEMBER_APIS:
+            continue
+        key = (exchange.client_id, exchange.api)
+        incidents = list(_incidents_in(timeline, exchange))
+        for incident in incidents:
+            index = latest.get(key)
+            if index is not None and _are_alike(found[index], incident):
+                before = found[index]
+                found[index] = replace(before, last_ms=incident.last_ms, count=before.count + incident.count)
+            else:
+                latest[key] = len(found)
+                found.append(incident)
+        if not incidents:
+            latest.pop(key, None)
+    return tuple(sorted(found, key=lambda each: each.at_ms))
+
+
+def _incidents_in(timeline: GroupTimeline, exchange: TimelineExchange) -> Iterator[Incident]:
+    """At most one: what became of the request counts for more than that it was refused or sent again."""
+    kind = _KINDS.get(exchange.fate)
+    if kind is None and exchange.is_refused:
+        kind = IncidentKind.REFUSED
+    elif kind is None and exchange.repeats is not None:
+        kind = IncidentKind.AGAIN
+    if kind is not None:
+        began_ms = exchange.at_ms if exchange.sent_at_ms is None else exchange.sent_at_ms
+        yield Incident(
+            kind=kind,
+            at_ms=began_ms,
+            last_ms=max(began_ms, exchange.last_at_ms) if exchange.sent_at_ms is None else began_ms,
+            ended_ms=exchange.ended_at_ms,
+            member_id=exchange.member_id,
+            name=timeline.names.get(exchange.member_id) or exchange.client_id or "a client without a name",
+            api=exchange.api,
+            error=exchange.error if kind is IncidentKind.REFUSED else "",
+            reason=exchange.reason,
+            count=exchange.count,
+        )
+
+
+def _are_alike(one: Incident, other: Incident) -> bool:
+    return (one.kind, one.name, one.error, one.reason) == (other.kind, other.name, other.error, other.reason) and (
+        one.kind is not IncidentKind.AGAIN
+    )
+
+
+def incidents_between(incidents: Iterable[Incident], from_ms: float, to_ms: float) -> list[Incident]:
+    """The incidents that began between two times, both included."""
+    return [each for each in incidents if from_ms <= each.at_ms <= to_ms]

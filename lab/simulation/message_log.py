@@ -1,0 +1,128 @@
+"""What the simulated network did to each request and response: which were lost or late, and why.
+
+A message that took no longer than the planned latency and jitter allow leaves nothing behind.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final, Protocol
+
+from regroup.server.recording.observations import MessageObserved
+
+_LENGTH: Final = Struct(">i")
+_REQUEST: Final = Struct(">hhi")
+"""API key, version and correlation id, after the length."""
+_CORRELATION_ID: Final = Struct(">i")
+_SMALLEST_DELAY_MS: Final = 0.001
+"""Below this a delay beyond the plan is an error of rounding."""
+
+
+class EndOfConnection(Protocol):
+    """An end of a connection, as the log sees it."""
+
+    host: str
+    peer_host: str
+    is_client: bool
+
+    @property
+    def connection_name(self) -> str:
+        """The broker's name of the connection."""
+
+
+@dataclass(slots=True, eq=False)
+class Chunk:
+    """Bytes on their way, with the messages that begin in them."""
+
+    endpoint: EndOfConnection
+    sent_s: float
+    at_ms: int
+    position: int
+    data: bytes
+    messages: tuple[tuple[int, int, int], ...]
+    """Offset, correlation id and API key of each."""
+    reason: str = ""
+    """Why it is later than planned, as far as this is decided when it is sent."""
+    was_held: bool = False
+    """It found a link that was cut."""
+
+
+class MessageLog:
+    """Follows the bytes of all connections. `now_ms` is the brokers' clock, and `position` that of the last event."""
+
+    def __init__(
+        self,
+        loop_s: Callable[[], float],
+        now_ms: Callable[[], int],
+        position: Callable[[], int],
+        *,
+        longest_ms: float,
+        take: Callable[[MessageObserved], object],
+    ) -> None:
+        self._loop_s, self._now_ms, self._position = loop_s, now_ms, position
+        self._longest_ms = longest_ms + _SMALLEST_DELAY_MS
+        self._take = take
+        self._pending: dict[tuple[str, int], int] = {}
+        """API keys of the requests without a response, by connection and correlation id."""
+        self._rest: dict[EndOfConnection, int] = {}
+        """How many bytes of the last message are still to be sent."""
+
+    def sent(self, endpoint: EndOfConnection, data: bytes, delay_ms: float, reason: str) -> Chunk:
+        """Bytes were sent, and take so long unless a link is cut."""
+        messages = tuple(self._begins(endpoint, data))
+        late = reason if delay_ms > self._longest_ms else ""
+        return Chunk(endpoint, self._loop_s(), self._now_ms(), self._position(), data, messages, late)
+
+    def arrived(self, chunk: Chunk) -> None:
+        """The bytes are at their destination."""
+        delay_ms = (self._loop_s() - chunk.sent_s) * 1000
+        if delay_ms > self._longest_ms:
+            here, there = chunk.endpoint.host, chunk.endpoint.peer_host
+            reason = f"the link from {here} to {there} was cut" if chunk.was_held else chunk.reason
+            self._note(chunk, self._now_ms(), round(delay_ms), reason or "it waited behind a message that was late")
+
+    def lost(self, chunk: Chunk, reason: str) -> None:
+        """The bytes never arrive."""
+        self._note(chunk, None, 0, reason)
+
+    def _note(self, chunk: Chunk, arrived_at_ms: int | None, delay_ms: int, reason: str) -> None:
+        endpoint = chunk.endpoint
+        for offset, correlation_id, api_key in chunk.messages:
+            is_lost_request = endpoint.is_client and arrived_at_ms is None
+            (length,) = _LENGTH.unpack_from(chunk.data, offset - _LENGTH.size)
+            self._take(
+                MessageObserved(
+                    at_ms=chunk.at_ms,
+                    position=chunk.position,
+                    client=endpoint.host if endpoint.is_client else endpoint.peer_host,
+                    connection=endpoint.connection_name,
+                    correlation_id=correlation_id,
+                    api_key=api_key,
+                    is_response=not endpoint.is_client,
+                    arrived_at_ms=arrived_at_ms,
+                    delay_ms=delay_ms,
+                    reason=reason,
+                    request=chunk.data[offset : offset + length] if is_lost_request else b"",
+                )
+            )
+
+    def _begins(self, endpoint: EndOfConnection, data: bytes) -> Iterator[tuple[int, int, int]]:
+        """The messages that begin in these bytes. A long one may go on in the next."""
+        offset = self._rest.get(endpoint, 0)
+        while offset + _LENGTH.size + _REQUEST.size <= len(data) or (
+            not endpoint.is_client and offset + _LENGTH.size + _CORRELATION_ID.size <= len(data)
+        ):
+            begin = offset + _LENGTH.size
+            if endpoint.is_client:
+                api_key, _, correlation_id = _REQUEST.unpack_from(data, begin)
+                self._pending[endpoint.connection_name, correlation_id] = api_key
+            else:
+                (correlation_id,) = _CORRELATION_ID.unpack_from(data, begin)
+                api_key = self._pending.pop((endpoint.connection_name, correlation_id), -1)
+            yield begin, correlation_id, api_key
+            offset = begin + _LENGTH.unpack_from(data, offset)[0]
+        self._rest[endpoint] = max(0, offset - len(data))
+
+    def forget(self, endpoint: EndOfConnection) -> None:
+        """The connection is over at this end."""
+        self._rest.pop(endpoint, None)

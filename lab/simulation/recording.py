@@ -1,0 +1,96 @@
+"""Records a run into its store: the exchanges, as a server records them, and what only a simulation can observe.
+
+It stands outside the simulated process: crashes and failures of the simulated disk lose nothing of it, and a recorded
+run has the same events as any other.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from regroup.lab.plan.plan import NetworkPlan
+from regroup.lab.simulation.disk import SimulatedDisk, StoreOpener
+from regroup.lab.simulation.message_log import MessageLog
+from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.server.recording.observations import (
+    MessageObserved,
+    Observation,
+    ObservationsBegan,
+    ViewObserved,
+    encode_observations,
+)
+from regroup.server.recording.recorder import Recorder
+from regroup.server.recording.writer import RecordingWriter
+from regroup.storage.records import NewExchangeBlock
+from regroup.storage.store import EventStore
+
+MAX_BYTES: Final = 256 * 1024 * 1024
+"""Of exchanges, and of observations, each compressed; the oldest are deleted."""
+
+
+class RunRecording:
+    """The recording of one run. `now_ms` is the brokers' clock."""
+
+    def __init__(self, disk: SimulatedDisk, open_store: StoreOpener, now_ms: Callable[[], int]) -> None:
+        self.recorder = Recorder(now_ms)
+        self.position = 0
+        """Position of the last event on the disk."""
+        self._disk, self._open_store, self._now_ms = disk, open_store, now_ms
+        self._writer = RecordingWriter(self.recorder, lambda: self, now_ms, max_bytes=MAX_BYTES)
+        self._blocks: list[NewExchangeBlock] = []
+        """Blocks of exchanges that wait until a process has the store open."""
+        self._observed: list[Observation] = []
+        self._views: dict[str, tuple[str, tuple[TopicPartition, ...]]] = {}
+        """Member id and partitions by the name of the member."""
+
+    def start(self, network: NetworkPlan) -> None:
+        """Write to the store twice a second of virtual time from now on."""
+        began = ObservationsBegan(self._now_ms(), self.position, network.latency_ms, network.jitter_ms)
+        self._observed.insert(0, began)
+        self._writer.start()
+
+    def message_log(self, loop_s: Callable[[], float], network: NetworkPlan) -> MessageLog:
+        """A log of the messages on the network."""
+        longest_ms = network.latency_ms + network.jitter_ms
+        return MessageLog(loop_s, self._now_ms, lambda: self.position, longest_ms=longest_ms, take=self._take_message)
+
+    def _take_message(self, message: MessageObserved) -> None:
+        self._observed.append(message)
+
+    def on_view(self, name: str, group: str, member_id: str, partitions: tuple[TopicPartition, ...]) -> None:
+        """A member believes from now on that it owns these partitions. An empty member id leaves the last one."""
+        before_id, before = self._views.get(name, ("", ()))
+        member_id = member_id or before_id
+        if before == partitions and (not partitions or member_id == before_id):
+            self._views[name] = (member_id, partitions)
+            return
+        self._views[name] = (member_id, partitions)
+        listed = tuple((each.topic, each.partition) for each in partitions)
+        self._observed.append(ViewObserved(self._now_ms(), self.position, name, group, member_id, listed))
+
+    async def append_exchanges(self, block: NewExchangeBlock, *, max_bytes: int) -> None:
+        """Keep a block until the store is open; for the writer."""
+        self._blocks.append(block)
+        store = self._disk.store
+        if store is not None:
+            await self._write(store)
+
+    async def stop(self) -> None:
+        """Write no more while the run ends."""
+        await self._writer.stop()
+
+    async def close(self) -> None:
+        """Write what is left. No process has the store open any more, unless it is in memory."""
+        await self._writer.close()
+        store = await self._open_store()
+        try:
+            await self._write(store)
+        finally:
+            await store.close()
+
+    async def _write(self, store: EventStore) -> None:
+        blocks, self._blocks = self._blocks, []
+        for block in blocks:
+            await store.append_exchanges(block, max_bytes=MAX_BYTES)
+        observed, self._observed = self._observed, []
+        for block in encode_observations(observed):
+            await store.append_observations(block, max_bytes=MAX_BYTES)
