@@ -12,13 +12,19 @@ from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.questions import check_answer, question_kind
 from regroup.classroom.lessons.replay import replay_lines
 from regroup.classroom.lessons.runs.answers import UnreadableAnswer
-from regroup.classroom.lessons.runs.run import LessonRun, run_scenario
+from regroup.classroom.lessons.runs.run import LessonRun, record_scenario, run_scenario
 from regroup.classroom.lessons.tasks import TaskResult
+from regroup.classroom.timeline import GroupTimeline
 
 
 def run_lesson(lesson: Lesson) -> LessonRun:
     """The run that a lesson is about. It takes milliseconds; raises RunRefused as `run_scenario` does."""
     return run_scenario(lesson.plan, lesson.parts.group, bug=lesson.parts.bug)
+
+
+def recorded_timeline(lesson: Lesson) -> GroupTimeline:
+    """The timeline of the lesson's run with exchanges and members' views; positions are those of the replay."""
+    return record_scenario(lesson.plan, lesson.parts.group, bug=lesson.parts.bug)
 
 
 def lesson_document(lesson: Lesson, language: Language) -> dict[str, Any]:

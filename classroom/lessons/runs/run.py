@@ -4,15 +4,17 @@ A run is bounded before it begins (`check_bounds`: virtual time, members, partit
 (callbacks of its event loop), so that no settings of a learner can make it long.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import cached_property
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from regroup.assignors.interface import Assignor
 from regroup.assignors.registry import offering
 from regroup.classroom.build import timeline_of
+from regroup.classroom.reading import read_timelines
 from regroup.classroom.timeline import GroupTimeline
 from regroup.coordinator.group import MemberId
 from regroup.lab.plan.plan import SimulationPlan
@@ -21,6 +23,7 @@ from regroup.lab.simulation.run import RunOutcome, play
 from regroup.lab.simulation.timeline import Timeline, TimelineEntry
 from regroup.lab.simulation.virtual_clock import START_MS, TooManyCallbacks
 from regroup.notation.durations import format_duration
+from regroup.storage.memory import MemoryStore
 
 MAX_VIRTUAL_MS: Final = 2 * 60 * 60 * 1000
 """Faults and recovery together may last so long."""
@@ -77,17 +80,31 @@ def run_scenario(plan: SimulationPlan, group: str, *, bug: str = "", assignor: A
 
     Raises RunRefused for a plan that is out of bounds, or takes longer than a run may.
     """
-    check_bounds(plan)
     observed = Timeline()
-    try:
-        with ONE_RUN, offering(assignor), bug_named(bug).plant() if bug else nullcontext():
-            outcome = play(plan, timeline=observed, max_callbacks=MAX_CALLBACKS)
-    except TooManyCallbacks as error:
-        raise RunRefused(f"the run was ended, because it takes too long: {error}") from None
+    outcome = _play(plan, bug, assignor, timeline=observed)
     records = [record for record in outcome.records if record.group in (None, group)]
     if not any(record.group == group for record in records):
         raise RunRefused(f"the run has no event of group {group!r}; `group` names the one that is shown")
     return LessonRun(plan, outcome, observed, timeline_of(group, records))
+
+
+def record_scenario(plan: SimulationPlan, group: str, *, bug: str = "") -> GroupTimeline:
+    """The timeline of a run with its exchanges and the members' views, for pictures that show them.
+
+    The events and their positions are those of `run_scenario`, which is quicker. Raises RunRefused as that does.
+    """
+    store = MemoryStore()
+    _play(plan, bug, None, open_store=store.open, record=True)
+    return asyncio.run(read_timelines(store, [group]))[group]
+
+
+def _play(plan: SimulationPlan, bug: str, assignor: Assignor | None, **options: Any) -> RunOutcome:
+    check_bounds(plan)
+    try:
+        with ONE_RUN, offering(assignor), bug_named(bug).plant() if bug else nullcontext():
+            return play(plan, max_callbacks=MAX_CALLBACKS, **options)
+    except TooManyCallbacks as error:
+        raise RunRefused(f"the run was ended, because it takes too long: {error}") from None
 
 
 class Bound(NamedTuple):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from regroup.classroom.lessons.document import run_lesson
+from regroup.classroom.lessons.document import recorded_timeline, run_lesson
 from regroup.classroom.lessons.format.language import Language
 from regroup.classroom.lessons.format.parts import Measure, Milliseconds, MomentSelector, RunCondition
 from regroup.classroom.lessons.library import lesson
@@ -194,6 +194,16 @@ def test_every_measure_has_a_value_in_this_file() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     elsewhere = {"partition of key", "records read twice"}
     assert {name for name in MEASURES if f'measure="{name}"' not in source and f'"{name}"' not in source} <= elsewhere
+
+
+@pytest.mark.parametrize("number", [2, 4])
+def test_a_recorded_run_has_the_same_events_and_exchanges_too(number: int) -> None:
+    run, recorded = run_lesson(lesson(number)), recorded_timeline(lesson(number))
+    moments = [(each.position, each.at_ms, each.type) for each in run.timeline.moments]
+    assert [(each.position, each.at_ms, each.type) for each in recorded.moments] == moments
+    assert recorded.exchanges
+    assert recorded.views
+    assert not run.timeline.exchanges
 
 
 async def test_runs_of_several_threads_do_not_disturb_each_other() -> None:
