@@ -18,7 +18,7 @@ from regroup.classroom.sessions import SessionsBuilder
 from regroup.classroom.timeline import BEFORE, GroupTimeline, Point, TimelineMoment
 from regroup.coordinator import events as e
 from regroup.coordinator.evolve import evolve
-from regroup.coordinator.group import Group, MemberId
+from regroup.coordinator.group import Group, GroupKind, MemberId
 from regroup.coordinator.serialization import UNREADABLE_ERRORS, damaged, decode_cause, decode_event
 from regroup.server.cluster.events import PartitionsAdded, TopicCreated, TopicDeleted, decode_cluster_event
 from regroup.storage.records import Record
@@ -37,6 +37,7 @@ class TimelineBuilder:
         """`group` is the group at the position up to which events have been trimmed, if any have."""
         self._group = group or Group(group_id=group_id)
         self._is_trimmed = trimmed_through is not None
+        self._has_consumer_protocol = self._group.kind is GroupKind.CONSUMER
         self._began = self._last = trimmed_through
         self._moments: list[TimelineMoment] = []
         self._protocol_type = self._group.protocol_type
@@ -70,6 +71,11 @@ class TimelineBuilder:
     def event_count(self) -> int:
         """How many events of the group were taken in."""
         return len(self._moments)
+
+    @property
+    def has_consumer_protocol(self) -> bool:
+        """Whether the group was one of the consumer protocol (KIP-848), which timelines do not show."""
+        return self._has_consumer_protocol
 
     @property
     def has_history(self) -> bool:
@@ -110,6 +116,7 @@ class TimelineBuilder:
     def _on_event(self, record: Record) -> None:
         event, before = decode_event(record), self._group
         after = self._group = evolve(before, event)
+        self._has_consumer_protocol = self._has_consumer_protocol or after.kind is GroupKind.CONSUMER
         point = Point(record.position, record.at_ms)
         self._began, self._last = self._began or point, point
         self._protocol_type = after.protocol_type or self._protocol_type

@@ -49,16 +49,19 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "storage.errors",
         "coordinator.serialization",
         "coordinator.events",
+        "coordinator.consumer.events",
     ),
     "The group coordinator": (
         "coordinator.runtime.group_coordinator",
         "coordinator.runtime.async_requests",
         "coordinator.settings",
         "coordinator.commands",
+        "coordinator.consumer.commands",
         "coordinator.decide",
         "coordinator.decision",
         "coordinator.evolve",
         "coordinator.group",
+        "coordinator.consumer_group",
     ),
     "Members": (
         "members.runtime.member",
@@ -81,7 +84,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "protocol.exceptions",
         *(f"protocol.messages.{subject}" for subject in MESSAGES),
     ),
-    "Spark": ("pipeline.spark.session", "pipeline.source.data_source"),
+    "Spark": ("pipeline.spark.session", "pipeline.source.data_source", "pipeline.gold.versions"),
 }
 """The public modules below `regroup`, in the order in which the page shows them."""
 

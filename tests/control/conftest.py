@@ -1,8 +1,10 @@
 """An emulator with its control port, both in a thread, and requests to it."""
 
+import asyncio
 import http.client
 import json
 import threading
+import types
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, closing, contextmanager
 from typing import Any, NamedTuple
@@ -128,6 +130,13 @@ class Port:
 
 
 StartControl = Callable[..., Control]
+
+
+@pytest.fixture(autouse=True)
+def short_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let uvicorn look 200 times a second whether it is to stop; by itself a stop takes 0.2 s, most of a test."""
+    hurried = vars(asyncio) | {"sleep": lambda delay_s: asyncio.sleep(delay_s / 20)}
+    monkeypatch.setattr("uvicorn.server.asyncio", types.SimpleNamespace(**hurried))
 
 
 @pytest.fixture

@@ -99,8 +99,8 @@ class GroupHistory {
   phaseOf(member, index) {
     const position = this.positions[index], held = this.heldAt(member, position);
     if (held) return `${held.api} held`;
-    if (this.states[index] === "PreparingRebalance") return "JoinGroup awaited";
-    return this._hasSynced(member, position) ? "assigned" : "SyncGroup awaited";
+    if (this.states[index] === "PreparingRebalance") return "JoinGroup expected";
+    return this._hasSynced(member, position) ? "assigned" : "SyncGroup expected";
   }
 
   _hasSynced(member, position) {

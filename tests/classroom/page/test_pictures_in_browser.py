@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Page
 
 from regroup.classroom.build import timeline_of
-from regroup.classroom.moment_view import moment_view
+from regroup.classroom.moment_view import MomentViews
 from regroup.classroom.page.document import encoded_document
 from regroup.classroom.page.totals import totals_of
 from regroup.classroom.timeline import GroupTimeline
@@ -85,18 +85,18 @@ async def test_colours_of_owners_equal_a_replay_and_a_recount(open_page: OpenPag
 
 async def compare_twins(page: Page, timeline: GroupTimeline, position: int) -> None:
     await go_to(page, position)
-    view = moment_view(timeline, position)
+    view = next(each for each in MomentViews(timeline) if each.moment.position == position)
     names = timeline.names
     rows = await table_of(page, "sequence")
     assert [(row[0], row[1], row[3]) for row in rows] == [
         (
-            each.name + " (Leader)" * each.is_leader,
+            each.lane.name + " (Leader)" * each.is_leader,
             each.phase.value,
-            partitions_text(each.owns).replace("nothing", ""),
+            partitions_text(each.owned).replace("nothing", ""),
         )
         for each in view.members
     ]
-    assert [bool(row[2]) for row in rows] == [each.held_since_ms is not None for each in view.members]
+    assert [bool(row[2]) for row in rows] == [each.since is not None for each in view.members]
     assert await table_of(page, "ownership") == [
         [
             f"{span.partition.topic}-{span.partition.partition}",

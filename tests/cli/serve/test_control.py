@@ -32,6 +32,7 @@ def test_the_addresses_come_first(start: Start) -> None:
         assert served.control.look("/topics") == [{"topic": "orders", "partitions": 6}]
 
 
+@pytest.mark.slow
 def test_a_dead_consumer_is_replaced(start: Start) -> None:
     settings = ["--set", "group.initial.rebalance.delay.ms=0", "--topic", "orders:6"]
     with start("--control", "127.0.0.1:0", *settings) as served:
@@ -65,6 +66,7 @@ def test_a_dead_consumer_is_replaced(start: Start) -> None:
             consumer.close()
 
 
+@pytest.mark.slow
 def test_a_killed_server_comes_back_on_its_store(start: Start, tmp_path: Path) -> None:
     with start("--control", "127.0.0.1:0") as served:
         served.control.act("/topic/create", topic="orders", partitions=3)
@@ -90,6 +92,7 @@ def test_a_killed_server_ends_in_good_order(start: Start) -> None:
         served.control.act("/emulator/kill")
 
 
+@pytest.mark.quick("[file]")
 @pytest.mark.parametrize("how", ["file", "environment"])
 def test_other_machines_may_ask_with_the_token(start: Start, tmp_path: Path, how: str) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\n")
@@ -103,6 +106,7 @@ def test_other_machines_may_ask_with_the_token(start: Start, tmp_path: Path, how
         assert control.get("/groups", {"authorization": f"Bearer {TOKEN}", "host": "evil.example"}).status == 403
 
 
+@pytest.mark.slow
 def test_the_embedded_mqtt_broker_runs_beside_it(start: Start, tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as drawn:
         port = drawn.getsockname()[1]
@@ -190,6 +194,7 @@ def test_rules_from_a_file_are_in_force_from_the_start(start: Start, tmp_path: P
         assert (rule["fault"], rule["rule"]["group"], rule["rule"]["times"]) == (1, "billing", 2)
 
 
+@pytest.mark.slow
 def test_rules_from_a_file_need_no_control_port(start: Start, run_command: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text("- on: ApiVersions\n  client_id: anna\n  close: before\n  times: 1\n")
     recorded = ("--record", "--store", str(tmp_path / "recorded.db"))
@@ -243,23 +248,20 @@ def test_rules_are_typed_at_the_prompt(start: Start) -> None:
         assert served.control.look("/faults") == []
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("fault on=SyncGroup", "regroup serve: the rule does nothing"),
-        ("fault on=Sync hold", "regroup serve: unknown API 'Sync'"),
-        ("remove 7", "regroup serve: no rule 7 is in force; in force: none"),
-        ("release x", "regroup serve: invalid command: 'release x'"),
-    ],
-)
-def test_a_wrong_line_is_answered_on_standard_error(start: Start, line: str, said: str) -> None:
+def test_a_wrong_line_is_answered_on_standard_error(start: Start) -> None:
     with start("--brokers", "2", lines=1) as served:
         assert served.process.stdin
         assert served.process.stderr
-        served.process.stdin.write(line + "\n")
-        served.process.stdin.flush()
-        assert served.process.stderr.readline().startswith(said)
-        assert typed(served, "faults") == "no rule is in force"
+        for line, said in (
+            ("fault on=SyncGroup", "the rule does nothing"),
+            ("fault on=Sync hold", "unknown API 'Sync'"),
+            ("remove 7", "no rule 7 is in force; in force: none"),
+            ("release x", "invalid command: 'release x'"),
+        ):
+            served.process.stdin.write(line + "\n")
+            served.process.stdin.flush()
+            assert served.process.stderr.readline().startswith(f"regroup serve: {said}")
+            assert typed(served, "faults") == "no rule is in force"
 
 
 def test_a_stopped_broker_of_killed_brokers_is_reported(start: Start) -> None:

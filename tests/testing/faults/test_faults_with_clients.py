@@ -117,6 +117,7 @@ def test_an_administrator_gets_the_errors_of_topics_and_groups(kafka: Emulator) 
     assert kafka.topics() == {"orders": 2}
 
 
+@pytest.mark.quick("[confluent-kafka-frame]", "[kafka-python-body]")
 @pytest.mark.parametrize("cut", ["frame", "body"])
 def test_a_consumer_survives_half_a_heartbeat_answer(library: str, kafka: Emulator, cut: str) -> None:
     with (
@@ -194,6 +195,7 @@ def test_two_consumers_own_the_same_partition_if_one_gets_the_assignment_of_the_
     second.close()
 
 
+@pytest.mark.quick("[kafka-python]")
 def test_a_consumer_asks_again_when_it_was_sent_to_the_wrong_coordinator(library: str, emulator: StartEmulator) -> None:
     kafka = emulator(topics={"orders": 2}, brokers=2, wait_timeout_s=30)
     wrong = 1 - kafka.coordinator_of("billing")

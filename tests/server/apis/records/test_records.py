@@ -9,7 +9,7 @@ from regroup.protocol.messages.topics import DeleteRecordsPartition, DeleteRecor
 from regroup.protocol.messages.transactions import InitProducerIdRequest
 from regroup.server.cluster.events import BROKER_START
 from tests.fetched_records import read_all_records
-from tests.server.apis.record_requests import fetch, list_offset, produce
+from tests.server.apis.records.record_requests import fetch, list_offset, produce
 
 
 async def test_produced_records_are_fetched(client, make_batch) -> None:

@@ -9,7 +9,7 @@ from regroup.protocol.messages.records import FetchPartition, FetchRequest, Fetc
 from regroup.protocol.messages.topics import DeleteTopicsRequest
 from regroup.protocol.record_batch import TRANSACTIONAL
 from tests.fetched_records import read_all_records
-from tests.server.apis.record_requests import fetch, fetching, list_offset, produce
+from tests.server.apis.records.record_requests import fetch, fetching, list_offset, produce
 from tests.server.validated_records import validated
 from tests.server.wire_client import wait_until
 

@@ -13,7 +13,7 @@ from regroup.server.faults.text import parse_rule
 from regroup.testing.emulator import Emulator
 from regroup.testing.faults import FaultConditions, FaultOptions
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[3] / "docs" / "testing.md").read_text(encoding="utf-8")
 
 
 def first_column(header: str) -> list[str]:

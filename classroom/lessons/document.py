@@ -1,0 +1,84 @@
+"""A lesson as plain values for a page: what is shown before the answer, and what after.
+
+lesson_document(lesson, language)           title, text, question and task; nothing that gives the answer away
+answer_document(lesson, run, "7", language) whether an answer is right, the explanation, and the replay
+task_document(result)                       the result of a task
+"""
+
+from typing import Any
+
+from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.lessons.format.parts import Lesson
+from regroup.classroom.lessons.questions import check_answer, question_kind
+from regroup.classroom.lessons.replay import replay_lines
+from regroup.classroom.lessons.runs.answers import UnreadableAnswer
+from regroup.classroom.lessons.runs.run import LessonRun, record_scenario, run_scenario
+from regroup.classroom.lessons.tasks import TaskResult
+from regroup.classroom.timeline import GroupTimeline
+
+
+def run_lesson(lesson: Lesson) -> LessonRun:
+    """The run that a lesson is about. It takes milliseconds; raises RunRefused as `run_scenario` does."""
+    return run_scenario(lesson.plan, lesson.parts.group, bug=lesson.parts.bug)
+
+
+def recorded_timeline(lesson: Lesson) -> GroupTimeline:
+    """The timeline of the lesson's run with exchanges and members' views; positions are those of the replay."""
+    return record_scenario(lesson.plan, lesson.parts.group, bug=lesson.parts.bug)
+
+
+def lesson_document(lesson: Lesson, language: Language) -> dict[str, Any]:
+    """What a learner sees before the answer."""
+    parts, question, task = lesson.parts, lesson.parts.question, lesson.parts.task
+    return {
+        "id": lesson.id,
+        "language": language.value,
+        "title": in_language(parts.title, language),
+        "text": in_language(parts.text, language),
+        "question": {
+            "kind": question_kind(question),
+            "ask": in_language(question.ask, language),
+            "options": [in_language(option.says, language) for option in question.options],
+            "unit": in_language(question.unit, language),
+        },
+        "task": {
+            "kind": "assignor" if task.assignor else "settings",
+            "ask": in_language(task.ask, language),
+            "settings": [
+                {
+                    "name": name,
+                    "type": setting.type,
+                    "says": in_language(setting.says, language) or name,
+                    "least": None if setting.least is None else str(setting.least),
+                    "most": None if setting.most is None else str(setting.most),
+                    "choices": list(setting.choices),
+                }
+                for name, setting in task.settings.items()
+            ],
+        },
+    }
+
+
+def answer_document(lesson: Lesson, run: LessonRun, answer: str, language: Language) -> dict[str, Any]:
+    """The verdict on an answer and the replay; an `unreadable` one gives nothing else away."""
+    try:
+        result = check_answer(lesson, run, answer, language)
+    except UnreadableAnswer as error:
+        return {"unreadable": error.detail, "kind": error.kind.value}
+    return {
+        "is_right": result.is_right,
+        "right_answer": result.right_answer,
+        "because": result.because,
+        "explanation": result.explanation,
+        "replay": [line._asdict() for line in replay_lines(lesson, run, language)],
+    }
+
+
+def task_document(result: TaskResult) -> dict[str, Any]:
+    """The result of a task; the run itself is left out."""
+    return {
+        "is_solved": result.is_solved,
+        "problem": result.problem,
+        "conditions": [each._asdict() for each in result.results],
+        "done": result.done,
+    }
