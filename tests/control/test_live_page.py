@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,6 +169,24 @@ def test_clocks_run_down_at_the_end_of_a_history(kafka: Emulator, port: Control)
         page.get_by_role("button", name="Step back").first.click()
         page.wait_for_timeout(700)
         assert page.evaluate("stage.cursor.at === stage.history.times[stage.cursor.index]")
+        assert page.errors == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_axe_finds_nothing_serious_in_the_panel(kafka: Emulator, port: Control, scheme: str, language: str) -> None:
+    axe = pytest.importorskip("axe_core_python", reason="needs axe-core-python")
+    port.act("/simulated-member/add", group="classroom", topics=["orders"], client_id="anna")
+    port.act("/simulated-member/add", group="classroom", topics=["orders"], client_id="ben")
+    kafka.group("classroom").wait_until_stable(members=2)
+    port.act("/simulated-member/crash", client="ben")
+    with opened_page(color_scheme=scheme, bypass_csp=True) as page:
+        page.goto(f"{address(port)}?language={language}")
+        page.locator("#hands .session.ending").wait_for()
+        page.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run('#hands, header')")["violations"]
+        assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
         assert page.errors == []
 
 
