@@ -245,6 +245,26 @@ def test_the_page_goes_on_after_the_brokers_were_killed(kafka: Emulator, port: C
 
 
 @pytest.mark.slow
+def test_a_history_that_begins_anew_is_shown_from_there_on(
+    kafka: Emulator, port: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regroup.classroom.live.following.MAX_EVENTS", 15)
+    with opened_page() as page:
+        page.goto(address(port))
+        add(page, "anna", "ben", session_s="30")
+        kafka.group("classroom").wait_until_stable(members=2)
+        for count in (3, 4, 5):
+            port.act("/simulated-member/add", group="classroom", topics=["orders"])
+            kafka.group("classroom").wait_until_stable(members=count)
+        last = kafka.group("classroom").events()[-1].position
+        page.wait_for_function("(position) => stage.history?.lastPosition === position", arg=last)
+        assert page.evaluate("stage.history.isTrimmed && stage.history.length <= 15")
+        assert page.evaluate(SAME_HISTORY) == []
+        page.get_by_text("Earlier events have been trimmed.").wait_for()
+        assert page.errors == []
+
+
+@pytest.mark.slow
 def test_a_tab_that_is_not_looked_at_is_not_connected(kafka: Emulator, port: Control) -> None:
     stable_pair(kafka)
     look = """(hidden) => {
