@@ -22,7 +22,7 @@ from regroup.storage.store import EventStore
 MAX_FOLLOWED: Final = 50
 MAX_KEPT_EVENTS: Final = 100_000
 """Timelines that are kept, and their events together. Of more the timeline that was read longest ago is dropped, and
-built again from the store when it is needed. An event takes about 1.2 kB."""
+built again from the store when it is needed. An event takes about 1.4 kB."""
 MAX_EVENTS: Final = 50_000
 """Events of one timeline. With the next one it begins anew, with the group as it is then."""
 RECORDS_BETWEEN_TURNS: Final = 200
