@@ -6,15 +6,23 @@ import re
 import pytest
 
 from regroup.classroom.lessons.checking import lesson_problems, lesson_texts
-from regroup.classroom.lessons.document import answer_document, lesson_document, run_lesson, task_document
+from regroup.classroom.lessons.document import (
+    answer_document,
+    lesson_document,
+    list_document,
+    run_lesson,
+    task_document,
+)
 from regroup.classroom.lessons.format.language import Language, Translations, in_language, names_in
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.library import lesson, lesson_numbers, lesson_sources
+from regroup.classroom.lessons.progress import Progress
 from regroup.classroom.lessons.questions import check_answer, question_kind, right_answer_text, right_options
 from regroup.classroom.lessons.replay import replay_lines
 from regroup.classroom.lessons.runs.run import MAX_CALLBACKS, LessonRun
 from regroup.classroom.lessons.tasks import run_task
 from regroup.cli.classroom.lesson.assignor_process import example_problems
+from regroup.protocol.java_order import java_string_hash
 
 LANGUAGES = tuple(Language)
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -130,6 +138,21 @@ def test_the_document_of_a_lesson_gives_nothing_away(number: int, language: Lang
     if taken.parts.task.settings:
         values = {name: str(value) for name, value in taken.parts.task.right[0].items()}
         json.dumps(task_document(run_task(taken, values, language)), ensure_ascii=False)
+
+
+def test_the_list_has_every_lesson_with_what_was_done() -> None:
+    progress = Progress().with_answer(lesson(1).id, is_right=False).with_solved_task(lesson(2).id)
+    listed = list_document(progress, Language.CHINESE)
+    assert [each["number"] for each in listed] == list(lesson_numbers())
+    assert [each["question"] for each in listed[:2]] == ["wrong", None]
+    assert [each["task_solved"] for each in listed[:3]] == [False, True, False]
+    assert CHINESE.search(listed[0]["title"])
+
+
+def test_the_hash_that_the_second_lesson_names_is_that_of_its_group() -> None:
+    text = lesson("the-coordinator").parts.text
+    for language in Language:
+        assert f" {java_string_hash('lab')}" in in_language(text, language)
 
 
 @every_lesson
