@@ -16,7 +16,7 @@ from regroup.classroom.lessons.questions import check_answer, question_kind
 from regroup.classroom.lessons.replay import replay_lines
 from regroup.classroom.lessons.runs.answers import UnreadableAnswer
 from regroup.classroom.lessons.runs.run import LessonRun, record_scenario, run_scenario
-from regroup.classroom.lessons.tasks import TaskResult
+from regroup.classroom.lessons.tasks import TaskResult, run_task
 from regroup.classroom.timeline import GroupTimeline
 
 
@@ -103,3 +103,21 @@ def task_document(result: TaskResult) -> dict[str, Any]:
         "conditions": [each._asdict() for each in result.results],
         "done": result.done,
     }
+
+
+# -- plain values in and out, for a process of their own
+
+
+def answer_lesson(number_or_id: int | str, answer: str, language: str) -> dict[str, Any]:
+    """`answer_document` of a lesson that comes with regroup; `language` is `en` or `zh`.
+
+    A run replaces the configuration of logging, and a planted bug replaces code of coordinators, for the whole process
+    while it lasts. So a process that also serves groups calls this in another one (`ProcessPoolExecutor`).
+    """
+    taken = lesson(number_or_id)
+    return answer_document(taken, run_lesson(taken), answer, Language(language))
+
+
+def solve_lesson(number_or_id: int | str, values: dict[str, str], language: str) -> dict[str, Any]:
+    """`task_document` of a task with settings; see `answer_lesson`."""
+    return task_document(run_task(lesson(number_or_id), values, Language(language)))

@@ -2,15 +2,19 @@
 
 import json
 import re
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import pytest
 
 from regroup.classroom.lessons.checking import lesson_problems, lesson_texts
 from regroup.classroom.lessons.document import (
     answer_document,
+    answer_lesson,
     lesson_document,
     list_document,
     run_lesson,
+    solve_lesson,
     task_document,
 )
 from regroup.classroom.lessons.format.language import Language, Translations, in_language, names_in
@@ -138,6 +142,17 @@ def test_the_document_of_a_lesson_gives_nothing_away(number: int, language: Lang
     if taken.parts.task.settings:
         values = {name: str(value) for name, value in taken.parts.task.right[0].items()}
         json.dumps(task_document(run_task(taken, values, language)), ensure_ascii=False)
+
+
+def test_answers_and_tasks_can_be_computed_in_another_process() -> None:
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        answered = process.submit(answer_lesson, 3, "3", "zh").result()
+        solved = process.submit(solve_lesson, "generations-and-the-leader", {"delay": "3000"}, "en").result()
+        unreadable = process.submit(answer_lesson, 3, "many", "en").result()
+    assert answered["is_right"]
+    assert answered["replay"]
+    assert solved["is_solved"]
+    assert unreadable == {"unreadable": "many", "kind": "number"}
 
 
 def test_the_list_has_every_lesson_with_what_was_done() -> None:
