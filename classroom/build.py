@@ -11,13 +11,14 @@ from typing import Final
 
 from regroup.classroom.deadlines import armed_deadlines
 from regroup.classroom.members import MembersBuilder
+from regroup.classroom.offsets import OffsetsBuilder
 from regroup.classroom.ownership import OwnershipBuilder
 from regroup.classroom.phases import PhasesBuilder
 from regroup.classroom.sessions import SessionsBuilder
 from regroup.classroom.timeline import BEFORE, GroupTimeline, Point, TimelineMoment
 from regroup.coordinator import events as e
 from regroup.coordinator.evolve import evolve
-from regroup.coordinator.group import Group, MemberId
+from regroup.coordinator.group import Group, GroupKind, MemberId
 from regroup.coordinator.serialization import UNREADABLE_ERRORS, damaged, decode_cause, decode_event
 from regroup.server.cluster.events import PartitionsAdded, TopicCreated, TopicDeleted, decode_cluster_event
 from regroup.storage.records import Record
@@ -36,13 +37,16 @@ class TimelineBuilder:
         """`group` is the group at the position up to which events have been trimmed, if any have."""
         self._group = group or Group(group_id=group_id)
         self._is_trimmed = trimmed_through is not None
+        self._has_consumer_protocol = self._group.kind is GroupKind.CONSUMER
         self._began = self._last = trimmed_through
         self._moments: list[TimelineMoment] = []
         self._protocol_type = self._group.protocol_type
         self._members_of_last: tuple[MemberId, ...] = tuple(self._group.members)
         self._ownership, self._members, self._phases = OwnershipBuilder(), MembersBuilder(), PhasesBuilder()
+        self._offsets = OffsetsBuilder()
         self._sessions = SessionsBuilder()
         if trimmed_through is not None:
+            self._offsets.begin_with(self._group, trimmed_through)
             self._ownership.begin_with(self._group, trimmed_through, BEFORE)
             self._members.begin_with(self._group, trimmed_through)
             self._phases.begin_with(self._group, trimmed_through)
@@ -57,6 +61,21 @@ class TimelineBuilder:
                 self._on_event(record)
         except UNREADABLE_ERRORS as error:
             raise damaged(f"Record {record.position}", error) from error
+
+    @property
+    def group(self) -> Group:
+        """The group after the last record."""
+        return self._group
+
+    @property
+    def event_count(self) -> int:
+        """How many events of the group were taken in."""
+        return len(self._moments)
+
+    @property
+    def has_consumer_protocol(self) -> bool:
+        """Whether the group was one of the consumer protocol (KIP-848), which timelines do not show."""
+        return self._has_consumer_protocol
 
     @property
     def has_history(self) -> bool:
@@ -80,6 +99,7 @@ class TimelineBuilder:
             generations=self._phases.generations(),
             rebalances=self._phases.rebalances(),
             ownership=self._ownership.spans(),
+            offsets=self._offsets.steps(),
             sessions=self._sessions.sessions(),
         )
 
@@ -96,6 +116,7 @@ class TimelineBuilder:
     def _on_event(self, record: Record) -> None:
         event, before = decode_event(record), self._group
         after = self._group = evolve(before, event)
+        self._has_consumer_protocol = self._has_consumer_protocol or after.kind is GroupKind.CONSUMER
         point = Point(record.position, record.at_ms)
         self._began, self._last = self._began or point, point
         self._protocol_type = after.protocol_type or self._protocol_type
@@ -103,6 +124,7 @@ class TimelineBuilder:
         self._ownership.on_event(event, before, after, changed, point, record.type)
         self._members.on_event(event, before, after, changed, point, record.type)
         self._phases.on_event(event, before, after, point, record.type)
+        self._offsets.on_event(event, before, after, point)
         self._sessions.on_event(event, before, after, changed, point)
         if before.members.keys() != after.members.keys():
             self._members_of_last = tuple(after.members)

@@ -17,7 +17,12 @@ from regroup.server.recording.observations import (
     ViewObserved,
     read_observations,
 )
+from regroup.storage.errors import StoreError
 from regroup.storage.store import EventStore
+
+
+class NoTimeline(StoreError):
+    """A group has no timeline, though the store has its events."""
 
 
 async def read_timelines(store: EventStore, groups: Collection[str]) -> dict[str, GroupTimeline]:
@@ -36,25 +41,40 @@ async def read_timelines(store: EventStore, groups: Collection[str]) -> dict[str
 
 
 async def read_events(store: EventStore, groups: Collection[str]) -> dict[str, GroupTimeline]:
-    """The timelines of these groups from events alone. Raises StoreError."""
-    trimmed = store.trimmed_through
-    snapshots = await load_groups(store, until=trimmed) if trimmed else {}
-    # The time of the first event that is left stands for the time of the snapshot, which is not stored.
-    times = [record.at_ms async for record in store.read(after=trimmed, until=trimmed + 1)]
-    began = Point(trimmed, times[0] if times else 0)
-    builders = {
-        name: TimelineBuilder(name, trimmed_through=began, group=snapshots[name])
-        if name in snapshots
-        else TimelineBuilder(name)
-        for name in groups
-    }
-    async for record in store.read(after=trimmed):
+    """The timelines of these groups from events alone, of several without those of the consumer protocol.
+
+    Raises StoreError, NoTimeline for a single group of the consumer protocol.
+    """
+    builders = await begin_timelines(store, groups)
+    async for record in store.read(after=store.trimmed_through):
         if record.group is None and record.type in TOPIC_EVENT_TYPES:
             for builder in builders.values():
                 builder.on_record(record)
         elif record.group is not None and record.group in builders:
             builders[record.group].on_record(record)
-    return {name: builder.timeline() for name, builder in builders.items() if builder.has_history}
+    consumer_groups = [name for name, builder in builders.items() if builder.has_consumer_protocol]
+    if consumer_groups and len(builders) == 1:
+        raise NoTimeline(
+            f"Group {consumer_groups[0]!r} has used the consumer protocol (KIP-848), of which there are no stories and "
+            "pictures. `regroup events` shows its history."
+        )
+    shown = {name: builder for name, builder in builders.items() if not builder.has_consumer_protocol}
+    return {name: builder.timeline() for name, builder in shown.items() if builder.has_history}
+
+
+async def begin_timelines(store: EventStore, groups: Collection[str]) -> dict[str, TimelineBuilder]:
+    """Builders for these groups, which need the records after the trimmed ones. Raises StoreError."""
+    trimmed = store.trimmed_through
+    snapshots = await load_groups(store, until=trimmed) if trimmed else {}
+    # The time of the first event that is left stands for the time of the snapshot, which is not stored.
+    times = [record.at_ms async for record in store.read(after=trimmed, until=trimmed + 1)]
+    began = Point(trimmed, times[0] if times else 0)
+    return {
+        name: TimelineBuilder(name, trimmed_through=began, group=snapshots[name])
+        if name in snapshots
+        else TimelineBuilder(name)
+        for name in groups
+    }
 
 
 class RecordingsBuilder:

@@ -168,6 +168,14 @@ class PartitionSpan(msgspec.Struct, frozen=True, kw_only=True):
     ended_by: str = ""
 
 
+class CommittedStep(NamedTuple):
+    """A commit of a partition, or (with None) the deletion of its committed offset."""
+
+    began: Point
+    offset: int | None
+    """The offset of the next record to read."""
+
+
 class MemberSession(msgspec.Struct, frozen=True, kw_only=True):
     """What events say about the session timeout of one member id."""
 
@@ -327,6 +335,8 @@ class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     rebalances: tuple[Rebalance, ...]
     ownership: Mapping[TopicPartition, tuple[PartitionSpan, ...]]
     """By partition, in the order of topics and indexes. Times at which no member subscribed to a topic are left out."""
+    offsets: Mapping[TopicPartition, tuple[CommittedStep, ...]] = {}
+    """Committed offsets, by partition, in the order of topics and indexes."""
     exchanges: tuple[TimelineExchange, ...] = ()
     """The recorded requests that name the group, and those that were lost on their way, in the order of `at_ms`."""
     views: tuple[ViewSpan, ...] = ()

@@ -6,6 +6,7 @@ are in the command, so `decide` reads no clock and draws no random numbers.
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,6 +29,7 @@ __all__ = [
     "DescribeGroup",
     "DeleteGroup",
     "DeadlineKind",
+    "Deadline",
     "DeadlinePassed",
     "ExpireOffsets",
     "DeleteTopicOffsets",
@@ -102,6 +104,8 @@ class RequestedOffset(msgspec.Struct, frozen=True):
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
+    topic_id: str = ""
+    """The topic's id in Kafka's text form; members of the consumer protocol are assigned topics by id."""
 
 
 class OffsetCommit(Command, frozen=True, kw_only=True):
@@ -113,7 +117,7 @@ class OffsetCommit(Command, frozen=True, kw_only=True):
     offsets: tuple[RequestedOffset, ...]
     retention_ms: int | None = None
     supports_group_id_not_found: bool = True
-    """The client understands GROUP_ID_NOT_FOUND (OffsetCommit v9)."""
+    """The client understands GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (OffsetCommit v9)."""
 
 
 class TxnOffsetCommit(Command, frozen=True, kw_only=True):
@@ -128,7 +132,7 @@ class TxnOffsetCommit(Command, frozen=True, kw_only=True):
     group_instance_id: str | None = None
     offsets: tuple[RequestedOffset, ...]
     supports_group_id_not_found: bool = False
-    """The client understands GROUP_ID_NOT_FOUND (TxnOffsetCommit v6)."""
+    """The client understands GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (TxnOffsetCommit v6)."""
 
 
 class EndTransaction(Command, frozen=True, kw_only=True):
@@ -142,6 +146,9 @@ class OffsetFetch(Command, frozen=True, kw_only=True):
     """A client fetches committed offsets; `partitions=None` asks for all of them."""
 
     partitions: Mapping[str, tuple[int, ...]] | None
+    member_id: MemberId | None = None
+    """The member of the consumer protocol that asks; None for any other client."""
+    member_epoch: int = -1
     require_stable: bool = False
     """Return UNSTABLE_OFFSET_COMMIT where an open transaction has written an offset (KIP-447)."""
 
@@ -170,9 +177,20 @@ class DeadlineKind(StrEnum):
     SESSION = "session"
     NEW_MEMBER_JOIN = "new-member-join"
     PENDING_JOIN = "pending-join"
+    REVOCATION = "revocation"
+    """A member of the consumer protocol was asked to give up partitions: its rebalance timeout."""
     JOIN_PHASE = "join-phase"
     SYNC_PHASE = "sync-phase"
     LOG_APPEND = "log-append"
+
+
+class Deadline(NamedTuple):
+    """A time in epoch milliseconds, and what expires then. `last_seen_ms` is when the member's timeout started."""
+
+    at_ms: int
+    kind: DeadlineKind
+    member_id: MemberId = ""
+    last_seen_ms: int | None = None
 
 
 class DeadlinePassed(Command, frozen=True, kw_only=True):

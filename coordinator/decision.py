@@ -127,7 +127,8 @@ class DecisionBuilder(msgspec.Struct, gc=False):
         """The decision, with the response to the command; `after_append` delays it behind a record of the log."""
         touched = tuple(self.touched_sessions)
         if self.events:  # they may have removed members
-            touched = tuple([member_id for member_id in touched if member_id in self.group.members])
+            present = self.group.member_ids
+            touched = tuple([member_id for member_id in touched if member_id in present])
         return Decision(
             self.group,
             tuple(self.events),

@@ -288,7 +288,7 @@ AnyEvent: TypeAlias = (
     | GroupDeleted
     | CoordinatorLoaded
 )
-"""Any event of a group."""
+"""Any event of a classic group; groups of the consumer protocol have some of them, and `AnyConsumerEvent`."""
 
 OFFSET_EVENTS: Final = (OffsetsCommitted, TransactionalOffsetsWritten, TransactionEnded, OffsetsDeleted)
 """Events that change a group's offsets and nothing else."""

@@ -24,7 +24,22 @@ from regroup.coordinator.classic.evolve_group import (
     rebalance_started,
     static_member_replaced,
 )
-from regroup.coordinator.group import Group, GroupMetadata, GroupState, LogRecordKind, PendingAppend
+from regroup.coordinator.consumer import events as ce
+from regroup.coordinator.consumer.evolve_group import (
+    consumer_group_created,
+    consumer_group_deleted,
+    consumer_group_ended,
+    consumer_group_loaded,
+    consumer_removed,
+    group_epoch_bumped,
+    member_reconciled,
+    member_subscribed,
+    regexes_resolved,
+    static_consumer_replaced,
+    static_member_away,
+    target_assigned,
+)
+from regroup.coordinator.group import Group, GroupKind, GroupMetadata, GroupState, LogRecordKind, PendingAppend
 from regroup.coordinator.offsets.evolve_offsets import (
     append_committed,
     append_failed,
@@ -41,7 +56,7 @@ __all__ = ["evolve", "fold"]
 
 def evolve(group: Group, event: e.Event) -> Group:
     """The group after the event. The same events give the same group in every version of regroup that reads them."""
-    after: Group = EVOLVERS[type(event)](group, event)
+    after: Group = EVOLVERS_BY_KIND[group.kind][type(event)](group, event)
     if after.state is group.state or isinstance(event, e.CoordinatorLoaded):
         return replace(after, event_number=group.event_number + 1)
     return replace(after, event_number=group.event_number + 1, state_since_ms=event.at_ms)
@@ -101,7 +116,20 @@ def coordinator_loaded(group: Group, event: e.CoordinatorLoaded) -> Group:
     )
 
 
+OFFSET_EVOLVERS: Final[dict[type[e.Event], Callable[[Group, Any], Group]]] = {
+    e.OffsetsCommitted: offsets_committed,
+    e.OffsetsWritten: offsets_written,
+    e.AppendCommitted: append_committed,
+    e.AppendFailed: append_failed,
+    e.AppendTimedOut: append_timed_out,
+    e.TransactionalOffsetsWritten: transactional_offsets_written,
+    e.TransactionEnded: transaction_ended,
+    e.OffsetsDeleted: offsets_deleted,
+}
+"""Events of groups of every kind."""
+
 EVOLVERS: Final[dict[type[e.Event], Callable[[Group, Any], Group]]] = {
+    **OFFSET_EVOLVERS,
     e.GroupCreated: group_created,
     e.PendingMemberAdded: pending_member_added,
     e.PendingMemberRemoved: pending_member_removed,
@@ -120,14 +148,27 @@ EVOLVERS: Final[dict[type[e.Event], Callable[[Group, Any], Group]]] = {
     e.MemberLeft: member_removed,
     e.MemberRemoved: member_removed,
     e.GroupMetadataWritten: group_metadata_written,
-    e.OffsetsCommitted: offsets_committed,
-    e.OffsetsWritten: offsets_written,
-    e.AppendCommitted: append_committed,
-    e.AppendFailed: append_failed,
-    e.AppendTimedOut: append_timed_out,
-    e.TransactionalOffsetsWritten: transactional_offsets_written,
-    e.TransactionEnded: transaction_ended,
-    e.OffsetsDeleted: offsets_deleted,
     e.GroupDeleted: group_deleted,
     e.CoordinatorLoaded: coordinator_loaded,
+    ce.ConsumerGroupCreated: consumer_group_created,
 }
+"""Events of classic groups, and of groups that do not exist."""
+
+CONSUMER_EVOLVERS: Final[dict[type[e.Event], Callable[[Group, Any], Group]]] = {
+    **OFFSET_EVOLVERS,
+    ce.ConsumerGroupEnded: consumer_group_ended,
+    ce.MemberSubscribed: member_subscribed,
+    ce.GroupEpochBumped: group_epoch_bumped,
+    ce.TargetAssigned: target_assigned,
+    ce.MemberReconciled: member_reconciled,
+    ce.StaticMemberAway: static_member_away,
+    ce.StaticConsumerReplaced: static_consumer_replaced,
+    ce.RegexesResolved: regexes_resolved,
+    e.MemberLeft: consumer_removed,
+    e.MemberRemoved: consumer_removed,
+    e.GroupDeleted: consumer_group_deleted,
+    e.CoordinatorLoaded: consumer_group_loaded,
+}
+"""Events of groups of the consumer protocol."""
+
+EVOLVERS_BY_KIND: Final = {GroupKind.CLASSIC: EVOLVERS, GroupKind.CONSUMER: CONSUMER_EVOLVERS}

@@ -1,4 +1,7 @@
-"""The state of one consumer group: immutable values, the sum of the group's events.
+"""The state of one group: immutable values, the sum of the group's events.
+
+A group of the consumer protocol has its own state in `Group.consumer`; offsets belong to groups of every kind, and the
+other fields to classic groups, whose state moves so:
 
     EMPTY → PREPARING_REBALANCE → COMPLETING_REBALANCE → STABLE, and back to PREPARING_REBALANCE on every change
 
@@ -6,15 +9,18 @@
 keep insertion order, and that order decides wherever Kafka leaves a choice to the order of a hash map.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
 import msgspec
 
+from regroup.coordinator.consumer_group import ConsumerGroup
+
 __all__ = [
     "MemberId",
     "InstanceId",
+    "GroupKind",
     "GroupState",
     "AwaitedResponse",
     "SupportedProtocol",
@@ -42,6 +48,15 @@ InstanceId: TypeAlias = str
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """Time limit of a member that has never completed a join phase; it replaces the session timeout (Kafka's constant)."""
+
+
+class GroupKind(StrEnum):
+    """The protocol of a group, by the names that ListGroups returns."""
+
+    CLASSIC = "classic"
+    """JoinGroup and SyncGroup: a member assigns. A group that does not exist counts as classic, too."""
+    CONSUMER = "consumer"
+    """ConsumerGroupHeartbeat: the coordinator assigns (KIP-848)."""
 
 
 class GroupState(StrEnum):
@@ -226,10 +241,13 @@ class PendingAppend(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One consumer group. `Group(group_id=…)` is the group before its first event."""
+    """One group. `Group(group_id=…)` is the group before its first event."""
 
     group_id: str
+    consumer: ConsumerGroup | None = None
+    """The state of a group of the consumer protocol; None for a classic group."""
     state: GroupState = GroupState.DEAD
+    """The state of a classic group; a group of the consumer protocol has its own."""
     state_since_ms: int = 0
     generation_id: int = 0
     protocol_type: str = ""
@@ -263,8 +281,27 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     """When the present coordinator loaded the group."""
 
     @property
+    def kind(self) -> GroupKind:
+        return GroupKind.CLASSIC if self.consumer is None else GroupKind.CONSUMER
+
+    @property
     def exists(self) -> bool:
-        return self.state is not GroupState.DEAD
+        return self.state is not GroupState.DEAD or self.consumer is not None
+
+    @property
+    def state_name(self) -> str:
+        """The state of a group of any kind, as ListGroups returns it."""
+        return (self.consumer or self).state.value
+
+    @property
+    def shown_protocol_type(self) -> str:
+        """The protocol type of a group of any kind, as ListGroups returns it."""
+        return self.protocol_type if self.consumer is None else self.kind.value
+
+    @property
+    def member_ids(self) -> Collection[MemberId]:
+        """The members of a group of any kind, in the order in which they joined."""
+        return (self.consumer or self).members.keys()
 
     @property
     def last_pending_append(self) -> int | None:

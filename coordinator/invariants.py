@@ -6,8 +6,9 @@ from typing import Final, TypeAlias, get_args
 
 from regroup.coordinator import events as e
 from regroup.coordinator.classic.transitions import TRANSITIONS
+from regroup.coordinator.consumer.invariants import CONSUMER_GROUP_INVARIANTS, CONSUMER_STEP_INVARIANTS
 from regroup.coordinator.events import CoordinatorLoaded, Event
-from regroup.coordinator.group import AwaitedResponse, Group, GroupState
+from regroup.coordinator.group import AwaitedResponse, Group, GroupKind, GroupState
 
 GroupInvariant: TypeAlias = Callable[[Group], bool]
 StepInvariant: TypeAlias = Callable[[Group, Event, Group], bool]
@@ -189,16 +190,28 @@ INVARIANTS_BY_EVENT: Final[dict[type[Event], tuple[StepInvariant, ...]]] = {
     kind: (*EVERY_STEP_INVARIANTS, *(each for each, kinds in SOME_STEP_INVARIANTS.items() if kind in kinds))
     for kind in get_args(e.AnyEvent)
 }
+"""The invariants of events of classic groups."""
+
+GROUP_INVARIANTS_BY_KIND: Final = {
+    GroupKind.CLASSIC: GROUP_INVARIANTS,
+    GroupKind.CONSUMER: CONSUMER_GROUP_INVARIANTS,
+}
 
 
-def violations_of_group(group: Group, invariants: Iterable[GroupInvariant] = GROUP_INVARIANTS) -> list[str]:
-    """The sentences of the invariants that a group breaks."""
-    return [invariant_sentence(each) for each in invariants if not each(group)]
+def violations_of_group(group: Group, invariants: Iterable[GroupInvariant] | None = None) -> list[str]:
+    """The sentences of the invariants that a group breaks, by default of all that hold for its kind."""
+    of_kind = GROUP_INVARIANTS_BY_KIND[group.kind] if invariants is None else invariants
+    return [invariant_sentence(each) for each in of_kind if not each(group)]
 
 
 def violations_of_step(before: Group, event: Event, after: Group) -> list[str]:
-    """The sentences of the invariants that one event breaks."""
-    return [invariant_sentence(each) for each in INVARIANTS_BY_EVENT[type(event)] if not each(before, event, after)]
+    """The sentences of the invariants that one event breaks. An event that changes the kind is checked as of both."""
+    invariants: list[StepInvariant] = [event_numbers_have_no_gap]
+    if GroupKind.CONSUMER in (before.kind, after.kind):
+        invariants += CONSUMER_STEP_INVARIANTS
+    else:
+        invariants = [*INVARIANTS_BY_EVENT[type(event)]]
+    return [invariant_sentence(each) for each in invariants if not each(before, event, after)]
 
 
 def invariant_sentence(invariant: Callable[..., object]) -> str:

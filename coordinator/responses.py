@@ -6,13 +6,12 @@ The codec drops the fields that the request's version cannot carry.
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import repeat
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import Group, GroupState, Member, MemberId
 from regroup.protocol.errors import ErrorCode
-from regroup.protocol.message import Structure
-from regroup.protocol.messages.describe import DeletableGroupResult, DescribedGroup, DescribedGroupMember
+from regroup.protocol.messages.describe import DescribedGroup, DescribedGroupMember
 from regroup.protocol.messages.group import (
     HeartbeatResponse,
     JoinGroupResponse,
@@ -28,10 +27,8 @@ from regroup.protocol.messages.offsets import (
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
-    OffsetFetchResponseGroup,
 )
 from regroup.protocol.messages.transactions import (
-    EndTxnResponse,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
@@ -166,14 +163,6 @@ def described_member(member: Member, protocol_name: str | None) -> DescribedGrou
     )
 
 
-def unavailable_response(command: c.Command, code: ErrorCode) -> Structure:
-    """The response to a request that no coordinator can handle now, with the code where this API carries it.
-
-    The group is on another broker, or it is being loaded (behaviours `recovery.*`).
-    """
-    return UNAVAILABLE_RESPONSES[type(command)](command, code)
-
-
 def lost_replacement_response(group: Group, code: ErrorCode) -> JoinGroupResponse:
     """The response to a static member whose replacement Kafka could not write: the generation, without a member id."""
     return JoinGroupResponse(
@@ -184,38 +173,3 @@ def lost_replacement_response(group: Group, code: ErrorCode) -> JoinGroupRespons
         leader=group.leader_id or "",
         member_id="",
     )
-
-
-def failed_append_response(command: c.Command, code: ErrorCode) -> Structure:
-    """The response to a request whose record the emulated Kafka log lost.
-
-    Consumers before Kafka 2.0 do not understand COORDINATOR_NOT_AVAILABLE in an OffsetFetch response.
-    """
-    if isinstance(command, c.OffsetFetch) and code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
-        code = ErrorCode.NOT_COORDINATOR
-    return unavailable_response(command, code)
-
-
-def unavailable_join_response(command: c.JoinGroup, code: ErrorCode) -> Structure:
-    """Only a coordinator that is not running returns the member id."""
-    return join_error(code, command.member_id if code is ErrorCode.COORDINATOR_NOT_AVAILABLE else "")
-
-
-def unavailable_heartbeat_response(command: c.Heartbeat, code: ErrorCode) -> Structure:
-    """Heartbeats succeed unchecked while the group is being loaded, so that members do not rejoin."""
-    return heartbeat_response(ErrorCode.NONE if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code)
-
-
-UNAVAILABLE_RESPONSES: Final[dict[type[c.Command], Callable[[Any, ErrorCode], Structure]]] = {
-    c.JoinGroup: unavailable_join_response,
-    c.SyncGroup: lambda command, code: sync_error(code),
-    c.Heartbeat: unavailable_heartbeat_response,
-    c.LeaveGroup: lambda command, code: leave_response(code),
-    c.OffsetCommit: offset_commit_response,
-    c.TxnOffsetCommit: txn_offset_commit_response,
-    c.EndTransaction: lambda command, code: EndTxnResponse(error_code=code),
-    c.OffsetFetch: lambda command, code: OffsetFetchResponseGroup(group_id=command.group_id, error_code=code),
-    c.OffsetDelete: lambda command, code: offset_delete_response(code),
-    c.DescribeGroup: lambda command, code: DescribedGroup(group_id=command.group_id, error_code=code),
-    c.DeleteGroup: lambda command, code: DeletableGroupResult(group_id=command.group_id, error_code=code),
-}

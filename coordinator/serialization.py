@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from regroup.coordinator import events as e
+from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.group import Group
 from regroup.storage.errors import StoreDamaged, StoreError
 from regroup.storage.records import NewRecord, Record, Snapshot
@@ -45,6 +46,15 @@ EVENT_TYPES: Final[dict[str, type[e.Event]]] = {
     "offsets-deleted": e.OffsetsDeleted,
     "group-deleted": e.GroupDeleted,
     "coordinator-loaded": e.CoordinatorLoaded,
+    "consumer-group-created": ce.ConsumerGroupCreated,
+    "consumer-group-ended": ce.ConsumerGroupEnded,
+    "member-subscribed": ce.MemberSubscribed,
+    "group-epoch-bumped": ce.GroupEpochBumped,
+    "target-assigned": ce.TargetAssigned,
+    "member-reconciled": ce.MemberReconciled,
+    "static-member-away": ce.StaticMemberAway,
+    "static-consumer-replaced": ce.StaticConsumerReplaced,
+    "regexes-resolved": ce.RegexesResolved,
 }
 EVENT_VERSION: Final = 2
 """Version of every event payload."""

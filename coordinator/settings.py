@@ -17,6 +17,8 @@ MAX_PARTITIONS: Final = 10_000
 
 Int: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=MAX_INT)]
 """Kafka limits the value only by its type."""
+NonNegativeInt: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
+RegexRefreshInterval: TypeAlias = Annotated[int, msgspec.Meta(ge=10_000, le=MAX_INT)]
 PositiveInt: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=MAX_INT)]
 PositiveLong: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=MAX_LONG)]
 Partitions: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=MAX_PARTITIONS)]
@@ -61,7 +63,7 @@ class NamedSettings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda fie
 
 
 class CoordinatorSettings(NamedSettings, frozen=True, kw_only=True):
-    """Kafka's settings of classic groups.
+    """Kafka's settings of groups. Those of the consumer protocol begin with `group.consumer`.
 
     CoordinatorSettings.from_texts({"group.initial.rebalance.delay.ms": "0"})
     """
@@ -74,6 +76,22 @@ class CoordinatorSettings(NamedSettings, frozen=True, kw_only=True):
     """How long the first rebalance of an Empty group waits for more members (KIP-134)."""
     group_max_size: PositiveInt = MAX_INT
     """The most members of one group (KIP-389)."""
+    group_consumer_session_timeout_ms: PositiveInt = 45_000
+    """How long the coordinator waits for the next heartbeat of a member of the consumer protocol."""
+    group_consumer_min_session_timeout_ms: PositiveInt = 45_000
+    group_consumer_max_session_timeout_ms: PositiveInt = 60_000
+    group_consumer_heartbeat_interval_ms: PositiveInt = 5_000
+    """How often a member of the consumer protocol is to send a heartbeat; shorter than its session timeout."""
+    group_consumer_min_heartbeat_interval_ms: PositiveInt = 5_000
+    group_consumer_max_heartbeat_interval_ms: PositiveInt = 15_000
+    group_consumer_assignment_interval_ms: NonNegativeInt = 1_000
+    """The least time between two targets of a group (KIP-1263)."""
+    group_consumer_min_assignment_interval_ms: NonNegativeInt = 0
+    group_consumer_max_assignment_interval_ms: NonNegativeInt = 15_000
+    group_consumer_max_size: PositiveInt = MAX_INT
+    """The most members of one group of the consumer protocol."""
+    group_consumer_regex_refresh_interval_ms: RegexRefreshInterval = 600_000
+    """How often the patterns of a group are resolved again, even if no topic was created."""
     offset_metadata_max_bytes: Int = 4_096
     """The longest metadata of a committed offset, counted in UTF-16 units in spite of the name."""
     offsets_retention_minutes: PositiveInt = 10_080
@@ -84,6 +102,21 @@ class CoordinatorSettings(NamedSettings, frozen=True, kw_only=True):
     """Partitions of `__consumer_offsets`: the hash of a group's id selects one, whose leader coordinates the group."""
     offsets_commit_timeout_ms: PositiveInt = 5_000
     """How long a record of the emulated Kafka log may wait to be committed."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms"):
+            check_limits(
+                f"group.consumer.{name.replace('_', '.')}",
+                getattr(self, f"group_consumer_{name}"),
+                getattr(self, f"group_consumer_min_{name}"),
+                getattr(self, f"group_consumer_max_{name}"),
+            )
+        if self.group_consumer_heartbeat_interval_ms >= self.group_consumer_session_timeout_ms:
+            raise InvalidSetting(
+                f"group.consumer.heartbeat.interval.ms must be less than group.consumer.session.timeout.ms "
+                f"({self.group_consumer_session_timeout_ms}), not {self.group_consumer_heartbeat_interval_ms}"
+            )
 
 
 MAX_COMPARED_LENGTH = 100

@@ -39,6 +39,8 @@ from regroup.server.net.turns import TurnQueue
 from regroup.server.releases import ANY_RELEASE, Release
 from regroup.server.settings import DescribedSetting, describe_settings
 
+LATEST_GROUP_VERSION = 1
+"""Groups of the consumer protocol (KIP-848)."""
 LATEST_TRANSACTION_VERSION = 2
 """Each transaction has its own producer epoch, and a write adds its partition to the transaction (KIP-890)."""
 
@@ -114,10 +116,13 @@ class Broker:
         self._is_closed = False
         self._all_closed = asyncio.Event()
         finder = PartitionFinder(state, node_id)
-        transaction_version = release.transaction_version if release else LATEST_TRANSACTION_VERSION
+        features = {
+            "group.version": release.group_version if release else LATEST_GROUP_VERSION,
+            "transaction.version": release.transaction_version if release else LATEST_TRANSACTION_VERSION,
+        }
         self.add_handlers(
             {
-                **ClusterApis(state, node_id, self._served, transaction_version).handlers(),
+                **ClusterApis(state, node_id, self._served, features).handlers(),
                 **TopicApis(state).handlers(),
                 **ConfigApis(state, node_id, self._settings).handlers(),
                 **ProduceApis(state, finder, transactions).handlers(),

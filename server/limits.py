@@ -59,7 +59,7 @@ MAX_UNREAD_RESPONSES: Final = 8
 """How many of the largest responses all clients together may leave unread; beyond them no long response is sent."""
 MAX_COMMITTED_PARTITIONS: Final = 17_000
 """Partitions of one commit. In Kafka they have to fit into one batch of `message.max.bytes`, which is checked when the
-group is changed (`coordinator/log_batch_size.py`): with the shortest names 16,774 do."""
+group is changed (`coordinator/offsets/log_batch_size.py`): with the shortest names 16,774 do."""
 MAX_FETCHED_PARTITIONS: Final = 20_000
 """Entries of one Fetch. While it waits, it listens to all its partitions."""
 MAX_GROUP_ENTRIES: Final = 20_000

@@ -32,6 +32,14 @@ class Release(msgspec.Struct, frozen=True):
         """The short name, `2.8`."""
         return self.jars.rpartition(".")[0]
 
+    @property
+    def group_version(self) -> int:
+        """The level of the feature `group.version` in a new cluster: 1 is the consumer protocol (KIP-848), since 4.0.
+
+        Earlier releases had previews of it, which differ.
+        """
+        return int(int(self.name.partition(".")[0]) >= 4)
+
     def limit(self, key: int, versions: Versions) -> Versions | None:
         """What this release advertises of these versions of an API; None if that is nothing."""
         first, last = self.apis.get(key, (0, -1))

@@ -37,7 +37,9 @@ class RequestFacts:
         request = self._request
         if isinstance(request, FindCoordinatorRequest):
             return {request.key, *request.coordinator_keys} - {""} if request.key_type == 0 else set()
-        named = {getattr(request, "group_id", "")} | set(getattr(request, "groups_names", ()))
+        named = {getattr(request, "group_id", "")} | set(
+            getattr(request, "groups_names", getattr(request, "group_ids", ()))
+        )
         for each in getattr(request, "groups", ()):
             named.add(each if isinstance(each, str) else each.group_id)
         return named - {""}
@@ -48,7 +50,7 @@ class RequestFacts:
 
     @cached_property
     def instances(self) -> set[str]:
-        return set(self._texts("group_instance_id"))
+        return {*self._texts("group_instance_id"), *self._texts("instance_id")}
 
     def _texts(self, field: str) -> Iterator[str]:
         listed = [each for each in getattr(self._request, "members", ()) if isinstance(each, Structure)]
@@ -60,7 +62,8 @@ class RequestFacts:
     @property
     def generation(self) -> int | None:
         request = self._request
-        generation = getattr(request, "generation_id", getattr(request, "generation_id_or_member_epoch", None))
+        names = ("generation_id", "generation_id_or_member_epoch", "member_epoch")
+        generation = next((getattr(request, name) for name in names if hasattr(request, name)), None)
         return generation if isinstance(generation, int) else None
 
     @cached_property

@@ -10,6 +10,7 @@ from regroup.coordinator.settings import (
     MAX_LONG,
     CoordinatorSettings,
     NamedSettings,
+    NonNegativeInt,
     Partitions,
     PositiveInt,
     PositiveLong,
@@ -24,7 +25,6 @@ BOOL, INT, LONG = 1, 3, 5
 """Kafka's numbers for the types of these settings."""
 
 ReplicationFactor: TypeAlias = Annotated[int, Meta(ge=1, le=32_767)]
-NonNegativeInt: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_INT)]
 RetentionBytes: TypeAlias = Annotated[int, Meta(ge=-1, le=MAX_LONG)]
 """-1 means no limit."""
 FetchBytes: TypeAlias = Annotated[int, Meta(ge=1024, le=MAX_INT)]

@@ -1,1 +1,1 @@
-"""The commands `regroup story` and `regroup export`: one group's history as sentences and pictures."""
+"""The commands `story`, `export`, `view` and `step`: a group as sentences, pictures, a page, and key by key."""

@@ -1,17 +1,19 @@
-"""The job of `regroup export`: a part of a group's history as a picture."""
+"""The job of `regroup export`: a part of a group's history as a picture, or all of it as a page."""
 
 import asyncio
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Final
 
+from regroup.classroom.page.files import Run, html_file
 from regroup.classroom.pictures.mermaid import mermaid_picture
 from regroup.classroom.pictures.part import Unreadable
 from regroup.classroom.pictures.svg import svg_picture
 from regroup.classroom.pictures.text import text_picture
 from regroup.classroom.timeline import GroupTimeline, PositionRange
-from regroup.cli.classroom.selection import range_of, selected_timelines
-from regroup.cli.jobs import FILE_ERRORS, cannot_run_after
+from regroup.cli.classroom.selection import messages_of, range_of, selected_timelines
+from regroup.cli.jobs import FILE_ERRORS, CannotRun, cannot_run_after
+from regroup.cli.store.opening import open_store_to_read
 from regroup.cli.terminal.text import printable_lines
 
 PICTURES: Final[dict[str, Callable[[GroupTimeline, PositionRange], str]]] = {
@@ -24,6 +26,8 @@ PICTURES: Final[dict[str, Callable[[GroupTimeline, PositionRange], str]]] = {
 @cannot_run_after(Unreadable, *FILE_ERRORS)
 def run(args: Namespace) -> int:
     """Write the picture. Raises CannotRun, StoreError."""
+    if args.html is not None:
+        return write_page(args)
     timeline = asyncio.run(selected_timelines(args))[0]
     picture = PICTURES[args.form](timeline, range_of(args, timeline))
     if args.output is None:
@@ -31,3 +35,19 @@ def run(args: Namespace) -> int:
     else:
         args.output.write_text(picture, encoding="utf-8")
     return 0
+
+
+def write_page(args: Namespace) -> int:
+    """Write the page as one file. Raises CannotRun, StoreError."""
+    given = [name for name, value in (("--from", args.start), ("--to", args.end), ("--output", args.output)) if value]
+    if given:
+        raise CannotRun(f"--html FILE holds the whole history, and takes no {' and no '.join(given)}")
+    shown = asyncio.run(_recorded_run(args))
+    args.html.write_text(html_file([shown]), encoding="utf-8")
+    return 0
+
+
+async def _recorded_run(args: Namespace) -> Run:
+    [timeline] = await selected_timelines(args)
+    async with await open_store_to_read(args.store) as store:
+        return Run(args.store.name, timeline, await messages_of(store, timeline))

@@ -1,17 +1,22 @@
 """Which groups of a store are shown, and which part of their history: `--group`, `--from` and `--to`."""
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from regroup.classroom.reading import read_timelines
+from regroup.classroom.recorded.messages import ExchangeMessages, read_messages
 from regroup.classroom.timeline import GroupTimeline, PositionRange
 from regroup.cli.jobs import CannotRun
 from regroup.cli.store.events_text import clock_time
 from regroup.cli.store.moments import Moment, parse_moment
 from regroup.cli.store.opening import open_store_to_read, unknown_group
 from regroup.notation.durations import parse_duration_ms
+from regroup.storage.store import EventStore
+
+MAX_MESSAGES: Final = 5_000
+"""Exchanges whose messages are on the page; of a longer recording `regroup exchanges` shows them."""
 
 
 class NothingThere(CannotRun):
@@ -52,7 +57,7 @@ def range_of(args: Namespace, timeline: GroupTimeline) -> PositionRange:
     if args.start is not None:
         start = max(start, _first_from(args.start, timeline))
     if args.end is not None:
-        end = min(end, _last_up_to(args.end, timeline))
+        end = min(end, last_up_to(args.end, timeline))
     chosen = PositionRange(start, end)
     if not timeline.moments_between(*chosen):
         first, last = timeline.began, timeline.last
@@ -71,7 +76,8 @@ def _first_from(place: Place, timeline: GroupTimeline) -> int:
     return next(later, timeline.last.position + 1)
 
 
-def _last_up_to(place: Place, timeline: GroupTimeline) -> int:
+def last_up_to(place: Place, timeline: GroupTimeline) -> int:
+    """The position of the last event up to a place; one before the first event if there is none."""
     if place.position is not None:
         return place.position
     at_ms = place.at_ms(timeline)
@@ -89,3 +95,10 @@ async def selected_timelines(args: Namespace) -> Sequence[GroupTimeline]:
     if args.group is not None and not timelines:
         raise CannotRun(f"all events of group {args.group!r} have been trimmed")
     return list(timelines.values())
+
+
+async def messages_of(store: EventStore, timeline: GroupTimeline) -> Mapping[int, ExchangeMessages]:
+    """The decoded messages of a timeline's exchanges; of many, none. Raises StoreError."""
+    if not 0 < len(timeline.exchanges) <= MAX_MESSAGES:
+        return {}
+    return await read_messages(store, timeline.exchanges)

@@ -2,56 +2,43 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from regroup.control.document import openapi_document
 from regroup.control.endpoints.all import ENDPOINTS
-from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator
-from regroup.control.errors import ControlRefused, Problem, Status, problem_of
+from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, Handler, StreamHandler
+from regroup.control.errors import ControlRefused, Problem, Status
 from regroup.control.inputs import input_of_body, input_of_query
 from regroup.control.web.access import Access
-from regroup.coordinator.runtime.logger import get_logger
+from regroup.control.web.files import PortKind, served_files
+from regroup.control.web.guard import JSON, Guard, json_response, problem_response
+from regroup.control.web.streams import EventStream, disconnected
 
 MAX_BODY_BYTES: Final = 1024 * 1024
+BODY_TIMEOUT_S: Final = 10.0
+"""The time for the body of a request."""
 MAX_WAITS: Final = 100
-"""Requests that may wait for something at the same time."""
-JSON: Final = "application/json"
-PAGE_FILES: Final = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
-}
-HEADERS: Final = {
-    "cache-control": "no-store",
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-}
-log = get_logger("control")
+"""Requests that may wait for something at the same time, and streams, at one port."""
 
 
 class ControlApplication:
     """The endpoints over one emulator. `close` ends the requests that wait."""
 
-    def __init__(self, controlled: ControlledEmulator, access: Access) -> None:
-        self._controlled = controlled
+    def __init__(self, controlled: ControlledEmulator, access: Access, kind: PortKind = PortKind.CONTROL) -> None:
+        self._controlled = controlled.at_port(is_read_only=kind.is_read_only)
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         routes = [Route(each.path, self._handler(each), methods=[each.method]) for each in ENDPOINTS]
-        routes += [Route(path, _page_handler(*page), methods=["GET"]) for path, page in PAGE_FILES.items()]
+        routes += [Route(path, _file_handler(*file), methods=["GET"]) for path, file in served_files(kind).items()]
         routes.append(Route("/openapi.json", _document_handler(), methods=["GET"]))
+        routes.append(Route("/favicon.ico", _no_icon, methods=["GET"]))
         starlette = Starlette(routes=routes, exception_handlers={HTTPException: _on_http_exception})
         self.asgi: ASGIApp = Guard(starlette, access)
 
@@ -63,26 +50,28 @@ class ControlApplication:
     def _handler(self, endpoint: ControlEndpoint) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             try:
+                if endpoint.method == "POST" and self._controlled.is_read_only:
+                    raise ControlRefused(Status.FORBIDDEN, "this page is for an audience: it shows, and does not act")
                 wanted = await _input_of(endpoint, request)
+                if endpoint.streams:
+                    return self._stream(endpoint, wanted)
                 run = self._wait if endpoint.waits else self._run
-                return _json_response(await run(endpoint, wanted, request))
+                return json_response(await run(endpoint, wanted, request))
             except ClientDisconnect:
                 return Response(status_code=Status.UNAVAILABLE)
             except Exception as error:  # noqa: BLE001  # answered as what it is, or logged
-                return _problem_response(error, endpoint.path)
+                return problem_response(error, endpoint.path)
 
         return handle
 
     async def _run(self, endpoint: ControlEndpoint, wanted: Any, request: Request) -> Any:
-        return await endpoint.handle(self._controlled, wanted)
+        return await cast("Handler", endpoint.handle)(self._controlled, wanted)
 
     async def _wait(self, endpoint: ControlEndpoint, wanted: Any, request: Request) -> Any:
         """Run an endpoint that waits until it is done, the client is gone, or the server stops."""
-        if self._controlled.waits >= MAX_WAITS:
-            raise ControlRefused(Status.TOO_MANY_WAITS, f"{MAX_WAITS} requests wait already: let one of them end")
-        self._controlled.waits += 1
+        self._begin_wait()
         waiting = asyncio.ensure_future(self._run(endpoint, wanted, request))
-        gone = asyncio.ensure_future(_disconnected(request))
+        gone = asyncio.ensure_future(disconnected(request.receive))
         try:
             await asyncio.wait({waiting, gone, self._closing}, return_when=asyncio.FIRST_COMPLETED)
             if waiting.done():
@@ -91,41 +80,25 @@ class ControlApplication:
                 raise ClientDisconnect
             raise ControlRefused(Status.UNAVAILABLE, "regroup is stopping")
         finally:
-            self._controlled.waits -= 1
+            self._end_wait()
             waiting.cancel()
             gone.cancel()
             await asyncio.gather(waiting, gone, return_exceptions=True)
 
+    def _stream(self, endpoint: ControlEndpoint, wanted: Any) -> Response:
+        if self._closing.done():
+            raise ControlRefused(Status.UNAVAILABLE, "regroup is stopping")
+        messages = cast("StreamHandler", endpoint.handle)(self._controlled, wanted)
+        self._begin_wait()
+        return EventStream(messages, self._closing, self._end_wait)
 
-class Guard:
-    """Checks every request before anything else, and adds the headers that keep browsers from more than was meant."""
+    def _begin_wait(self) -> None:
+        if self._controlled.waits >= MAX_WAITS:
+            raise ControlRefused(Status.TOO_MANY_WAITS, f"{MAX_WAITS} requests wait already: let one of them end")
+        self._controlled.waits += 1
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app = app
-        self._access = access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                added = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                message = {**message, "headers": [*message.get("headers", ()), *added]}
-            await send(message)
-
-        try:
-            self._access.check(Headers(scope=scope))
-        except ControlRefused as error:
-            response = _problem_response(error, scope["path"])
-            if error.status is Status.UNAUTHORIZED:
-                response.headers["www-authenticate"] = 'Basic realm="regroup: any user, the token as password"'
-            await response(scope, receive, send_with_headers)
-            return
-        await self._app(scope, receive, send_with_headers)
-
-
-async def _disconnected(request: Request) -> None:
-    """Wait until the client is gone."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+    def _end_wait(self) -> None:
+        self._controlled.waits -= 1
 
 
 async def _input_of(endpoint: ControlEndpoint, request: Request) -> Any:
@@ -138,25 +111,20 @@ async def _input_of(endpoint: ControlEndpoint, request: Request) -> Any:
         raise ControlRefused(
             Status.NOT_JSON, f"the Content-Type is {kind!r}: send {JSON} (curl does it with --json '{{}}')"
         )
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            return input_of_body(endpoint, await _body_of(request))
+    except TimeoutError:
+        raise ControlRefused(Status.TIMED_OUT, f"the body has not come within {BODY_TIMEOUT_S:g} s") from None
+
+
+async def _body_of(request: Request) -> bytes:
     body = bytearray()
     async for piece in request.stream():
         body += piece
         if len(body) > MAX_BODY_BYTES:
             raise ControlRefused(Status.TOO_LARGE, f"the body has more than {MAX_BODY_BYTES} bytes")
-    return input_of_body(endpoint, bytes(body))
-
-
-def _json_response(value: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(value) + b"\n", status, media_type=JSON)
-
-
-def _problem_response(error: Exception, path: str) -> Response:
-    found = problem_of(error)
-    if found is None:
-        log.error("request failed", path=path, exc_info=error)
-        found = Status.BROKEN, Problem("an error of regroup; its log has more")
-    status, problem = found
-    return _json_response(problem, status)
+    return bytes(body)
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
@@ -167,19 +135,22 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
         sentence = f"{request.url.path} takes {methods}, not {request.method}"
     else:
         sentence = f"there is no path {request.url.path!r}; /openapi.json lists them"
-    response = _json_response(Problem(sentence), status)
+    response = json_response(Problem(sentence), status)
     if isinstance(error, HTTPException) and error.headers:
         response.headers.update(error.headers)
     return response
 
 
-def _page_handler(name: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:
-    content = files("regroup.control.web").joinpath("page", name).read_bytes()
-
-    async def page(request: Request) -> Response:
+def _file_handler(media_type: str, content: bytes) -> Callable[[Request], Awaitable[Response]]:
+    async def file(request: Request) -> Response:
         return Response(content, media_type=media_type)
 
-    return page
+    return file
+
+
+async def _no_icon(request: Request) -> Response:
+    """Browsers ask for it by themselves, and report an error if it is missing."""
+    return Response(status_code=204)
 
 
 def _document_handler() -> Callable[[Request], Awaitable[Response]]:

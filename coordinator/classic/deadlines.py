@@ -1,28 +1,9 @@
 """The deadlines of a classic group, computed from its state and from when its members were last seen."""
 
-from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
 
-from regroup.coordinator.commands import DeadlineKind
+from regroup.coordinator.commands import Deadline, DeadlineKind
 from regroup.coordinator.group import NEW_MEMBER_JOIN_TIMEOUT_MS, Group, GroupState, Member, MemberId
-
-ORDER: Final = {kind: index for index, kind in enumerate(DeadlineKind)}
-
-
-class Deadline(NamedTuple):
-    """A time in epoch milliseconds, and what expires then. `last_seen_ms` is when the member's timeout started."""
-
-    at_ms: int
-    kind: DeadlineKind
-    member_id: MemberId = ""
-    last_seen_ms: int | None = None
-
-
-def next_deadline(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Deadline | None:
-    """The earliest deadline; of simultaneous ones the first in the order of `DeadlineKind`, then of the members."""
-    return min(
-        deadlines(group, last_seen_ms), key=lambda deadline: (deadline.at_ms, ORDER[deadline.kind]), default=None
-    )
 
 
 def deadlines(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Iterator[Deadline]:
@@ -44,6 +25,13 @@ def deadlines(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Iterator[De
     for append in group.pending_appends.values():
         if not append.has_timed_out:
             yield Deadline(append.deadline_ms, DeadlineKind.LOG_APPEND)
+
+
+def may_expire_earlier(group: Group, seen: Iterable[MemberId], last_seen_ms: Mapping[MemberId, int]) -> bool:
+    """Whether a deadline may move forward because members are seen, although their group does not change."""
+    return any(
+        may_expire_earlier_once_seen(group.members[each], last_seen_ms.get(each, group.loaded_at_ms)) for each in seen
+    )
 
 
 def may_expire_earlier_once_seen(member: Member, last_seen_ms: int) -> bool:

@@ -21,7 +21,7 @@ from regroup.coordinator.events import (
     StaticMemberReplaced,
 )
 from regroup.coordinator.group import AwaitedResponse, Group, GroupState, InstanceId, Member, MemberId
-from regroup.coordinator.log_batch_size import group_fits
+from regroup.coordinator.offsets.log_batch_size import group_fits
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupResponse

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from regroup.coordinator.group import Member
-from regroup.coordinator.log_batch_size import MAX_BATCH_BYTES
+from regroup.coordinator.offsets.log_batch_size import MAX_BATCH_BYTES
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, decode_subscribed_topics
 from regroup.protocol.java_order import java_hash_map_order
 

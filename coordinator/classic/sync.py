@@ -9,7 +9,7 @@ from regroup.coordinator.commands import SyncGroup
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import AssignmentCommitted, AssignmentWritten, MemberSynced
 from regroup.coordinator.group import AwaitedResponse, Group, GroupState
-from regroup.coordinator.log_batch_size import group_fits
+from regroup.coordinator.offsets.log_batch_size import group_fits
 from regroup.protocol.errors import ErrorCode
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 
 from regroup.coordinator import responses
-from regroup.coordinator.classic.member_checks import refuse_generation
-from regroup.coordinator.classic.protocol_vote import CONSUMER_PROTOCOL_TYPE
 from regroup.coordinator.commands import (
     DeleteTopicOffsets,
     ExpireOffsets,
@@ -16,9 +14,10 @@ from regroup.coordinator.commands import (
 )
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import GroupCreated, GroupDeleted, OffsetsCommitted, OffsetsDeleted, OffsetsWritten
-from regroup.coordinator.group import CommittedOffset, Group, GroupState, MemberId, OffsetsByPartition
-from regroup.coordinator.log_batch_size import offsets_fit
+from regroup.coordinator.group import CommittedOffset, Group, MemberId, OffsetsByPartition
+from regroup.coordinator.offset_rules import OffsetRules
 from regroup.coordinator.offsets.evolve_offsets import merge_offsets
+from regroup.coordinator.offsets.log_batch_size import offsets_fit
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.java_order import utf16_order
@@ -31,13 +30,13 @@ from regroup.protocol.messages.offsets import (
 NO_OFFSET = CommittedOffset(-1)
 
 
-def offset_commit(decision: DecisionBuilder, command: OffsetCommit) -> Decision:
-    """Members commit for their generation; any client may commit while the group is Empty."""
-    if refused := refuse_commit(decision.group, command):
+def offset_commit(rules: OffsetRules, decision: DecisionBuilder, command: OffsetCommit) -> Decision:
+    """Commit offsets, if the group's rules let their sender do so."""
+    codes = metadata_codes(decision.settings, command.offsets)
+    if refused := rules.refuse_commit(decision.group, command, with_code_none(command.offsets, codes)):
         return decision.build(responses.offset_commit_response(command, refused))
     if command.member_id in decision.group.members:
         decision.touch_session(command.member_id)
-    codes = metadata_codes(decision.settings, command.offsets)
     if not fits_into_batch(decision, command, codes):
         return decision.build(responses.offset_commit_response(command, ErrorCode.UNKNOWN_SERVER_ERROR))
     if not decision.group.exists:
@@ -48,6 +47,11 @@ def offset_commit(decision: DecisionBuilder, command: OffsetCommit) -> Decision:
     return decision.build_after_pending_appends(responses.offset_commit_response(command, codes))
 
 
+def with_code_none(offsets: Iterable[RequestedOffset], codes: Iterable[ErrorCode]) -> list[RequestedOffset]:
+    """The offsets without an error of their own."""
+    return [each for each, code in zip(offsets, codes, strict=True) if code is ErrorCode.NONE]
+
+
 def write_offsets(
     decision: DecisionBuilder, offsets: OffsetsByPartition, member_id: MemberId, commit_deadline_ms: int | None
 ) -> None:
@@ -55,30 +59,6 @@ def write_offsets(
         decision.apply(OffsetsCommitted, member_id=member_id, offsets=offsets)
     else:
         decision.apply(OffsetsWritten, member_id=member_id, offsets=offsets, commit_deadline_ms=commit_deadline_ms)
-
-
-def refuse_unknown_group(command: OffsetCommit | TxnOffsetCommit) -> ErrorCode:
-    """The error of a commit for a generation of a group that does not exist."""
-    return ErrorCode.GROUP_ID_NOT_FOUND if command.supports_group_id_not_found else ErrorCode.ILLEGAL_GENERATION
-
-
-def refuse_commit(group: Group, command: OffsetCommit) -> ErrorCode | None:
-    """The checks of Kafka's `validateOffsetCommit`, in its order.
-
-    Members of the previous generation may commit until the join phase ends, and must then wait for the assignment.
-    """
-    if not group.exists:
-        if command.generation_id < 0:
-            return None
-        return refuse_unknown_group(command)
-    if command.generation_id < 0 and group.state is GroupState.EMPTY:
-        return None
-    if command.generation_id < 0 and not command.member_id and command.group_instance_id is None:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    refused = refuse_generation(group, command.member_id, command.group_instance_id, command.generation_id)
-    if refused is None and group.state is GroupState.COMPLETING_REBALANCE:
-        return ErrorCode.REBALANCE_IN_PROGRESS
-    return refused
 
 
 def metadata_codes(settings: CoordinatorSettings, offsets: Iterable[RequestedOffset]) -> list[ErrorCode]:
@@ -95,7 +75,7 @@ def fits_into_batch(
     decision: DecisionBuilder, command: OffsetCommit | TxnOffsetCommit, codes: Iterable[ErrorCode]
 ) -> bool:
     """Whether Kafka could write the accepted offsets, those of a partition that is named twice included."""
-    accepted = (each for each, code in zip(command.offsets, codes, strict=True) if code is ErrorCode.NONE)
+    accepted = with_code_none(command.offsets, codes)
     return offsets_fit(command.group_id, accepted, decision.settings.offset_metadata_max_bytes)
 
 
@@ -115,13 +95,15 @@ def accepted_offsets(
     return committed
 
 
-def offset_fetch(decision: DecisionBuilder, command: OffsetFetch) -> Decision:
-    """Committed offsets, -1 where there is none. Neither membership nor the topic's existence is checked.
+def offset_fetch(rules: OffsetRules, decision: DecisionBuilder, command: OffsetFetch) -> Decision:
+    """Committed offsets, -1 where there is none. The topic's existence is not checked.
 
     Offsets of open transactions are not returned. With `require_stable` they make the partition unstable, and the
     response waits for commits that the log has written and not committed.
     """
     group = decision.group
+    if refused := rules.refuse_fetch(group, command):
+        return decision.build(OffsetFetchResponseGroup(group_id=command.group_id, error_code=refused))
     after_append = group.last_pending_append if command.require_stable else None
     offsets = group.committed_offsets if after_append is None else offsets_with_pending_appends(group)
     requested = command.partitions
@@ -163,15 +145,15 @@ def fetched_partition(
     )
 
 
-def offset_delete(decision: DecisionBuilder, command: OffsetDelete) -> Decision:
+def offset_delete(rules: OffsetRules, decision: DecisionBuilder, command: OffsetDelete) -> Decision:
     """Offsets of a topic to which a member subscribes are kept (KIP-496)."""
     group = decision.group
-    if refused := refuse_offset_delete(group, command):
+    if refused := rules.refuse_delete(group, command):
         return decision.build(responses.offset_delete_response(refused))
     codes: dict[str, dict[int, ErrorCode]] = {}
     deleted: dict[str, tuple[int, ...]] = {}
     for topic, indexes in command.partitions.items():
-        if is_subscribed(group, topic):
+        if rules.is_subscribed(group, topic):
             codes[topic] = dict.fromkeys(indexes, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
             continue
         codes[topic] = dict.fromkeys(indexes, ErrorCode.NONE)
@@ -183,29 +165,14 @@ def offset_delete(decision: DecisionBuilder, command: OffsetDelete) -> Decision:
     return decision.build_after_pending_appends(responses.offset_delete_response(ErrorCode.NONE, codes))
 
 
-def refuse_offset_delete(group: Group, command: OffsetDelete) -> ErrorCode | None:
-    if not command.group_id:
-        return ErrorCode.INVALID_GROUP_ID
-    if not group.exists:
-        return ErrorCode.GROUP_ID_NOT_FOUND
-    has_opaque_members = group.protocol_type != CONSUMER_PROTOCOL_TYPE and group.state is not GroupState.EMPTY
-    return ErrorCode.NON_EMPTY_GROUP if has_opaque_members else None
-
-
-def is_subscribed(group: Group, topic: str) -> bool:
-    """Whether a member subscribes to the topic. If a subscription could not be decoded, every topic counts."""
-    return group.subscribed_topics is None or topic in group.subscribed_topics
-
-
-def expire_offsets(decision: DecisionBuilder, command: ExpireOffsets) -> Decision:
+def expire_offsets(rules: OffsetRules, decision: DecisionBuilder, command: ExpireOffsets) -> Decision:
     """Delete offsets past their retention, and the group if nothing is left of it (KIP-211)."""
     group, expired = decision.group, dict[str, tuple[int, ...]]()
     for topic, partitions in offsets_with_pending_appends(group).items():
         indexes = tuple(
             index
             for index, offset in partitions.items()
-            if is_expired(decision.settings, group, topic, offset, decision.at_ms)
-            and not group.has_pending_transactional_offset(topic, index)
+            if is_expired(decision, rules, topic, offset) and not group.has_pending_transactional_offset(topic, index)
         )
         if indexes:
             expired[topic] = indexes
@@ -213,7 +180,7 @@ def expire_offsets(decision: DecisionBuilder, command: ExpireOffsets) -> Decisio
         decision.apply(OffsetsDeleted, partitions=expired, reason="retention expired")
     group = decision.group
     has_offsets = group.committed_offsets or group.pending_transactional_offsets or group.pending_appends
-    if group.state is GroupState.EMPTY and not has_offsets:
+    if rules.is_empty(group) and not has_offsets:
         decision.apply(GroupDeleted, reason="no members and no offsets")
     return decision.build()
 
@@ -226,21 +193,11 @@ def delete_topic_offsets(decision: DecisionBuilder, command: DeleteTopicOffsets)
     return decision.build()
 
 
-def is_expired(settings: CoordinatorSettings, group: Group, topic: str, offset: CommittedOffset, at_ms: int) -> bool:
-    """Offsets of a group that had members expire after the group became Empty, others after their commit.
-
-    During a rebalance nothing expires; in Stable only offsets of topics to which no member subscribes.
-    """
-    since_ms = offset.committed_at_ms
-    if group.protocol_type:
-        if group.state is GroupState.EMPTY:
-            since_ms = group.state_since_ms
-        elif (
-            group.state is not GroupState.STABLE
-            or group.protocol_type != CONSUMER_PROTOCOL_TYPE
-            or is_subscribed(group, topic)
-        ):
-            return False
+def is_expired(decision: DecisionBuilder, rules: OffsetRules, topic: str, offset: CommittedOffset) -> bool:
+    """Whether the offset is past its retention, or past the time that its commit has asked for."""
+    since_ms = rules.retention_starts_ms(decision.group, topic, offset)
+    if since_ms is None:
+        return False
     if offset.expires_at_ms is not None:
-        return at_ms >= offset.expires_at_ms
-    return at_ms - since_ms >= settings.offsets_retention_minutes * 60_000
+        return decision.at_ms >= offset.expires_at_ms
+    return decision.at_ms - since_ms >= decision.settings.offsets_retention_minutes * 60_000

@@ -1,21 +1,21 @@
 """TxnOffsetCommit: offsets that are committed together with a transaction's records (KIP-98, KIP-447)."""
 
 from regroup.coordinator import responses
-from regroup.coordinator.classic.member_checks import refuse_generation
 from regroup.coordinator.commands import EndTransaction, TxnOffsetCommit
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import GroupCreated, TransactionalOffsetsWritten, TransactionEnded
-from regroup.coordinator.group import Group, GroupState
-from regroup.coordinator.offsets.commits import accepted_offsets, fits_into_batch, metadata_codes, refuse_unknown_group
+from regroup.coordinator.offset_rules import OffsetRules
+from regroup.coordinator.offsets.commits import accepted_offsets, fits_into_batch, metadata_codes, with_code_none
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.transactions import EndTxnResponse
 
 
-def txn_offset_commit(decision: DecisionBuilder, command: TxnOffsetCommit) -> Decision:
+def txn_offset_commit(rules: OffsetRules, decision: DecisionBuilder, command: TxnOffsetCommit) -> Decision:
     """TxnOffsetCommit does not restart the member's session timeout, unlike OffsetCommit."""
-    if refused := refuse_txn_offset_commit(decision.group, command):
-        return decision.build(responses.txn_offset_commit_response(command, refused))
     codes = metadata_codes(decision.settings, command.offsets)
+    accepted = with_code_none(command.offsets, codes)
+    if refused := rules.refuse_transactional_commit(decision.group, command, accepted):
+        return decision.build(responses.txn_offset_commit_response(command, refused))
     if not fits_into_batch(decision, command, codes):
         return decision.build(responses.txn_offset_commit_response(command, ErrorCode.UNKNOWN_SERVER_ERROR))
     if not decision.group.exists:
@@ -28,16 +28,6 @@ def txn_offset_commit(decision: DecisionBuilder, command: TxnOffsetCommit) -> De
             offsets=offsets,
         )
     return decision.build_after_pending_appends(responses.txn_offset_commit_response(command, codes))
-
-
-def refuse_txn_offset_commit(group: Group, command: TxnOffsetCommit) -> ErrorCode | None:
-    """The checks of OffsetCommit, except that a request may name no member, and that the sync phase allows commits."""
-    if not group.exists:
-        return None if command.generation_id < 0 else refuse_unknown_group(command)
-    names_no_member = command.generation_id < 0 and not command.member_id and command.group_instance_id is None
-    if names_no_member or (command.generation_id < 0 and group.state is GroupState.EMPTY):
-        return None
-    return refuse_generation(group, command.member_id, command.group_instance_id, command.generation_id)
 
 
 def end_transaction(decision: DecisionBuilder, command: EndTransaction) -> Decision:

@@ -7,19 +7,19 @@ the group's state, and a deadline that passes is a command like any other.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.classic.deadlines import Deadline, may_expire_earlier_once_seen, next_deadline
+from regroup.coordinator.commands import Deadline
+from regroup.coordinator.deadlines import deadlines, may_expire_earlier, next_deadline
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision, LeaderPolicy, first_candidate
 from regroup.coordinator.events import Event
 from regroup.coordinator.group import Group, MemberId
-from regroup.coordinator.responses import unavailable_response
 from regroup.coordinator.runtime.async_requests import AsyncRequests
 from regroup.coordinator.runtime.kafka_log import KafkaLog
 from regroup.coordinator.runtime.loading import load_groups
@@ -29,6 +29,7 @@ from regroup.coordinator.runtime.pending_responses import PendingRequest, Pendin
 from regroup.coordinator.runtime.timers import TICK_MS, GroupTimers
 from regroup.coordinator.serialization import EVENT_TYPE_NAMES, Cause, encode_cause, encode_event, encode_snapshot
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.unavailable import unavailable_response
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 from regroup.storage.errors import StoreError
@@ -159,7 +160,7 @@ class GroupCoordinator(AsyncRequests):
             return
         if decision.touched_sessions:
             last_seen_ms = self._last_seen_ms.setdefault(group_id, {})
-            if not decision.events and may_expire_earlier(decision, last_seen_ms):
+            if not decision.events and may_expire_earlier(decision.group, decision.touched_sessions, last_seen_ms):
                 self._timers.reschedule(group_id)
             last_seen_ms.update(dict.fromkeys(decision.touched_sessions, command.at_ms))
         self._respond(decision, command, on_response)
@@ -207,9 +208,10 @@ class GroupCoordinator(AsyncRequests):
 
     def _forget_removed_members(self, group: Group) -> None:
         last_seen_ms = self._last_seen_ms.get(group.group_id)
-        if last_seen_ms and len(last_seen_ms) > len(group.members):
+        members = group.member_ids
+        if last_seen_ms and len(last_seen_ms) > len(members):
             self._last_seen_ms[group.group_id] = {
-                member_id: at_ms for member_id, at_ms in last_seen_ms.items() if member_id in group.members
+                member_id: at_ms for member_id, at_ms in last_seen_ms.items() if member_id in members
             }
 
     def _log_events(self, group_id: str, events: tuple[Event, ...]) -> None:
@@ -294,6 +296,13 @@ class GroupCoordinator(AsyncRequests):
         """The earliest deadline of the group; None if it has none, and while no requests are handled."""
         return self._next_deadline(group_id) if self._unavailable is None else None
 
+    def deadlines(self, group_id: str) -> tuple[Deadline, ...]:
+        """Every deadline that runs for the group, its members' sessions among them; none while it is loading."""
+        group = self._groups.get(group_id)
+        if group is None or self._unavailable is not None:
+            return ()
+        return tuple(deadlines(group, self._last_seen_ms.get(group_id, {})))
+
     # State
 
     @property
@@ -351,12 +360,3 @@ def refuse(command: c.Command, on_response: ResponseCallback | None, code: Error
     """Answer a request that cannot be handled."""
     if on_response:
         on_response(unavailable_response(command, code))
-
-
-def may_expire_earlier(decision: Decision, last_seen_ms: Mapping[MemberId, int]) -> bool:
-    """Whether a deadline may move forward because members are seen, although their group does not change."""
-    group = decision.group
-    return any(
-        may_expire_earlier_once_seen(group.members[each], last_seen_ms.get(each, group.loaded_at_ms))
-        for each in decision.touched_sessions
-    )

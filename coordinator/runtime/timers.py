@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from regroup.coordinator.classic.deadlines import Deadline
+from regroup.coordinator.commands import Deadline
 
 TICK_MS = 1
 """Kafka's timers move in steps of a millisecond, so no deadline passes in the step that sets it."""

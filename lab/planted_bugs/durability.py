@@ -1,8 +1,11 @@
 """Bugs in committed offsets, in what waits for the store, and in what a coordinator loads from it."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
-from regroup.coordinator.commands import OffsetCommit
+from regroup.coordinator.classic.offset_rules import ClassicOffsetRules
+from regroup.coordinator.commands import OffsetCommit, RequestedOffset
 from regroup.coordinator.decision import DecisionBuilder
 from regroup.coordinator.events import CoordinatorLoaded
 from regroup.coordinator.evolve import coordinator_loaded
@@ -21,13 +24,15 @@ from regroup.storage.records import Snapshot
 @planted_bug
 def zombie_may_commit() -> BugContext:
     """A commit is accepted from a member that was removed from the group."""
-    right = commits.refuse_commit
+    right = ClassicOffsetRules.refuse_commit
 
-    def refuse_commit(group: Group, command: OffsetCommit) -> ErrorCode | None:
-        refused = right(group, command)
+    def refuse_commit(
+        rules: ClassicOffsetRules, group: Group, command: OffsetCommit, accepted: Sequence[RequestedOffset]
+    ) -> ErrorCode | None:
+        refused = right(rules, group, command, accepted)
         return None if refused is ErrorCode.UNKNOWN_MEMBER_ID and command.member_id else refused
 
-    return patch_attribute(commits, "refuse_commit", refuse_commit)
+    return patch_attribute(ClassicOffsetRules, "refuse_commit", refuse_commit)
 
 
 @planted_bug

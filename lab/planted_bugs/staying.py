@@ -4,13 +4,12 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from regroup.coordinator import responses
-from regroup.coordinator.classic import deadlines, expiry, heartbeat_leave, join, member_checks, rebalance
-from regroup.coordinator.classic.deadlines import Deadline
-from regroup.coordinator.commands import DeadlineKind, DeadlinePassed, Heartbeat
+from regroup.coordinator import deadlines, responses
+from regroup.coordinator.classic import deadlines as classic_deadlines
+from regroup.coordinator.classic import expiry, heartbeat_leave, join, member_checks, offset_rules, rebalance
+from regroup.coordinator.commands import Deadline, DeadlineKind, DeadlinePassed, Heartbeat
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.group import AwaitedResponse, Group, GroupState, Member, MemberId
-from regroup.coordinator.offsets import commits
 from regroup.coordinator.runtime import group_coordinator
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.timers import GroupTimers
@@ -52,12 +51,12 @@ def heartbeat_does_not_renew_the_session() -> BugContext:
 @planted_bug
 def session_expires_while_a_response_is_held() -> BugContext:
     """The session of a member runs on while its own request is held."""
-    right = deadlines.member_deadline
+    right = classic_deadlines.member_deadline
 
     def member_deadline(member: Member, last_seen_ms: int) -> Deadline | None:
         return right(replace(member, awaiting=None), last_seen_ms)
 
-    return patch_attribute(deadlines, "member_deadline", member_deadline)
+    return patch_attribute(classic_deadlines, "member_deadline", member_deadline)
 
 
 @planted_bug
@@ -152,7 +151,7 @@ def replaced_process_is_not_fenced() -> BugContext:
 
     return combine(
         patch_attribute(heartbeat_leave, "refuse_generation", refuse_generation),
-        patch_attribute(commits, "refuse_generation", refuse_generation),
+        patch_attribute(offset_rules, "refuse_generation", refuse_generation),
     )
 
 

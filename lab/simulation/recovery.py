@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
-from regroup.coordinator.classic.deadlines import next_deadline
+from regroup.coordinator.deadlines import next_deadline
 from regroup.coordinator.group import Group, GroupState
 from regroup.lab.simulation.milestones import Milestones
 from regroup.lab.simulation.world import World

@@ -15,8 +15,8 @@ from regroup.protocol.consumer.subscription import (
 )
 from regroup.storage.records import Record
 
-TableRow: TypeAlias = tuple[str, dict[str, Any]]
-"""The name of a table, and one of its rows."""
+TableRow: TypeAlias = tuple[str, dict[str, Any] | tuple[Any, ...]]
+"""The name of a table, and one of its rows: the values that are not null, or (of `commits`) those of all columns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,6 @@ from regroup.server.net.turns import Turns
 
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
-_TRANSACTION_FEATURE = "transaction.version"
 _BROKERS, _CONTROLLERS = 1, 2
 _NO_NODE = -1
 _TOPICS_PER_PORTION = 250
@@ -58,16 +57,16 @@ _CLUSTER_OPERATIONS = _bits(5, 7, 8, 9, 10, 11, 12)
 class ClusterApis:
     """Handles requests about the cluster.
 
-    `served` are the broker's versions by API key; `transaction_version` is the level of that feature, 0 for none.
+    `served` are the broker's versions by API key; `features` are the finalized levels by name, 0 for none.
     """
 
     def __init__(
-        self, state: ClusterState, node_id: int, served: Mapping[int, Versions], transaction_version: int
+        self, state: ClusterState, node_id: int, served: Mapping[int, Versions], features: Mapping[str, int]
     ) -> None:
         self._state = state
         self._node_id = node_id
         self._served = served
-        self._transaction_version = transaction_version
+        self._features = {name: level for name, level in features.items() if level}
         self._leadership: object = None
         self._partitions: list[MetadataResponsePartition] = []
         """The partitions of the largest topic that was described: those of the others are the first of them."""
@@ -91,19 +90,23 @@ class ClusterApis:
             ApiVersion(api_key=key, min_version=versions.first, max_version=versions.last)
             for key, versions in sorted(self._served.items())
         ]
-        level = self._transaction_version
-        if not level:
+        if not self._features:
             exchange.respond(ApiVersionsResponse(api_keys=api_keys))
             return
-        supported = SupportedFeatureKey(name=_TRANSACTION_FEATURE, min_version=0, max_version=level)
-        finalized = FinalizedFeatureKey(name=_TRANSACTION_FEATURE, min_version_level=level, max_version_level=level)
+        supported = [
+            SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in self._features.items()
+        ]
+        finalized = [
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in self._features.items()
+        ]
         exchange.respond(
             ApiVersionsResponse(
                 api_keys=api_keys,
                 # Clients up to v3 cannot decode a feature that begins at 0.
-                supported_features=[supported] if exchange.version >= 4 else [],
+                supported_features=supported if exchange.version >= 4 else [],
                 finalized_features_epoch=0,
-                finalized_features=[finalized],
+                finalized_features=finalized,
             )
         )
 

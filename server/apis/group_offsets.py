@@ -107,9 +107,11 @@ class GroupOffsetApis:
         """
         groups = request.groups if exchange.version >= 8 else [_single_group(request)]
         is_by_id = exchange.version >= _TOPIC_IDS_SINCE
-        whole: dict[str, int] = {}
+        whole: dict[tuple[str, str | None, int], int] = {}
         keys = [
-            whole.setdefault(each.group_id, index) if each.topics is None else index
+            whole.setdefault((each.group_id, each.member_id, each.member_epoch), index)
+            if each.topics is None
+            else index
             for index, each in enumerate(groups)
         ]
         names: dict[int, list[str | None]] = {}
@@ -130,6 +132,8 @@ class GroupOffsetApis:
                 group_id=groups[key].group_id,
                 at_ms=self._state.now_ms(),
                 partitions=_partitions_of(groups[key], names[key]),
+                member_id=groups[key].member_id,
+                member_epoch=groups[key].member_epoch,
                 require_stable=request.require_stable,
             )
 
@@ -193,6 +197,7 @@ def _requested_offsets(
                 each.committed_offset,
                 each.committed_leader_epoch,
                 each.committed_metadata or "",
+                topic.topic_id,
             )
 
 

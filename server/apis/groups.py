@@ -18,6 +18,7 @@ from regroup.protocol.messages.describe import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
+    DescribedConsumerGroup,
     DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
@@ -41,11 +42,9 @@ from regroup.server.cluster.state import ClusterState
 from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.turns import Turns
 
-_CLASSIC: Final = "classic"
-"""The type of every group here, as ListGroups v5 names it."""
 _STEPS_OF_HELD_RESPONSE: Final = 20
 _Key = TypeVar("_Key", bound=Hashable)
-_GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 """Kafka's numbers of what a client may do with a group: read, delete, describe, describe and alter configs."""
 
 
@@ -154,10 +153,9 @@ class GroupApis:
             return c.DescribeGroup(group_id=group_id, at_ms=self._state.now_ms())
 
         def complete(group: DescribedGroup) -> DescribedGroup:
-            if exchange.version >= 6:
-                group = _missing_as_error(group)
+            group = _missing_as_error(group) if exchange.version >= 6 else replace(group, error_message=None)
             if request.include_authorized_operations and not group.error_code:
-                group = replace(group, authorized_operations=_GROUP_OPERATIONS)
+                group = replace(group, authorized_operations=GROUP_OPERATIONS)
             return group
 
         def on_responses(groups: dict[str, DescribedGroup]) -> None:
@@ -177,16 +175,20 @@ class GroupApis:
         types = {each.strip().lower() for each in request.types_filter}
         groups = []
         for group in list(self._groups.groups()):
-            if (not states or group.state.value.lower() in states) and (not types or _CLASSIC in types):
+            if types and group.kind.value not in types:
+                yield 1
+                continue
+            state_name = group.state_name
+            if not states or state_name.lower() in states:
                 groups.append(
                     ListedGroup(
                         group_id=group.group_id,
-                        protocol_type=group.protocol_type,
-                        group_state=group.state.value,
-                        group_type=_CLASSIC,
+                        protocol_type=group.shown_protocol_type,
+                        group_state=state_name,
+                        group_type=group.kind.value,
                     )
                 )
-            yield 1
+            yield 1 + len(group.member_ids) // 100
         exchange.respond(ListGroupsResponse(groups=groups))
 
     def delete_groups(self, request: DeleteGroupsRequest, exchange: Exchange) -> Turns:
@@ -246,7 +248,7 @@ def submit_all(
 
 def _entries(response: Any) -> int:
     """The members of a described group, or the partitions of fetched offsets."""
-    if isinstance(response, DescribedGroup):
+    if isinstance(response, DescribedGroup | DescribedConsumerGroup):
         return len(response.members)
     if isinstance(response, OffsetFetchResponseGroup):
         return sum(len(topic.partitions) for topic in response.topics)
@@ -254,8 +256,8 @@ def _entries(response: Any) -> int:
 
 
 def _missing_as_error(group: DescribedGroup) -> DescribedGroup:
-    """Since v6 a group that does not exist is an error (KIP-1043)."""
+    """Since v6 a group that does not exist, or is not classic, is an error (KIP-1043)."""
     if group.error_code or group.group_state != "Dead":
         return group
-    text = f"Group {group.group_id} not found."
+    text = group.error_message or f"Group {group.group_id} not found."
     return replace(group, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=text)

@@ -24,8 +24,9 @@ from regroup.protocol.messages.topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from regroup.protocol.topic_ids import topic_id_bytes
 from regroup.server.cluster.events import LARGEST_PARTITION_COUNT, PartitionsAdded, TopicCreated, TopicDeleted
-from regroup.server.cluster.image import Topic, metric_name_of, topic_name_error, uuid_bytes
+from regroup.server.cluster.image import Topic, metric_name_of, topic_name_error
 from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.topic_configs import check_topic_config, describe_topic_configs
 from regroup.server.errors import RequestError
@@ -171,7 +172,7 @@ class TopicApis:
             ]
         return CreatableTopicResult(
             name=topic.name,
-            topic_id=uuid_bytes(event.topic_id),
+            topic_id=topic_id_bytes(event.topic_id),
             error_message=None,
             num_partitions=partitions,
             replication_factor=1,

@@ -11,9 +11,10 @@ from typing import Any, Protocol, TypeAlias
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import Group
-from regroup.coordinator.responses import unavailable_response
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.serialization import Cause
+from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.unavailable import unavailable_response
 from regroup.protocol.errors import ErrorCode
 from regroup.server.cluster.events import TRANSACTION_END, ClusterEvent, TopicDeleted
 from regroup.server.cluster.state import ClusterState
@@ -39,6 +40,13 @@ class BrokerGroups(Protocol):
 
     def groups(self) -> Iterator[Group]:
         """Every group that exists."""
+
+    def group(self, group_id: str) -> Group:
+        """One group as it is now, whichever broker coordinates it."""
+
+    @property
+    def settings(self) -> CoordinatorSettings:
+        """The settings of the coordinators."""
 
     @property
     def refusal(self) -> ErrorCode | None:
@@ -157,6 +165,13 @@ class RoutedGroups:
     def groups(self) -> Iterator[Group]:
         for coordinator in self._own_coordinators():
             yield from coordinator.groups()
+
+    def group(self, group_id: str) -> Group:
+        return self._router.coordinator_of(group_id).group(group_id)
+
+    @property
+    def settings(self) -> CoordinatorSettings:
+        return self._router.coordinators[0].settings
 
     @property
     def refusal(self) -> ErrorCode | None:

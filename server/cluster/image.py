@@ -1,7 +1,6 @@
 """The cluster as a value: topics, producer ids, transactions; and Kafka's rules for topic names."""
 
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection
 from uuid import UUID
 
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 from regroup.coordinator.serialization import UNREADABLE_ERRORS, damaged
 from regroup.protocol.internal_topics import INTERNAL_TOPICS
 from regroup.protocol.java_order import java_string_hash
+from regroup.protocol.topic_ids import topic_id_bytes, topic_id_text
 from regroup.server.cluster.events import (
     ClusterEvent,
     OffsetsReserved,
@@ -46,7 +46,7 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def id_bytes(self) -> bytes:
         """The id as it is on the wire."""
-        return uuid_bytes(self.topic_id)
+        return topic_id_bytes(self.topic_id)
 
     @property
     def is_internal(self) -> bool:
@@ -144,13 +144,8 @@ def metric_name_of(topic: str) -> str:
 
 
 def uuid_text(uuid: UUID) -> str:
-    """The id as Kafka writes it: URL-safe base64 without padding."""
-    return urlsafe_b64encode(uuid.bytes).rstrip(b"=").decode()
-
-
-def uuid_bytes(text: str) -> bytes:
-    """The sixteen bytes of an id in Kafka's text form."""
-    return urlsafe_b64decode(text + "==")
+    """The id as Kafka writes it."""
+    return topic_id_text(uuid.bytes)
 
 
 def partition_of_key(key: str, partitions: int) -> int:

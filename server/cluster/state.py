@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from regroup.coordinator.consumer.topics import TopicMetadata, TopicsImage
 from regroup.coordinator.serialization import UNREADABLE_ERRORS, Cause, damaged
 from regroup.protocol.internal_topics import OFFSETS_TOPIC
 from regroup.server.cluster.events import (
@@ -15,6 +16,7 @@ from regroup.server.cluster.events import (
     RECORDS_PRODUCED,
     ClusterEvent,
     OffsetsReserved,
+    PartitionsAdded,
     ProducerIdsReserved,
     TopicConfigured,
     TopicCreated,
@@ -163,6 +165,8 @@ class ClusterState:
         self._event_number, self.last_position = stored.head.event_number, stored.head.position
         self._names_by_id = {topic.id_bytes: topic.name for topic in self.topics.values()}
         self._names_by_metric = {metric_name_of(name): name for name in self.topics}
+        self._topics_image: TopicsImage | None = None
+        self._topics_version = self._event_number
         self._next_producer_id = self.image.producer_ids_before
         self._leader_epochs = [coordinator_epoch - 1] * len(self.node_ids)
 
@@ -232,6 +236,9 @@ class ClusterState:
 
     def _apply(self, event: ClusterEvent, before: ClusterImage) -> None:
         """Update what is derived from the topics."""
+        if isinstance(event, TopicCreated | PartitionsAdded | TopicDeleted):
+            self._topics_image = None
+            self._topics_version = self._event_number
         if isinstance(event, TopicCreated):
             self._names_by_id[self.topics[event.name].id_bytes] = event.name
             self._names_by_metric[metric_name_of(event.name)] = event.name
@@ -266,6 +273,14 @@ class ClusterState:
     def topics(self) -> dict[str, Topic]:
         """Topics by name, in the order of their creation."""
         return self.image.topics
+
+    @property
+    def topics_image(self) -> TopicsImage:
+        """The topics as commands of groups carry them. It is made again when topics change."""
+        if self._topics_image is None:
+            topics = (TopicMetadata(each.topic_id, each.name, each.partitions) for each in self.topics.values())
+            self._topics_image = TopicsImage(topics, self._topics_version)
+        return self._topics_image
 
     def create_topic(self, name: str, partitions: int, configs: dict[str, str] | None = None, *, cause: Cause) -> Topic:
         """Create a topic. The caller has checked the name and the number of partitions."""

@@ -95,7 +95,7 @@ class Summaries:
             GroupSummary(
                 group=group.group_id,
                 event_number=group.event_number,
-                state=group.state.value,
+                state=group.state_name,
                 state_since_ms=group.state_since_ms,
                 generation_id=group.generation_id,
                 protocol_name=group.protocol_name,

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from regroup.protocol.apis import APIS
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Message
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from regroup.protocol.messages.group import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -32,7 +33,7 @@ class Refusal(NamedTuple):
     client_id: str
     connection: str
     generation_id: int | None
-    """The generation that the request names; None for JoinGroup and LeaveGroup, which name none."""
+    """The generation or member epoch that the request names; None for JoinGroup and LeaveGroup, which name none."""
 
     @property
     def sender(self) -> str:
@@ -56,7 +57,8 @@ def refusals_of(exchange: Exchange, response: Message | None, now_ms: Callable[[
     if not found:
         return []
     request: Any = exchange.request
-    generation_id = getattr(request, "generation_id", getattr(request, "generation_id_or_member_epoch", None))
+    names = ("generation_id", "generation_id_or_member_epoch", "member_epoch")
+    generation_id = next((getattr(request, name) for name in names if hasattr(request, name)), None)
     at_ms, api = now_ms(), APIS[exchange.header.api_key].name
     return [
         Refusal(
@@ -78,6 +80,11 @@ def refusals_of(exchange: Exchange, response: Message | None, now_ms: Callable[[
 def _in_response(request: Any, response: Any) -> list[_Who]:
     code = response.error_code
     return [(request.member_id, request.group_instance_id, code)] if code else []
+
+
+def _in_consumer_heartbeat(request: Any, response: Any) -> list[_Who]:
+    code = response.error_code
+    return [(request.member_id, request.instance_id, code)] if code else []
 
 
 def _in_leave_group(request: LeaveGroupRequest, response: LeaveGroupResponse) -> list[_Who]:
@@ -104,6 +111,7 @@ _FINDERS: Final[dict[int, Callable[[Any, Any], list[_Who]]]] = {
     SyncGroupRequest.api_key: _in_response,
     HeartbeatRequest.api_key: _in_response,
     LeaveGroupRequest.api_key: _in_leave_group,
+    ConsumerGroupHeartbeatRequest.api_key: _in_consumer_heartbeat,
     OffsetCommitRequest.api_key: _in_partitions,
     TxnOffsetCommitRequest.api_key: _in_partitions,
 }

@@ -6,7 +6,7 @@ from typing import Any, Final
 from regroup.protocol.apis import APIS
 from regroup.protocol.fields import NO_UUID
 from regroup.protocol.message import Message
-from regroup.protocol.messages import cluster, describe, group, offsets, records, topics, transactions
+from regroup.protocol.messages import cluster, consumer_group, describe, group, offsets, records, topics, transactions
 from regroup.server.responses.partitions import (
     ADD_PARTITIONS,
     FIRST_BATCHED_OFFSET_FETCH,
@@ -108,6 +108,12 @@ def describe_groups(request: describe.DescribeGroupsRequest, version: int, code:
     )
 
 
+def consumer_group_describe(request: describe.ConsumerGroupDescribeRequest, version: int, code: int) -> Message:
+    return describe.ConsumerGroupDescribeResponse(
+        groups=[describe.DescribedConsumerGroup(error_code=code, group_id=name) for name in request.group_ids]
+    )
+
+
 def delete_groups(request: describe.DeleteGroupsRequest, version: int, code: int) -> Message:
     return describe.DeleteGroupsResponse(
         results=[describe.DeletableGroupResult(group_id=name, error_code=code) for name in request.groups_names]
@@ -161,6 +167,7 @@ ANSWERS: Final[dict[type[Message], Callable[[Any, int, int], Message]]] = {
             transactions.AddOffsetsToTxnRequest,
             transactions.EndTxnRequest,
             transactions.ListTransactionsRequest,
+            consumer_group.ConsumerGroupHeartbeatRequest,
         ),
         _at_the_top(),
     ),
@@ -172,6 +179,7 @@ ANSWERS: Final[dict[type[Message], Callable[[Any, int, int], Message]]] = {
     offsets.OffsetFetchRequest: offset_fetch,
     describe.DescribeGroupsRequest: describe_groups,
     describe.DeleteGroupsRequest: delete_groups,
+    describe.ConsumerGroupDescribeRequest: consumer_group_describe,
     topics.CreateTopicsRequest: create_topics,
     topics.DeleteTopicsRequest: delete_topics,
     topics.CreatePartitionsRequest: create_partitions,

@@ -57,7 +57,7 @@ def test_the_time_of_a_rebalance_is_that_of_its_events() -> None:
     assert max(gaps.values()) >= 15_000
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(1, 400))
 def test_every_history_has_a_story_in_the_order_of_its_events(seed: int) -> None:
     records = drawn_history(seed, minutes=3)

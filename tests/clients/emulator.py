@@ -20,6 +20,11 @@ POLL_INTERVAL_S = 0.02
 FAST_SETTINGS = (
     "group.initial.rebalance.delay.ms=100",
     "group.min.session.timeout.ms=500",
+    "group.consumer.min.session.timeout.ms=500",
+    "group.consumer.session.timeout.ms=5000",
+    "group.consumer.min.heartbeat.interval.ms=100",
+    "group.consumer.heartbeat.interval.ms=200",
+    "group.consumer.assignment.interval.ms=100",
 )
 REGROUP_COMMAND = Path(sys.executable).with_name("regroup")
 """The command that is installed beside the Python that runs the tests."""

@@ -33,6 +33,8 @@ class ConsumerOptions(NamedTuple):
     session_timeout_ms: int = 5_000
     """A much shorter one would remove live members on a busy machine."""
     heartbeat_interval_ms: int = 200
+    uses_consumer_protocol: bool = False
+    """KIP-848: the broker assigns, and its settings have the timeouts."""
 
 
 AssignmentListener = Callable[[str, Partitions], None]

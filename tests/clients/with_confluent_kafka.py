@@ -22,9 +22,7 @@ class LibraryConsumer:
             {
                 "bootstrap.servers": options.address,
                 "group.id": options.group,
-                "session.timeout.ms": options.session_timeout_ms,
-                "heartbeat.interval.ms": options.heartbeat_interval_ms,
-                "partition.assignment.strategy": options.assignor,
+                **protocol_settings(options),
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
                 "topic.metadata.refresh.interval.ms": METADATA_AGE_MS,
@@ -57,6 +55,16 @@ class LibraryConsumer:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def protocol_settings(options: ConsumerOptions) -> dict[str, str | int]:
+    if options.uses_consumer_protocol:
+        return {"group.protocol": "consumer", "group.remote.assignor": options.assignor}
+    return {
+        "session.timeout.ms": options.session_timeout_ms,
+        "heartbeat.interval.ms": options.heartbeat_interval_ms,
+        "partition.assignment.strategy": options.assignor,
+    }
 
 
 def produce(address: str, rows: Sequence[tuple[str, int, str]]) -> None:

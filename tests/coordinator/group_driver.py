@@ -7,15 +7,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.classic.deadlines import deadlines, next_deadline
 from regroup.coordinator.commands import DeadlineKind
+from regroup.coordinator.deadlines import deadlines, next_deadline
 from regroup.coordinator.decide import decide
 from regroup.coordinator.events import Event
 from regroup.coordinator.evolve import fold
 from regroup.coordinator.group import Group, GroupState
-from regroup.coordinator.responses import unavailable_response
 from regroup.coordinator.runtime.pending_responses import PendingRequest, PendingResponses
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.unavailable import unavailable_response
 from regroup.protocol.errors import ErrorCode
 
 START_MS = 1_700_000_000_000
@@ -108,7 +108,7 @@ class GroupDriver:
         self.group = decision.group
         self.events += decision.events
         self.last_seen_ms.update(dict.fromkeys(decision.touched_sessions, self.now_ms))
-        self.last_seen_ms = {each: at_ms for each, at_ms in self.last_seen_ms.items() if each in self.group.members}
+        self.last_seen_ms = {each: at_ms for each, at_ms in self.last_seen_ms.items() if each in self.group.member_ids}
         request.events = decision.events
         is_held = self._pending.hold(decision, PendingRequest(command, request.receive))
         if not is_held and decision.response is not None:

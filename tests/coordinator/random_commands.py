@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.classic.deadlines import next_deadline
+from regroup.coordinator.deadlines import next_deadline
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision
 from regroup.coordinator.events import Event
@@ -79,7 +79,7 @@ class RandomCommandRunner:
         self.group = decision.group
         self.events += decision.events
         self.last_seen_ms.update(dict.fromkeys(decision.touched_sessions, self.now_ms))
-        self.last_seen_ms = {each: at_ms for each, at_ms in self.last_seen_ms.items() if each in self.group.members}
+        self.last_seen_ms = {each: at_ms for each, at_ms in self.last_seen_ms.items() if each in self.group.member_ids}
         self.on_decision(command, before, decision)
 
     # What a small number selects

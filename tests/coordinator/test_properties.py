@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import msgspec
 from hypothesis import given
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.decision import Decision
-from regroup.coordinator.events import OFFSET_EVENTS, AppendFailed
+from regroup.coordinator.events import OFFSET_EVENTS, AnyEvent, AppendFailed
 from regroup.coordinator.evolve import evolve, fold
 from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.invariants import (
@@ -26,7 +26,6 @@ from regroup.coordinator.invariants import (
     violations_of_step,
 )
 from regroup.coordinator.serialization import (
-    EVENT_TYPE_NAMES,
     decode_event,
     decode_snapshot,
     encode_event,
@@ -220,11 +219,11 @@ def digest(seed: int) -> str:
     return hashed.hexdigest()
 
 
-def test_random_commands_cause_every_type_of_event_often() -> None:
+def test_random_commands_cause_every_type_of_event_of_classic_groups_often() -> None:
     counts: Counter[str] = Counter()
     for seed in range(60):
         counts.update(type(event).__name__ for event in run(random_choices(seed, 400)).events)
-    rare = {event_type.__name__ for event_type in EVENT_TYPE_NAMES if counts[event_type.__name__] < 5}
+    rare = {event_type.__name__ for event_type in get_args(AnyEvent) if counts[event_type.__name__] < 5}
     assert not rare
 
 
@@ -238,6 +237,6 @@ def test_the_same_choices_give_the_same_history_in_every_process() -> None:
             text=True,
             check=True,
         ).stdout.strip()
-        for hash_seed in ("0", "1", "4711")
+        for hash_seed in ("1", "4711")
     }
     assert digests == {digest(7)}

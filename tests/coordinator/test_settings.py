@@ -17,12 +17,44 @@ LIMITS = {
     "offsets.retention.check.interval.ms": (1, LONG),
     "offsets.topic.num.partitions": (1, 10_000),
     "offsets.commit.timeout.ms": (1, INT),
+    "group.consumer.max.size": (1, INT),
+    "group.consumer.regex.refresh.interval.ms": (10_000, INT),
 }
 """Kafka's limits, except for the partitions, each of which costs memory here."""
 
+BOUNDED = {
+    "session.timeout.ms": (45_000, 60_000),
+    "heartbeat.interval.ms": (5_000, 15_000),
+    "assignment.interval.ms": (0, 15_000),
+}
+"""Settings `group.consumer.…` with the defaults of their bounds, which are settings themselves."""
+
 
 def test_every_setting_has_tested_limits() -> None:
-    assert set(CoordinatorSettings.names()) == set(LIMITS)
+    bounded = {f"group.consumer.{bound}{name}" for name in BOUNDED for bound in ("", "min.", "max.")}
+    assert set(CoordinatorSettings.names()) == {*LIMITS, *bounded}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_a_setting_of_the_consumer_protocol_is_within_its_bounds(name: str) -> None:
+    minimum, maximum = BOUNDED[name]
+    for limit in (minimum, maximum):
+        texts = {f"group.consumer.{name}": str(limit)}
+        assert CoordinatorSettings.from_texts(texts).by_name()[f"group.consumer.{name}"] == limit
+    above = {f"group.consumer.{name}": str(maximum + 1)}
+    with pytest.raises(InvalidSetting, match=f"group.consumer.{name} must be at most {maximum}, not {maximum + 1}"):
+        CoordinatorSettings.from_texts(above)
+    wider = {f"group.consumer.max.{name}": str(maximum + 1)}
+    assert CoordinatorSettings.from_texts(above | wider).by_name()[f"group.consumer.{name}"] == maximum + 1
+    below = {f"group.consumer.{name}": str(minimum - 1)}
+    with pytest.raises(InvalidSetting, match=f"group.consumer.{name} must be at least {minimum}, not {minimum - 1}"):
+        CoordinatorSettings.from_texts(below)
+
+
+def test_a_heartbeat_interval_is_shorter_than_the_session_timeout() -> None:
+    texts = {"session.timeout.ms": "6000", "min.session.timeout.ms": "1000", "heartbeat.interval.ms": "6000"}
+    with pytest.raises(InvalidSetting, match=r"heartbeat\.interval\.ms must be less than .* \(6000\), not 6000"):
+        CoordinatorSettings.from_texts({f"group.consumer.{name}": text for name, text in texts.items()})
 
 
 @pytest.mark.parametrize("name", LIMITS)
@@ -61,5 +93,5 @@ def test_a_value_that_is_no_whole_number_is_quoted(text: str) -> None:
 def test_an_unknown_setting_is_refused_with_the_nearest_name_or_with_all() -> None:
     with pytest.raises(UnknownSetting, match=r"group\.max\.sise: did you mean group\.max\.size\?"):
         CoordinatorSettings.from_texts({"group.max.sise": "3"})
-    with pytest.raises(UnknownSetting, match=r"colour: known are group\.initial\.rebalance\.delay\.ms, .*minutes"):
+    with pytest.raises(UnknownSetting, match=r"colour: known are group\.consumer\.assignment\.interval\.ms, .*minutes"):
         CoordinatorSettings.from_texts({"colour": "3"})

@@ -17,6 +17,7 @@ from regroup.cli import jobs
 from regroup.cli.main import COMMANDS, main
 from regroup.cli.spark.session import print_spark_error
 from regroup.pipeline.bronze import ingest
+from regroup.pipeline.bronze.store_progress import store_name
 from regroup.pipeline.spark import java
 from regroup.storage.errors import StoreError
 from tests.pipeline.histories import crash_history, overwrite_pages, write_store
@@ -68,7 +69,7 @@ def test_bad_stores_among_good_ones_are_named_and_skipped(
     for name in ("damaged.db", "foreign.db", "newer.db"):
         assert f"skipped: {mixed_stores / name}" in err
     ingested = {path.parent.name.partition("=")[2] for path in (mixed_stores / "out" / "bronze").rglob("*.parquet")}
-    assert ingested == {ingest.store_name(str(mixed_stores / name)) for name in ("range.db", "cooperative-sticky.db")}
+    assert ingested == {store_name(str(mixed_stores / name)) for name in ("range.db", "cooperative-sticky.db")}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_show_prints_a_table_and_replay_prints_the_groups_of_each_store(built_ta
     groups = json.loads(capsys.readouterr().out)
     for path in built_tables.glob("runs/*.db"):
         assert regroup("replay", path) == 0
-        assert groups[ingest.store_name(str(path))] == json.loads(capsys.readouterr().out)["groups"]
+        assert groups[store_name(str(path))] == json.loads(capsys.readouterr().out)["groups"]
     assert len(groups) == 2
 
 
@@ -195,6 +196,7 @@ def test_without_java_the_error_says_what_to_install(
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_campaign_simulates_only_what_is_missing(spark: SparkSession, tmp_path: Path, capsys: Printed) -> None:
     plan, out = tmp_path / "plan.yaml", tmp_path / "out"
     plan.write_text(PLAN)

@@ -20,6 +20,7 @@ from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.fields import Versions
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import ApiVersionsRequest, ApiVersionsResponse
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
 from regroup.protocol.messages.describe import ConsumerGroupDescribeRequest
 from regroup.protocol.messages.group import HeartbeatRequest
 from regroup.protocol.messages.offsets import (
@@ -91,6 +92,10 @@ def test_an_unknown_release_is_refused_with_a_list_of_the_known_ones() -> None:
         release_named("1.1")
 
 
+CONSUMER_GROUP_APIS = {ConsumerGroupHeartbeatRequest.api_key, ConsumerGroupDescribeRequest.api_key}
+"""Releases before 4.0 had previews of them, which are not served."""
+
+
 @pytest.mark.parametrize("name", releases())
 async def test_the_advertised_versions_are_those_of_both_the_release_and_this_broker(name: str) -> None:
     async with running_release(None) as cluster, client_of(cluster) as client:
@@ -98,7 +103,8 @@ async def test_the_advertised_versions_are_those_of_both_the_release_and_this_br
     async with running_release(name) as cluster, client_of(cluster) as client:
         shown = await advertised(client)
     apis = releases()[name].apis
-    assert shown.keys() == everything.keys() & apis.keys()
+    previews = CONSUMER_GROUP_APIS if name < "4.0" else set()
+    assert shown.keys() == everything.keys() & apis.keys() - previews
     for key, (first, last) in shown.items():
         assert (first, last) == (max(first, apis[key][0]), min(APIS[key].versions.last, apis[key][1]))
 
@@ -120,7 +126,7 @@ async def test_the_apis_and_features_that_are_not_served_are_documented() -> Non
     assert documented.keys() & newest.apis.keys() == newest.apis.keys() - served
     assert not documented.keys() & served
     features = {each.name for each in response.finalized_features}
-    assert features == {"transaction.version"}
+    assert features == {"group.version", "transaction.version"}
     assert set(re.findall(r"`([a-z.]+\.version)`", text)) - features == FEATURES_OF_KAFKA_4_4 - features
 
 
@@ -155,7 +161,7 @@ def commit() -> OffsetCommitRequest:
             "--broker-version any",
         ),
         (
-            "4.4",
+            "3.9",
             ConsumerGroupDescribeRequest(group_ids=["g"]),
             0,
             "the API 69 (ConsumerGroupDescribe) is not served",
@@ -233,12 +239,21 @@ async def test_an_api_versions_request_of_a_newer_version_gets_the_supported_one
         assert [(row.api_key, row.min_version, row.max_version) for row in answer.api_keys] == [(API_VERSIONS, 0, 2)]
 
 
-@pytest.mark.parametrize(("name", "level"), [("3.9", None), ("4.0", 2), (None, 2)])
-async def test_the_transaction_protocol_of_kip_890_is_a_feature_since_4_0(name: str | None, level: int | None) -> None:
+@pytest.mark.parametrize(
+    ("name", "levels"),
+    [
+        ("3.9", {}),
+        ("4.0", {"group.version": 1, "transaction.version": 2}),
+        (None, {"group.version": 1, "transaction.version": 2}),
+    ],
+)
+async def test_the_protocols_of_kip_848_and_kip_890_are_features_since_4_0(
+    name: str | None, levels: dict[str, int]
+) -> None:
     async with running_release(name) as cluster, client_of(cluster) as client:
         answer: Any = await client.call(REQUEST, 3)
     features = {each.name: each.max_version_level for each in answer.finalized_features}
-    assert features == ({"transaction.version": level} if level else {})
+    assert features == levels
     assert answer.supported_features == []
 
 
@@ -246,7 +261,8 @@ async def test_a_feature_that_begins_at_0_is_returned_to_clients_that_can_decode
     async with running_release(None) as cluster, client_of(cluster) as client:
         answer: Any = await client.call(REQUEST, 4)
     assert [(each.name, each.min_version, each.max_version) for each in answer.supported_features] == [
-        ("transaction.version", 0, 2)
+        ("group.version", 0, 1),
+        ("transaction.version", 0, 2),
     ]
 
 

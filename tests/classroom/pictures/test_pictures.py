@@ -52,7 +52,7 @@ def test_every_label_of_the_svg_is_inside_the_picture() -> None:
             assert float(each.get("x", 0)) + float(each.get("width", 0)) <= width + 0.1
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(1, 400))
 def test_a_picture_of_any_history_is_made_or_refused_with_a_range_that_is_not(seed: int) -> None:
     records = drawn_history(seed, minutes=3)

@@ -8,12 +8,15 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from regroup.coordinator.consumer.events import AnyConsumerEvent
 from regroup.coordinator.serialization import (
     CAUSE_DECODER,
     ENCODER,
+    EVENT_TYPE_NAMES,
     EVENT_TYPES,
     decode_event,
     decode_snapshot,
@@ -30,8 +33,10 @@ from tests.cli.store.format_2 import make_store
 
 STORE = Path(__file__).with_name("format_2.db")
 LAST_POSITION = 73
-ADDED_LATER = {"generation-raised"}
-"""Types of events that no coordinator wrote when the store was written; only a test writes them."""
+OF_CONSUMER_GROUPS = {EVENT_TYPE_NAMES[each] for each in get_args(AnyConsumerEvent)}
+"""tests/coordinator/consumer/test_stored_form.py has their stored form."""
+ADDED_LATER = {"generation-raised", *OF_CONSUMER_GROUPS}
+"""Types of events that no coordinator wrote when the store was written."""
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 // A Java consumer that prints its assignments, records and commits as lines of JSON.
 //
 //   java -cp 'kafka-clients.jar:…' Consume.java HOST:PORT GROUP TOPIC ASSIGNOR SESSION_TIMEOUT_MS [INSTANCE]
+//
+// The assignor `consumer` stands for the consumer protocol (KIP-848). On SIGTERM the consumer is closed.
 
 import java.time.Duration;
 import java.util.Collection;
@@ -11,15 +13,20 @@ import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.WakeupException;
 
 public class Consume {
     public static void main(String[] words) {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", words[0]);
         settings.put("group.id", words[1]);
-        settings.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + words[3]);
-        settings.put("session.timeout.ms", words[4]);
-        settings.put("heartbeat.interval.ms", "200");
+        if (words[3].equals("consumer")) {
+            settings.put("group.protocol", "consumer");
+        } else {
+            settings.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + words[3]);
+            settings.put("session.timeout.ms", words[4]);
+            settings.put("heartbeat.interval.ms", "200");
+        }
         if (words.length > 5) {
             settings.put("group.instance.id", words[5]);
         }
@@ -29,6 +36,16 @@ public class Consume {
         settings.put("key.deserializer", text);
         settings.put("value.deserializer", text);
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(settings)) {
+            Thread poller = Thread.currentThread();
+            Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+                consumer.wakeup();
+                try {
+                    poller.join();
+                    Runtime.getRuntime().halt(0);
+                } catch (InterruptedException e) {
+                    poller.interrupt();
+                }
+            }));
             consumer.subscribe(List.of(words[2]), new Listener());
             while (true) {
                 ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(100));
@@ -40,6 +57,8 @@ public class Consume {
                     System.out.println("{\"what\": \"committed\"}");
                 }
             }
+        } catch (WakeupException e) {
+            System.out.println("{\"what\": \"closed\"}");
         }
     }
 

@@ -9,7 +9,7 @@ from regroup.protocol.errors import ErrorCode
 from regroup.server.faults.rule import FaultRule
 from regroup.testing import Emulator
 from regroup.testing.faults import FaultOptions
-from tests.clients.survey.profile import CLIENT_ID, GROUP, LOADING_S, LOOKUP_DELAY_S, THROTTLE_MS
+from tests.clients.survey.profile import CLIENT_ID, GROUP, LIMIT_MS, LOADING_S, LOOKUP_DELAY_S, THROTTLE_MS
 
 Moment: TypeAlias = Literal["start", "rebalance", "stable"]
 """Before the client starts; in a Stable group, with a rebalance that makes the client join again; in a Stable group."""
@@ -33,6 +33,8 @@ class SurveyedFault(NamedTuple):
     """The client is a static member."""
     is_beyond_kafka: bool = False
     """Apache Kafka does not do this; other brokers with its protocol may."""
+    limit_ms: int = LIMIT_MS
+    """A client that has not recovered by then counts as not recovered."""
 
 
 def fence(kafka: Emulator) -> None:
@@ -136,6 +138,7 @@ def acts() -> Iterator[SurveyedFault]:
         "stable",
         act=lambda kafka: kafka.begin_loading(GROUP, LOADING_S),
         evidence=("COORDINATOR_LOAD_IN_PROGRESS",),
+        limit_ms=LIMIT_MS + int(LOADING_S * 1000),
     )
     yield SurveyedFault(
         "fenced-static-member",

@@ -53,13 +53,14 @@ METHOD: Final = """\
   part of joining again. If a heartbeat was hit, a heartbeat has to succeed too. A run ends {settled} ms after that, if
   no further trouble came. The time runs from the arrival of the request that was hit to the answer to that commit;
   *requests* counts those about the group, both ends included.
-- *Did not recover*: not within {limit} s. *Gave up*: no request about the group for {quiet} s. *Read nothing*: a member
-  with heartbeats whose program got no record for {limit} s.
+- *Did not recover*: not within {limit} s, or {loading_limit} s after the coordinator began to load. *Gave up*: no
+  request about the group for {quiet} s. *Read nothing*: a member with heartbeats whose program got no record for
+  {limit} s.
 - A request that is *never answered* leaves the connection open, and the broker reads nothing more from it, as Kafka
   does while it handles a request. A client that sends its next requests on the same connection waits for them too;
   this is *stayed on the connection*.
-- So that a survey takes an hour, loading lasts 3 s and not 10, sessions 6 s and not 45, and requests time out after 3 s
-  and not after 30 or 60. With the defaults of the libraries, what follows a lost answer takes as much longer.
+- So that a survey takes an hour, sessions last 6 s and not 45, and requests time out after 3 s and not after 30 or 60.
+  With the defaults of the libraries, what follows a lost answer takes as much longer.
 - The machine has two cores, with other work on them, so single milliseconds mean nothing.
 - Kafka holds back the requests of a client that does not wait after `throttle_time_ms`; the emulator does not.
 - kafka-python polls for up to 2 s, the others for 100 ms: a poll of kafka-python {kafka_python} that ends during
@@ -86,6 +87,7 @@ def page(cells: Sequence[Cell]) -> str:
             committed=COMMITTED_BEFORE,
             settled=SETTLED_MS,
             limit=LIMIT_MS // 1000,
+            loading_limit=FAULTS["coordinator-loading"].limit_ms // 1000,
             quiet=QUIET_MS // 1000,
             not_here="" if CUT_ANSWER in faults else "- Not here: a truncated answer.\n",
             kafka_python=next((cell.version for cell in cells if cell.client == "kafka-python"), ""),

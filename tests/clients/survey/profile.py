@@ -17,7 +17,7 @@ PROFILE: Final = {
     "commit_interval_ms": 100,
 }
 """The settings of all clients. Each program gives them to its library under the library's own names."""
-LOADING_S: Final = 3.0
+LOADING_S: Final = 10.0
 LOOKUP_DELAY_S: Final = 0.3
 """As long as a lookup may wait behind a Fetch, and longer than a retry does."""
 THROTTLE_MS: Final = 2_000
@@ -36,5 +36,5 @@ SETTLED_MS: Final = 900
 QUIET_MS: Final = 10_000
 """A client that has sent no request about its group for so long, much longer than its session, has given up."""
 LIMIT_MS: Final = 15_000
-"""A client that has not recovered by then counts as not recovered."""
+"""A client that has not recovered by then counts as not recovered, unless the fault itself lasts."""
 START_LIMIT_S: Final = 30.0

@@ -20,7 +20,6 @@ from tests.clients.survey.profile import (
     COMMITTED_BEFORE,
     GROUP,
     INSTANCE_ID,
-    LIMIT_MS,
     PARTITIONS,
     PROFILE,
     QUIET_MS,
@@ -97,12 +96,12 @@ class Survey:
             hit = self._hit(exchanges)
             has_exited = self._program.exit_code is not None
             if hit is None:
-                if now_ms - self._act_ms > LIMIT_MS or has_exited:
+                if now_ms - self._act_ms > self._fault.limit_ms or has_exited:
                     raise NotHit(f"the fault hit nothing:\n{self._kafka.group(GROUP).story()}")
                 continue
             hit_ms = exchanges[hit].at_ms
             requests = [observed_request(each, hit_ms) for each in exchanges]
-            if has_exited or is_over(requests, hit, now_ms - hit_ms):
+            if has_exited or is_over(requests, hit, now_ms - hit_ms, self._fault.limit_ms):
                 return self._result(ready, requests, hit, hit_ms, now_ms)
 
     def _hit(self, exchanges: list[RecordedExchange]) -> int | None:
@@ -141,14 +140,14 @@ def commits_regularly(group: GroupView) -> bool:
     return group.is_settled and len(group.members) == 1 and min(partitions) >= COMMITTED_BEFORE + COMMITS_BEFORE
 
 
-def is_over(requests: list[ObservedRequest], hit: int, now_ms: int) -> bool:
-    """Whether a run has shown what it can show, so many milliseconds after the fault."""
+def is_over(requests: list[ObservedRequest], hit: int, now_ms: int, limit_ms: int) -> bool:
+    """Whether a run has shown what it can show, `now_ms` after the fault. It ends after `limit_ms` in any case."""
     recovery = recovery_of(requests, hit)
     if recovery is not None and recovery.is_confirmed and now_ms - recovery.at_ms >= SETTLED_MS:
         return True
     latest_ms = max(each.latest_ms for each in requests)
     may_be_unread = requests[hit].answered_at_ms is None  # further requests on that connection are not read
-    return now_ms >= LIMIT_MS or (now_ms - latest_ms >= QUIET_MS and not may_be_unread)
+    return now_ms >= limit_ms or (now_ms - latest_ms >= QUIET_MS and not may_be_unread)
 
 
 def observed_request(exchange: RecordedExchange, hit_ms: int) -> ObservedRequest:

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from regroup.coordinator.classic.deadlines import Deadline
-from regroup.coordinator.commands import DeadlineKind
+from regroup.coordinator.commands import Deadline, DeadlineKind
 from regroup.coordinator.runtime.timers import GroupTimers
 from tests.virtual_time import virtual_now
 

@@ -51,7 +51,9 @@ async def test_a_zombie_that_commits_after_its_removal_is_refused_without_a_viol
 
 
 async def test_a_commit_accepted_from_a_removed_member_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regroup.coordinator.offsets.commits.refuse_commit", lambda group, command: None)
+    monkeypatch.setattr(
+        "regroup.coordinator.classic.offset_rules.ClassicOffsetRules.refuse_commit", lambda *arguments: None
+    )
     harness = CheckerHarness()
     await harness.stabilize("anna", "ben")
     harness.leave("anna")
@@ -72,7 +74,7 @@ async def test_a_static_member_that_was_not_fenced_is_found(monkeypatch: pytest.
     await asyncio.sleep(4)
     harness.sync("anna", anna=assignment_of(0))
     await run_ready()
-    monkeypatch.setattr("regroup.coordinator.offsets.commits.refuse_generation", lambda *arguments: None)
+    monkeypatch.setattr("regroup.coordinator.classic.offset_rules.refuse_generation", lambda *arguments: None)
     harness.join("anna-2", instance_id="anna-1")
     await run_ready()
     harness.commit(5, member_id="anna", group_instance_id="anna-1", generation_id=1)

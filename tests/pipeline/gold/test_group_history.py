@@ -93,8 +93,10 @@ def test_joined_left_and_removed_members_add_up_to_the_members_of_each_generatio
 def test_every_column_of_every_table_has_a_value_in_some_row_and_no_row_has_other_columns() -> None:
     filled: dict[str, set[str]] = defaultdict(set)
     for records in [*(play(draw_plan(seed)).records for seed in (1, 2, 3, 22)), with_damage(crash_history("range", 7))]:
-        for name, row in all_rows(records):
-            filled[name] |= {column for column, value in row.items() if value is not None}
+        rows = all_rows(records)
+        for name in {table for table, _ in rows}:
+            for row in rows_of_table(rows, name):
+                filled[name] |= {column for column, value in row.items() if value is not None}
     assert filled == {name: {field.name for field in table.fields} for name, table in TABLES.items()}
 
 

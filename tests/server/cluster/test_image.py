@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from regroup.protocol.topic_ids import topic_id_bytes
 from regroup.server.cluster.events import (
     BROKER_START,
     CLUSTER_EVENT_VERSION,
@@ -32,7 +33,6 @@ from regroup.server.cluster.image import (
     evolve_cluster,
     partition_of_key,
     topic_name_error,
-    uuid_bytes,
     uuid_text,
 )
 from regroup.server.cluster.state import load_cluster_state
@@ -165,7 +165,7 @@ def test_two_names_that_differ_in_dot_and_underscore_collide() -> None:
 def test_an_id_is_decoded_from_its_text_unchanged(uuid: UUID) -> None:
     text = uuid_text(uuid)
     assert len(text) == 22
-    assert uuid_bytes(text) == uuid.bytes
+    assert topic_id_bytes(text) == uuid.bytes
 
 
 @pytest.mark.parametrize(

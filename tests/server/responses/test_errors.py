@@ -7,7 +7,7 @@ from regroup.protocol.errors import ErrorCode
 from regroup.protocol.fields import NO_UUID, Versions
 from regroup.protocol.frames import encode_response
 from regroup.protocol.message import Message
-from regroup.protocol.messages import cluster, describe, group, offsets, records, topics, transactions
+from regroup.protocol.messages import cluster, consumer_group, describe, group, offsets, records, topics, transactions
 from regroup.server.recording.exchange import error_codes
 from regroup.server.responses.errors import ANSWERED_APIS, ANSWERS, error_response, expects_response
 from regroup.server.responses.partitions import (
@@ -86,6 +86,8 @@ REQUESTS = [
     describe.DescribeGroupsRequest(groups=["g"]),
     describe.ListGroupsRequest(),
     describe.DeleteGroupsRequest(groups_names=["g"]),
+    describe.ConsumerGroupDescribeRequest(group_ids=["g"]),
+    consumer_group.ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0),
     topics.CreateTopicsRequest(topics=[topics.CreatableTopic(name="orders", num_partitions=1, replication_factor=1)]),
     topics.DeleteTopicsRequest(topics=[topics.DeleteTopicState(name="orders")], topic_names=["orders"], timeout_ms=1),
     topics.CreatePartitionsRequest(topics=[topics.CreatePartitionsTopic(name="orders", count=2)], timeout_ms=1),

@@ -1,0 +1,279 @@
+"""A timeline as one JSON document for the page: columns of numbers, with each string once.
+
+document = page_document(timeline)                   the whole history
+document = page_document(timeline, after=120)        what has changed since position 120, for a page that has the rest
+
+Positions of spans are those of events in the store. A document with `after` has the later moments, and the spans that
+had not ended at that position; the page replaces its open spans by these. Lanes, and what was recorded beside the
+events, are always whole.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from regroup.classroom.page.columns import PointTable, SpanColumns, StringTable, differences
+from regroup.classroom.page.event_json import EventTexts
+from regroup.classroom.page.recordings import exchange_columns, recorded_facts, session_spans
+from regroup.classroom.page.totals import totals_of
+from regroup.classroom.recorded.messages import ExchangeMessages
+from regroup.classroom.sentences import moment_sentence
+from regroup.classroom.timeline import (
+    ArmedDeadline,
+    GenerationSpan,
+    GroupTimeline,
+    HeldRequest,
+    Lane,
+    PartitionSpan,
+    Point,
+    Rebalance,
+    StateSpan,
+    TimelineMoment,
+)
+from regroup.classroom.wording import MemberNames
+from regroup.coordinator.classic.transitions import TRANSITIONS
+from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
+from regroup.server.explanation.causes import cause_text
+
+FORMAT: Final = 1
+"""Version of the document; the page refuses another one."""
+API_NAMES: Final = {AwaitedResponse.JOIN: "JoinGroup", AwaitedResponse.SYNC: "SyncGroup"}
+NO_MESSAGES: Final[Mapping[int, ExchangeMessages]] = {}
+Span = TypeVar("Span", GenerationSpan, HeldRequest, PartitionSpan, Rebalance, StateSpan)
+
+
+def page_document(
+    timeline: GroupTimeline, *, after: int = 0, messages: Mapping[int, ExchangeMessages] = NO_MESSAGES
+) -> dict[str, Any]:
+    """The document of a timeline, as values for a JSON encoder; `messages` are those of exchanges, by their numbers."""
+    return DocumentWriter(timeline, after, messages).document()
+
+
+def encoded_document(
+    timeline: GroupTimeline, *, after: int = 0, messages: Mapping[int, ExchangeMessages] = NO_MESSAGES
+) -> bytes:
+    """The document as JSON."""
+    return msgspec.json.encode(page_document(timeline, after=after, messages=messages))
+
+
+class DocumentWriter:
+    """Writes one document, part by part."""
+
+    def __init__(self, timeline: GroupTimeline, after: int, messages: Mapping[int, ExchangeMessages]) -> None:
+        self._timeline, self._after, self._messages = timeline, after, messages
+        self._moments = [moment for moment in timeline.moments if moment.position > after]
+        self._strings = StringTable()
+        self._points = PointTable(moment.position for moment in timeline.moments)
+        self._texts = EventTexts([lane.member_id for lane in timeline.lanes], self._strings)
+
+    def document(self) -> dict[str, Any]:
+        """All parts. The tables of strings and points are written last, when they are complete."""
+        timeline = self._timeline
+        parts = {
+            "format": FORMAT,
+            "group": timeline.group_id,
+            "protocolType": timeline.protocol_type,
+            "after": self._after,
+            "began": timeline.began,
+            "last": timeline.last,
+            "trimmed": timeline.is_trimmed,
+            "stateMachine": state_machine(),
+            "recorded": recorded_facts(timeline),
+            "exchanges": exchange_columns(timeline.exchanges, self._strings, self._messages),
+            "views": self._views(),
+            "sessions": self._sessions(),
+            "totals": totals_of(timeline),
+            "moments": self._moment_columns(),
+            "lanes": self._lanes(timeline.lanes),
+            "held": self._held(self._changed(timeline.held_requests)),
+            "states": self._states(self._changed(timeline.states)),
+            "generations": self._generations(self._changed(timeline.generations)),
+            "rebalances": self._rebalances(self._changed(timeline.rebalances)),
+            "deadlines": self._deadlines(),
+            "ownership": self._ownership(),
+            "offsets": self._offsets(),
+        }
+        return parts | {"strings": self._strings.strings(), "points": self._points.further()}
+
+    def _changed(self, spans: Iterable[Span]) -> Iterator[Span]:
+        """The spans that the page does not have in their present form."""
+        return (each for each in spans if each.ended is None or each.ended.position > self._after)
+
+    def _moment_columns(self) -> dict[str, Any]:
+        moments, string, names = self._moments, self._strings, MemberNames(self._timeline.names)
+        return {
+            "position": list(differences(moment.position for moment in moments)),
+            "at": list(differences(moment.at_ms for moment in moments)),
+            "number": list(differences(moment.event_number for moment in moments)),
+            "epoch": [moment.coordinator_epoch for moment in moments],
+            "type": [string(moment.type) for moment in moments],
+            "state": [string(moment.state) for moment in moments],
+            "generation": [moment.generation_id for moment in moments],
+            "leader": [string(moment.leader_id) for moment in moments],
+            "sentence": [moment_sentence(moment, names) for moment in moments],
+            "event": [self._texts.event(moment) for moment in moments],
+            "cause": [string(self._texts.cause(moment)) for moment in moments],
+            "causeText": [string(_cause_text(moment)) for moment in moments],
+            "deadline": [string(moment.cause.deadline if moment.cause else "") for moment in moments],
+        }
+
+    def _lanes(self, lanes: Iterable[Lane]) -> dict[str, list[int]]:
+        """Every lane: the name of one changes when a member with the same client id joins."""
+        string, spans = self._strings, SpanColumns(self._points)
+        columns: dict[str, list[int]] = {
+            each: []
+            for each in ("member", "name", "client", "host", "instance", "session", "begunBy", "endedBy", "replaces")
+        }
+        for lane in lanes:
+            spans.add(lane.began, lane.ended)
+            columns["member"].append(string(lane.member_id))
+            columns["name"].append(string(lane.name))
+            columns["client"].append(string(lane.client_id))
+            columns["host"].append(string(lane.client_host))
+            columns["instance"].append(string(lane.instance_id))
+            columns["session"].append(lane.session_timeout_ms)
+            columns["begunBy"].append(string(lane.began_by))
+            columns["endedBy"].append(string(lane.ended_by))
+            columns["replaces"].append(string(lane.replaces))
+        return columns | {"began": spans.began, "length": spans.length}
+
+    def _held(self, requests: Iterable[HeldRequest]) -> dict[str, list[int]]:
+        spans, member, api = SpanColumns(self._points), [], []
+        for each in requests:
+            spans.add(each.began, each.ended)
+            member.append(self._strings(each.member_id))
+            api.append(self._strings(API_NAMES[each.response]))
+        return {"member": member, "api": api, "began": spans.began, "length": spans.length}
+
+    def _states(self, states: Iterable[StateSpan]) -> dict[str, list[int]]:
+        spans, state = SpanColumns(self._points), []
+        for each in states:
+            spans.add(each.began, each.ended)
+            state.append(self._strings(each.state))
+        return {"state": state, "began": spans.began, "length": spans.length}
+
+    def _generations(self, generations: Iterable[GenerationSpan]) -> dict[str, Any]:
+        spans, numbers, leaders, protocols, members, assigned = SpanColumns(self._points), [], [], [], [], []
+        for each in generations:
+            spans.add(each.began, each.ended)
+            numbers.append(each.generation_id)
+            leaders.append(self._strings(each.leader_id))
+            protocols.append(self._strings(each.protocol_name))
+            members.append(len(each.members))
+            assigned.append(self._points(each.assigned) if each.assigned else None)
+        return {
+            "number": numbers,
+            "leader": leaders,
+            "protocol": protocols,
+            "members": members,
+            "assigned": assigned,
+            "began": spans.began,
+            "length": spans.length,
+        }
+
+    def _rebalances(self, rebalances: Iterable[Rebalance]) -> dict[str, list[int]]:
+        spans, ended_by = SpanColumns(self._points), []
+        for each in rebalances:
+            spans.add(each.began, each.ended)
+            ended_by.append(self._strings(each.ended_by))
+        return {"endedBy": ended_by, "began": spans.began, "length": spans.length}
+
+    def _deadlines(self) -> dict[str, list[int]]:
+        spans = SpanColumns(self._points)
+        columns: dict[str, list[int]] = {"kind": [], "at": [], "member": [], "follows": []}
+        for armed, began, ended in armed_spans(self._timeline.moments):
+            if ended is None or ended.position > self._after:
+                spans.add(began, ended)
+                columns["kind"].append(self._strings(armed.kind))
+                columns["at"].append(armed.at_ms)
+                columns["member"].append(self._strings(armed.member_id))
+                columns["follows"].append(self._strings(armed.follows))
+        return columns | {"began": spans.began, "length": spans.length}
+
+    def _ownership(self) -> dict[str, Any]:
+        """The spans of all partitions, one after the other; `rows` says which partition has how many."""
+        spans, assigned, owners, rows = SpanColumns(self._points), [], [], []
+        sets: dict[tuple[MemberId, ...], int] = {}
+        for partition, of_partition in self._timeline.ownership.items():
+            changed = list(self._changed(of_partition))
+            if changed:
+                rows.append((self._strings(partition.topic), partition.partition, len(changed)))
+            for each in changed:
+                spans.add(each.began, each.ended)
+                assigned.append(sets.setdefault(each.assigned_to, len(sets)))
+                owners.append(sets.setdefault(each.owners, len(sets)))
+        return {
+            "rows": rows,
+            "sets": [[self._strings(member_id) for member_id in each] for each in sets],
+            "assigned": assigned,
+            "owners": owners,
+            "began": spans.began,
+            "length": spans.length,
+        }
+
+    def _views(self) -> dict[str, Any]:
+        """What simulated members believed they owned; always all of it."""
+        spans, members, partitions = SpanColumns(self._points), [], []
+        for each in self._timeline.views:
+            spans.add(each.began, each.ended)
+            members.append(self._strings(each.member_id))
+            partitions.append([(self._strings(owned.topic), owned.partition) for owned in each.partitions])
+        return {"member": members, "partitions": partitions, "began": spans.began, "length": spans.length}
+
+    def _sessions(self) -> dict[str, Any] | None:
+        """The session deadlines of members over time; None if they are too many, or nothing was recorded."""
+        found = session_spans(self._timeline)
+        if found is None:
+            return None
+        return {
+            "member": [self._strings(each.member_id) for each in found],
+            "from": [each.from_ms for each in found],
+            "until": [each.until_ms for each in found],
+            "at": [each.deadline.at_ms if each.deadline else None for each in found],
+            "kind": [self._strings(each.deadline.kind if each.deadline else None) for each in found],
+            "follows": [self._strings(each.deadline.follows if each.deadline else None) for each in found],
+            "uncertain": [each.deadline.uncertain_ms if each.deadline else 0 for each in found],
+        }
+
+    def _offsets(self) -> dict[str, Any]:
+        rows: list[tuple[int, int, int]] = []
+        positions: list[int] = []
+        offsets: list[int | None] = []
+        for partition, steps in self._timeline.offsets.items():
+            later = [step for step in steps if step.began.position > self._after]
+            if later:
+                rows.append((self._strings(partition.topic), partition.partition, len(later)))
+                positions += differences(self._points(step.began) for step in later)
+                offsets += [step.offset for step in later]
+        return {"rows": rows, "position": positions, "offset": offsets}
+
+
+def _cause_text(moment: TimelineMoment) -> str:
+    return "" if moment.cause is None else cause_text(moment.cause)
+
+
+def state_machine() -> dict[str, Any]:
+    """The states of a classic group, and the transitions that the coordinator's own table allows."""
+    return {
+        "states": list(GroupState),
+        "transitions": [
+            (before, after) for before in TRANSITIONS for after in GroupState if after in TRANSITIONS[before]
+        ],
+    }
+
+
+def armed_spans(moments: Iterable[TimelineMoment]) -> Iterator[tuple[ArmedDeadline, Point, Point | None]]:
+    """Each deadline with the event that armed it, and the one after which it no longer ran; in the order of ends."""
+    running: dict[ArmedDeadline, Point] = {}
+    before: tuple[ArmedDeadline, ...] = ()
+    for moment in moments:
+        if moment.deadlines == before:
+            continue
+        for each in [each for each in running if each not in set(moment.deadlines)]:
+            yield each, running.pop(each), moment.point
+        for each in moment.deadlines:
+            running.setdefault(each, moment.point)
+        before = moment.deadlines
+    for each, began in running.items():
+        yield each, began, None

@@ -1,0 +1,94 @@
+"""Events as JSON for people: what consumers put into group messages is decoded, and member ids stand in a table."""
+
+import base64
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from regroup.classroom.page.columns import StringTable
+from regroup.classroom.timeline import TimelineMoment
+from regroup.coordinator import events as e
+from regroup.coordinator.events import Event
+from regroup.coordinator.group import MemberId
+from regroup.protocol.consumer.subscription import (
+    MalformedConsumerProtocol,
+    TopicPartition,
+    decode_assignment,
+    decode_subscription,
+)
+
+HAVE_BYTES: Final = (e.AssignmentWritten, e.MemberJoined, e.MemberRejoined, e.StaticMemberReplaced)
+"""The events with subscriptions and assignments."""
+REFERENCE: Final = "\x01"
+"""Begins a string that stands for an entry of the string table: its number follows, in decimal digits."""
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_TIME: Final = re.compile(rb'^\{"at_ms":\d+,?')
+
+
+class EventTexts:
+    """Writes events and causes as JSON, without their time, and with references in place of member ids."""
+
+    def __init__(self, member_ids: list[MemberId], strings: StringTable) -> None:
+        self._references: Mapping[bytes, bytes] = {
+            msgspec.json.encode(each): b'"\\u0001%d"' % strings(each) for each in member_ids
+        }
+        self._strings = strings
+
+    def event(self, moment: TimelineMoment) -> str:
+        """The event of a moment."""
+        value: Any = moment.event
+        if isinstance(value, HAVE_BYTES):
+            value = _readable(value)
+        return self._with_references(_TIME.sub(b"{", msgspec.json.encode(value)))
+
+    def cause(self, moment: TimelineMoment) -> str:
+        """The cause of a moment; empty if the store does not hold it."""
+        return "" if moment.cause is None else self._with_references(msgspec.json.encode(moment.cause))
+
+    def _with_references(self, encoded: bytes) -> str:
+        return _STRING.sub(self._reference, encoded).decode()
+
+    def _reference(self, match: re.Match[bytes]) -> bytes:
+        found = self._references.get(match[0])
+        if found is None and match[0].startswith(b'"\\u0001'):  # a client's own text that looks like a reference
+            return b'"\\u0001%d"' % self._strings(msgspec.json.decode(match[0]))
+        return found or match[0]
+
+
+def _readable(event: Event) -> Any:
+    """An event with its subscriptions or assignments decoded; bytes of another protocol as base64."""
+    decoded = _assignment if isinstance(event, e.AssignmentWritten) else _subscription
+    return _without_bytes(msgspec.to_builtins(event, str_keys=True, builtin_types=(bytes,)), decoded)
+
+
+def _without_bytes(value: Any, decoded: Callable[[bytes], Any]) -> Any:
+    match value:
+        case bytes():
+            try:
+                return decoded(value) if value else ""
+            except MalformedConsumerProtocol:
+                return base64.b64encode(value).decode()
+        case dict():
+            return {key: _without_bytes(each, decoded) for key, each in value.items()}
+        case list() | tuple():
+            return [_without_bytes(each, decoded) for each in value]
+    return value
+
+
+def _assignment(data: bytes) -> dict[str, list[int]]:
+    return _by_topic(decode_assignment(data).partitions)
+
+
+def _subscription(data: bytes) -> dict[str, Any]:
+    found = decode_subscription(data)
+    owned = {"owned_partitions": _by_topic(found.owned_partitions)} if found.owned_partitions else {}
+    return {"topics": list(found.topics), **owned}
+
+
+def _by_topic(partitions: tuple[TopicPartition, ...]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for each in partitions:
+        topics.setdefault(each.topic, []).append(each.partition)
+    return topics

@@ -1,0 +1,94 @@
+"""What was recorded beside the events, for the document of the page: exchanges, and the sessions of members."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from regroup.classroom.page.columns import StringTable, differences
+from regroup.classroom.recorded.messages import ExchangeMessages
+from regroup.classroom.recorded.session_clocks import SessionClocks
+from regroup.classroom.timeline import ArmedDeadline, GroupTimeline, TimelineExchange
+from regroup.coordinator.group import MemberId
+
+MAX_SESSION_STEPS: Final = 200_000
+"""Times at which a session may start again, multiplied by the members: of more, sessions are not shown."""
+
+
+class SessionSpan(NamedTuple):
+    """A time during which the session deadline of a member was the same; without one it was not recorded."""
+
+    member_id: MemberId
+    from_ms: int
+    until_ms: int
+    deadline: ArmedDeadline | None
+
+
+def recorded_facts(timeline: GroupTimeline) -> dict[str, Any]:
+    """What was recorded, and what was not, in words."""
+    recorded = timeline.recorded
+    return {
+        "exchanges": recorded.exchanges,
+        "network": recorded.network,
+        "views": recorded.views,
+        "missing": list(recorded.missing),
+    }
+
+
+def exchange_columns(
+    exchanges: Sequence[TimelineExchange], string: StringTable, messages: Mapping[int, ExchangeMessages]
+) -> dict[str, list[Any]]:
+    """The exchanges as columns. Times but the first are distances from it; None stands for what did not happen."""
+    return {
+        "at": list(differences(each.at_ms for each in exchanges)),
+        "arrived": [_since(each.arrived_at_ms, each) for each in exchanges],
+        "last": [each.last_at_ms - each.at_ms for each in exchanges],
+        "answered": [_since(each.answered_at_ms, each) for each in exchanges],
+        "sent": [_since(each.sent_at_ms, each) for each in exchanges],
+        "received": [_since(each.received_at_ms, each) for each in exchanges],
+        "member": [string(each.member_id) for each in exchanges],
+        "client": [string(each.client_id) for each in exchanges],
+        "api": [string(each.api) for each in exchanges],
+        "error": [string(each.error) for each in exchanges],
+        "fate": [string(each.fate) for each in exchanges],
+        "reason": [string(each.reason) for each in exchanges],
+        "count": [each.count for each in exchanges],
+        "refused": [int(each.is_refused) for each in exchanges],
+        "generation": [each.generation for each in exchanges],
+        "events": [each.events for each in exchanges],
+        "request": [_text(messages, each.number, "request") for each in exchanges] if messages else [],
+        "response": [_text(messages, each.number, "response") for each in exchanges] if messages else [],
+    }
+
+
+def _since(at_ms: int | None, exchange: TimelineExchange) -> int | None:
+    return None if at_ms is None else at_ms - exchange.at_ms
+
+
+def _text(messages: Mapping[int, ExchangeMessages], number: int, side: str) -> str:
+    """A decoded message as JSON; empty if there is none."""
+    found = getattr(messages.get(number), side, None)
+    return "" if found is None else msgspec.json.encode(found).decode()
+
+
+def session_spans(timeline: GroupTimeline) -> list[SessionSpan] | None:
+    """The session deadlines of all members over time, as far as recorded; None if there is none, or too much."""
+    if not timeline.recorded.exchanges:
+        return None
+    seen = {at_ms for exchange in timeline.exchanges for at_ms in (exchange.at_ms, *exchange.seen_ms)}
+    times = sorted(seen | {moment.at_ms for moment in timeline.moments})
+    if len(times) * max(1, len(timeline.sessions)) > MAX_SESSION_STEPS:
+        return None
+    clocks, running = SessionClocks(timeline), dict[MemberId, tuple[int, ArmedDeadline | None]]()
+    found: list[SessionSpan] = []
+    for at_ms in times:
+        now = clocks.at(timeline.position_at(at_ms), at_ms)
+        present = {each.member_id: each for each in now.deadlines} | dict.fromkeys(now.not_recorded)
+        for member_id in [each for each, (_, deadline) in running.items() if present.get(each, ()) != deadline]:
+            from_ms, deadline = running.pop(member_id)
+            found.append(SessionSpan(member_id, from_ms, at_ms, deadline))
+        for member_id, armed in present.items():
+            running.setdefault(member_id, (at_ms, armed))
+    end_ms = timeline.last.at_ms
+    found += [SessionSpan(each, from_ms, end_ms, deadline) for each, (from_ms, deadline) in running.items()]
+    return sorted(found, key=lambda span: (span.member_id, span.from_ms))

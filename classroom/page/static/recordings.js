@@ -1,0 +1,148 @@
+"use strict";
+// What was recorded beside the events: requests and answers, what members believed they owned, and their sessions.
+
+const LOST = new Set(["request lost", "response lost", "closed"]);
+
+/** The exchanges of a document, in the order of their times. */
+function readExchanges(document, strings) {
+  const columns = document.exchanges;
+  let at = 0;
+  return columns.at.map((distance, index) => {
+    at += distance;
+    const since = (name) => (columns[name][index] === null ? null : at + columns[name][index]);
+    return {
+      at, arrivedAt: since("arrived"), lastAt: at + columns.last[index], answeredAt: since("answered"), sentAt: since("sent"),
+      receivedAt: since("received"), member: strings[columns.member[index]], client: strings[columns.client[index]],
+      api: strings[columns.api[index]], error: strings[columns.error[index]], fate: strings[columns.fate[index]],
+      reason: strings[columns.reason[index]], count: columns.count[index], isRefused: Boolean(columns.refused[index]),
+      generation: columns.generation[index], events: columns.events[index],
+      request: columns.request[index] ?? "", response: columns.response[index] ?? "",
+    };
+  });
+}
+
+/** Whether a request went wrong: refused, lost, late, closed, or handled twice. */
+function isIncident(exchange) {
+  return exchange.isRefused || !["answered", "unanswered"].includes(exchange.fate);
+}
+
+/** What became of a request, in a few words. */
+function fateText(exchange) {
+  const times = exchange.count > 1 ? ` ×${exchange.count}` : "";
+  const error = exchange.error && exchange.error !== "NONE" ? ` · ${exchange.error}` : "";
+  const fate = exchange.isRefused && exchange.fate === "answered" ? "refused" : exchange.fate;
+  return `${exchange.api}${times}: ${word(`fate ${fate}`)}${error}`;
+}
+
+/** Exchanges by the lane in which they are drawn: by member id, or by the client id of one that has none. */
+function exchangesByLane(history) {
+  const byMember = new Map(history.lanes.map((lane) => [lane.number, []])), byClient = groupedBy(history.lanes, (lane) => lane.client);
+  const lanesOf = groupedBy(history.lanes, (lane) => lane.member);
+  for (const exchange of history.exchanges) {
+    const lanes = lanesOf.get(exchange.member) ?? byClient.get(exchange.client) ?? [];
+    const lane = lanes.find((each) => each.endedAt === null || exchange.at <= each.endedAt) ?? lanes[lanes.length - 1];
+    if (lane) byMember.get(lane.number).push(exchange);
+  }
+  return byMember;
+}
+
+/** For each partition the times at which members believed that they owned it, with those members. */
+function readViews(history, document, strings) {
+  const columns = document.views, span = history._spanReader(columns), byPartition = new Map();
+  columns.member.forEach((member, index) => {
+    const ends = span(index);
+    for (const [topic, partition] of columns.partitions[index]) {
+      const label = `${strings[topic]}-${partition}`;
+      if (!byPartition.has(label)) byPartition.set(label, []);
+      byPartition.get(label).push({ ...ends, member: strings[member] });
+    }
+  });
+  return new Map([...byPartition].map(([label, views]) => [label, believers(views)]));
+}
+
+/** Spans that overlap, as spans that follow each other, each with all members that believe. */
+function believers(views) {
+  const places = [...new Set(views.flatMap((each) => [each.began, each.ended ?? Infinity]))].sort((one, other) => one - other);
+  const times = new Map(views.flatMap((each) => [[each.began, each.beganAt], [each.ended ?? Infinity, each.endedAt]]));
+  const found = [];
+  for (let index = 0; index + 1 < places.length; index++) {
+    const began = places[index], ended = places[index + 1];
+    const members = [...new Set(views.filter((each) => each.began <= began && (each.ended ?? Infinity) >= ended).map((each) => each.member))];
+    if (members.length) {
+      found.push({ began, beganAt: times.get(began), ended: ended === Infinity ? null : ended, endedAt: times.get(ended), members });
+    }
+  }
+  return found;
+}
+
+/** The session deadlines of each member over time; null if there are none. */
+function readSessions(document, strings) {
+  const columns = document.sessions;
+  if (!columns) return null;
+  const spans = columns.member.map((member, index) => ({
+    member: strings[member], beganAt: columns.from[index], until: columns.until[index], at: columns.at[index],
+    kind: columns.at[index] === null ? "session" : strings[columns.kind[index]],
+    follows: columns.at[index] === null ? "" : strings[columns.follows[index]], uncertain: columns.uncertain[index],
+  }));
+  return groupedBy(spans, (each) => each.member);
+}
+
+/** The session deadlines that run at a time, the earliest first; those that were not recorded at the end. */
+function sessionsAt(history, index, at) {
+  const position = history.positions[index], found = [];
+  for (const lane of history.sessions ? history.membersAt(position) : []) {
+    const spans = history.sessions.get(lane.member) ?? [], span = spans[lastUpTo(spans, at, (each) => each.beganAt)];
+    if (span && (at < span.until || span.until === history.lastAt)) found.push(span);
+  }
+  return found.sort((one, other) => (one.at ?? Infinity) - (other.at ?? Infinity));
+}
+
+/** The requests of a lane that went wrong, and the runs of heartbeats, as marks. */
+function drawExchanges(pen, stage, exchanges, top, row) {
+  const { axis } = stage, [from, to] = axis.visible(), middle = Math.round(top + row / 2) + 0.5;
+  let before = -Infinity;
+  for (let index = Math.max(0, lastUpTo(exchanges, from, (each) => each.at)); index < exchanges.length; index++) {
+    const exchange = exchanges[index];
+    if (exchange.at > to) break;
+    const x = axis.x(exchange.at);
+    if (!isIncident(exchange)) {
+      if (exchange.api === "Heartbeat" || exchange.api === "OffsetCommit") drawSeen(pen, x, axis.x(exchange.lastAt), middle);
+      continue;
+    }
+    if (x < axis.origin || x - before < 3) continue;
+    before = x;
+    drawIncident(pen, axis, exchange, x, middle, row);
+  }
+}
+
+/** Heartbeats that were accepted: a thin line below the lane. */
+function drawSeen(pen, left, right, middle) {
+  pen.fillStyle = look.colors.bar;
+  pen.globalAlpha = 0.55;
+  pen.fillRect(left, middle + 3, Math.max(2, right - left), 2);
+  pen.globalAlpha = 1;
+}
+
+/** A broken arrow for a lost message, a slanted one for a late message, an outline for a refused request. */
+function drawIncident(pen, axis, exchange, x, middle, row) {
+  const high = row / 2 - 2, isLost = LOST.has(exchange.fate);
+  pen.strokeStyle = pen.fillStyle = look.colors.danger;
+  pen.lineWidth = 1.6;
+  if (isLost) {
+    const isAnswer = exchange.fate !== "request lost", end = isAnswer ? middle - 2 : middle - high, start = isAnswer ? middle - high : middle;
+    pen.setLineDash([3, 2]);
+    line(pen, x, start, x, end);
+    pen.setLineDash([]);
+    line(pen, x - 3.5, end - 3.5, x + 3.5, end + 3.5);
+    line(pen, x - 3.5, end + 3.5, x + 3.5, end - 3.5);
+  } else if (exchange.fate === "late" || exchange.fate === "repeated") {
+    const end = Math.max(x + 4, axis.x(exchange.receivedAt ?? exchange.answeredAt ?? exchange.arrivedAt ?? exchange.at));
+    const start = axis.x(exchange.sentAt ?? exchange.at);
+    pen.setLineDash([4, 2]);
+    line(pen, start, middle, end, middle - high);
+    if (exchange.fate === "repeated") line(pen, start + 4, middle, end + 4, middle - high);
+    pen.setLineDash([]);
+  } else {
+    pen.strokeRect(Math.round(x) - 3.5, middle - 4, 7, 8);
+  }
+}

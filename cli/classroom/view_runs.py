@@ -1,0 +1,73 @@
+"""The histories that `regroup view` shows: the groups of one store, or of two."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from regroup.classroom.page.document import encoded_document
+from regroup.classroom.reading import read_timelines
+from regroup.cli.classroom.selection import messages_of
+from regroup.cli.jobs import CannotRun
+from regroup.cli.store.opening import open_store_to_read, unknown_group
+from regroup.control.errors import UnknownGroup
+from regroup.control.web.page_routes import ListedRun
+from regroup.storage.sqlite.store import SqliteStore
+
+
+class StoreRuns:
+    """Reads the stores when the page asks, so that a reload shows what has been written meanwhile."""
+
+    def __init__(self, stores: Sequence[Path], group: str | None) -> None:
+        self._stores, self._group = stores, group
+        self._documents: dict[tuple[int, str, int], tuple[int, bytes]] = {}
+
+    async def check(self) -> None:
+        """Raise StoreError or CannotRun unless there is something to show in each store."""
+        for number, path in enumerate(self._stores):
+            if not await self._groups(number):
+                raise CannotRun(f"{path}: the store has no group")
+
+    async def listed(self) -> Sequence[ListedRun]:
+        """Every group of every store; of two stores with the same groups, the first of each come first."""
+        groups = [await self._groups(number) for number in range(len(self._stores))]
+        labels = _labels(self._stores)
+        runs = [ListedRun(number, labels[number], group) for number, found in enumerate(groups) for group in found]
+        return sorted(runs, key=lambda run: (groups[run.run].index(run.group), run.run))
+
+    async def document(self, run: int, group: str, after: int) -> bytes:
+        """The document of a group. Raises UnknownGroup, StoreError."""
+        if run >= len(self._stores):
+            raise UnknownGroup(f"there is no run {run}")
+        async with await open_store_to_read(self._stores[run]) as store:
+            key, head = (run, group, after), await _head(store)
+            known = self._documents.get(key)
+            if known is None or known[0] != head:
+                if group not in await store.heads():
+                    raise UnknownGroup(unknown_group(group, sorted(filter(None, await store.heads()))))
+                timelines = await read_timelines(store, [group])
+                if group not in timelines:
+                    raise UnknownGroup(f"all events of group {group!r} have been trimmed")
+                self._documents = {each: value for each, value in self._documents.items() if each[2] == 0}
+                messages = await messages_of(store, timelines[group])
+                document = encoded_document(timelines[group], after=after, messages=messages)
+                self._documents[key] = known = head, document
+            return known[1]
+
+    async def _groups(self, number: int) -> list[str]:
+        async with await open_store_to_read(self._stores[number]) as store:
+            known = sorted(group for group in await store.heads() if group is not None)
+        if self._group is None:
+            return known
+        if self._group not in known:
+            raise CannotRun(f"{self._stores[number]}: {unknown_group(self._group, known)}")
+        return [self._group]
+
+
+async def _head(store: SqliteStore) -> int:
+    """The position of the last event of any group."""
+    return max((head.position for head in (await store.heads()).values()), default=0)
+
+
+def _labels(stores: Sequence[Path]) -> list[str]:
+    """The names of the files; their whole paths if the names are the same."""
+    names = [path.name for path in stores]
+    return names if len(set(names)) == len(names) else list(map(str, stores))

@@ -1,0 +1,102 @@
+"""The page of histories (`classroom/page`) on HTTP: its files, the list of its histories, and their documents."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from regroup.classroom.page.files import PageFile, page_files
+from regroup.control.errors import ControlRefused, Problem, Status
+from regroup.control.web.access import Access
+from regroup.control.web.guard import JSON, Guard, json_response, problem_response
+
+MAX_POSITION = 2**63 - 1
+
+
+class ListedRun(msgspec.Struct, frozen=True):
+    """One history of the page: which run it is of, what the page calls it, and its group."""
+
+    run: int
+    label: str
+    group: str
+
+
+class ListedRuns(msgspec.Struct, frozen=True):
+    """The histories of a page, in the order in which it offers them."""
+
+    runs: Sequence[ListedRun]
+
+
+class DocumentSource(Protocol):
+    """Where the documents of a page come from."""
+
+    async def listed(self) -> Sequence[ListedRun]: ...
+
+    async def document(self, run: int, group: str, after: int) -> bytes:
+        """The document of classroom/page/document.py as JSON. Raises UnknownGroup, StoreError."""
+        ...
+
+
+def page_application(source: DocumentSource, access: Access) -> ASGIApp:
+    """The page alone, behind the guard."""
+    return Guard(Starlette(routes=page_routes(source), exception_handlers={HTTPException: _on_http_exception}), access)
+
+
+def page_routes(source: DocumentSource) -> list[Route]:
+    """The paths of a page, all of them below the one at which it is mounted."""
+
+    async def timelines(request: Request) -> Response:
+        return json_response(ListedRuns(await source.listed()))
+
+    async def timeline(request: Request) -> Response:
+        run, group, after = _wanted(request)
+        return Response(await source.document(run, group, after), media_type=JSON)
+
+    routes = [Route(f"/{path}", _file(file), methods=["GET"]) for path, file in page_files("page/").items()]
+    routes.append(Route("/timelines", _answered(timelines), methods=["GET"]))
+    routes.append(Route("/timeline", _answered(timeline), methods=["GET"]))
+    return routes
+
+
+def _wanted(request: Request) -> tuple[int, str, int]:
+    """Run, group and position of a request. Raises ControlRefused."""
+    query = request.query_params
+    return _number(query.get("run", "0"), "run"), query.get("group", ""), _number(query.get("after", "0"), "after")
+
+
+def _number(text: str, name: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= MAX_POSITION):
+        raise ControlRefused(Status.INVALID, f"invalid {name}: {text!r}; give a whole number")
+    return int(text)
+
+
+def _answered(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """The handler, its errors answered as problems."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await handle(request)
+        except Exception as error:  # noqa: BLE001  # answered as what it is, or logged
+            return problem_response(error, request.url.path)
+
+    return answer
+
+
+def _file(file: PageFile) -> Callable[[Request], Awaitable[Response]]:
+    async def content(request: Request) -> Response:
+        return Response(file.content, media_type=file.media_type)
+
+    return content
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
+    """Starlette's own refusals: an unknown path, or another method."""
+    status = error.status_code if isinstance(error, HTTPException) else Status.BROKEN
+    what = "takes GET alone" if status == Status.METHOD_NOT_ALLOWED else "is not a path of this page"
+    return json_response(Problem(f"{request.url.path!r} {what}"), status)

@@ -1,0 +1,126 @@
+"""The checks of ConsumerGroupHeartbeat, in Kafka's order (`GroupCoordinatorService`, `GroupMetadataManager`)."""
+
+from typing import NamedTuple
+
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.consumer.targets import ASSIGNORS
+from regroup.coordinator.consumer_group import AWAY_EPOCH, ConsumerGroup, ConsumerMember, every_partition
+from regroup.coordinator.settings import CoordinatorSettings
+from regroup.protocol.errors import ErrorCode
+
+JOIN_EPOCH, LEAVE_EPOCH = 0, -1
+"""Member epochs of a request that joins or leaves; a static member that will return leaves with AWAY_EPOCH."""
+
+
+class HeartbeatRefusal(NamedTuple):
+    """An error code and its reason."""
+
+    code: ErrorCode
+    text: str
+
+
+def refuse_request(command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:
+    """What is wrong with a request whatever its group is like."""
+    epoch = command.member_epoch
+    needs_member_id = command.requires_member_id or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH
+    if needs_member_id and not command.member_id.strip():
+        return invalid("MemberId can't be empty.")
+    for name, text in (("GroupId", command.group_id), ("InstanceId", command.instance_id), ("RackId", command.rack_id)):
+        if text is not None and not text.strip():
+            return invalid(f"{name} can't be empty.")
+    if epoch == JOIN_EPOCH and (refused := refuse_join(command)):
+        return refused
+    if epoch == AWAY_EPOCH and command.instance_id is None:
+        return invalid("InstanceId can't be null.")
+    if epoch < AWAY_EPOCH:
+        return invalid(f"MemberEpoch is invalid: {epoch}.")
+    if command.server_assignor is not None and command.server_assignor not in ASSIGNORS:
+        supported = ", ".join(ASSIGNORS)
+        return HeartbeatRefusal(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {command.server_assignor} is not supported. Supported assignors: {supported}.",
+        )
+    return None
+
+
+def refuse_join(command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:
+    """A member that joins describes itself, and owns nothing."""
+    if command.rebalance_timeout_ms == -1:
+        return invalid("RebalanceTimeoutMs must be provided in first request.")
+    if command.owned is None or command.owned:
+        return invalid("TopicPartitions must be empty when (re-)joining.")
+    if command.subscribed_topics is None and command.subscribed_regex is None:
+        return invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be set in first request.")
+    return None
+
+
+def refuse_size(
+    settings: CoordinatorSettings, consumer: ConsumerGroup, command: ConsumerGroupHeartbeat
+) -> HeartbeatRefusal | None:
+    """A full group takes no further member, and no request of an unknown one; a known instance id is exempt."""
+    if len(consumer.members) < settings.group_consumer_max_size or command.member_id in consumer.members:
+        return None
+    if command.instance_id is not None and command.instance_id in consumer.static_members:
+        return None
+    return HeartbeatRefusal(
+        ErrorCode.GROUP_MAX_SIZE_REACHED,
+        f"The group has reached group.consumer.max.size ({settings.group_consumer_max_size}).",
+    )
+
+
+def refuse_member(consumer: ConsumerGroup, member_id: str, instance_id: str | None) -> HeartbeatRefusal | None:
+    """Whether the id is that of a member; a static member is looked up by its instance id."""
+    if instance_id is not None:
+        owner = consumer.static_members.get(instance_id)
+        if owner is None:
+            return HeartbeatRefusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        if owner != member_id:
+            return HeartbeatRefusal(ErrorCode.FENCED_INSTANCE_ID, f"Instance id {instance_id} is owned by {owner}.")
+    elif member_id not in consumer.members:
+        return HeartbeatRefusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of the group.")
+    return None
+
+
+def refuse_instance_in_use(consumer: ConsumerGroup, instance_id: str) -> HeartbeatRefusal | None:
+    """A static member may be replaced only after it has left for a while, even by its own member id."""
+    owner = consumer.static_members.get(instance_id)
+    if owner is None or consumer.members[owner].is_away:
+        return None
+    return HeartbeatRefusal(
+        ErrorCode.UNRELEASED_INSTANCE_ID,
+        f"Static member {owner} with instance id {instance_id} is still in the group: it must leave first.",
+    )
+
+
+def refuse_epoch(member: ConsumerMember, command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:
+    """The previous epoch is accepted from a member that has lost the response with the present one."""
+    epoch = command.member_epoch
+    if epoch > member.epoch:
+        text = f"The member's epoch {epoch} is greater than the one of the group coordinator ({member.epoch})."
+        return HeartbeatRefusal(ErrorCode.FENCED_MEMBER_EPOCH, text)
+    if epoch == member.epoch:
+        return None
+    if epoch == member.previous_epoch and owns_only_assigned(member, command):
+        return None
+    text = f"The member's epoch {epoch} is smaller than the one of the group coordinator ({member.epoch})."
+    return HeartbeatRefusal(ErrorCode.FENCED_MEMBER_EPOCH, text)
+
+
+def owns_only_assigned(member: ConsumerMember, command: ConsumerGroupHeartbeat) -> bool:
+    """Whether the member reports what it owns, and that is a part of what it is assigned."""
+    if command.owned is None:
+        return False
+    return all(index in member.assigned.get(topic_id, {}) for topic_id, index in every_partition(command.owned))
+
+
+def refuse_regex(consumer: ConsumerGroup, command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:
+    """A pattern that a member of the group has already is not compiled again."""
+    if not command.subscribed_regex or command.subscribed_regex in consumer.regex_subscriptions:
+        return None
+    if command.regex_error is None:
+        return None
+    return HeartbeatRefusal(ErrorCode.INVALID_REGULAR_EXPRESSION, command.regex_error)
+
+
+def invalid(text: str) -> HeartbeatRefusal:
+    return HeartbeatRefusal(ErrorCode.INVALID_REQUEST, text)

@@ -1,0 +1,261 @@
+"""Folding the events of a group of the consumer protocol."""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from regroup.coordinator.consumer import events as ce
+from regroup.coordinator.consumer_group import (
+    AWAY_EPOCH,
+    ConsumerGroup,
+    ConsumerMember,
+    ConsumerProfile,
+    PartitionEpochs,
+    ReconciliationState,
+    TopicId,
+)
+from regroup.coordinator.events import CoordinatorLoaded, GroupDeleted, MemberLeft, MemberRemoved
+from regroup.coordinator.group import Group, GroupState, without
+
+
+def consumer_of(group: Group) -> ConsumerGroup:
+    """The state of a group of the consumer protocol; raises ValueError for an event of another history."""
+    if group.consumer is None:
+        raise ValueError(f"group {group.group_id!r} is no group of the consumer protocol")
+    return group.consumer
+
+
+def with_consumer(group: Group, consumer: ConsumerGroup) -> Group:
+    return replace(group, consumer=consumer)
+
+
+def consumer_group_created(group: Group, event: ce.ConsumerGroupCreated) -> Group:
+    return replace(with_offsets_only(group), consumer=ConsumerGroup())
+
+
+def consumer_group_ended(group: Group, event: ce.ConsumerGroupEnded) -> Group:
+    return replace(with_offsets_only(group), state=GroupState.EMPTY)
+
+
+def with_offsets_only(group: Group) -> Group:
+    """What groups of both kinds have."""
+    return Group(
+        group_id=group.group_id,
+        committed_offsets=group.committed_offsets,
+        pending_transactional_offsets=group.pending_transactional_offsets,
+        pending_appends=group.pending_appends,
+        loaded_at_ms=group.loaded_at_ms,
+    )
+
+
+def consumer_group_deleted(group: Group, event: GroupDeleted) -> Group:
+    return Group(group_id=group.group_id, loaded_at_ms=group.loaded_at_ms)
+
+
+def consumer_group_loaded(group: Group, event: CoordinatorLoaded) -> Group:
+    """Everything is in the log but the moments from which timeouts count: they start again in full."""
+    consumer = consumer_of(group)
+    restarted = {
+        member_id: replace(member, revocation_deadline_ms=event.at_ms + member.profile.rebalance_timeout_ms)
+        for member_id, member in consumer.members.items()
+        if member.state is ReconciliationState.UNREVOKED_PARTITIONS and not member.is_away
+    }
+    if restarted:
+        consumer = replace(consumer, members=consumer.members | restarted)
+    return replace(group, consumer=consumer, pending_appends={}, loaded_at_ms=event.at_ms)
+
+
+def member_subscribed(group: Group, event: ce.MemberSubscribed) -> Group:
+    """A member that names another instance id gives up its former one."""
+    consumer, profile = consumer_of(group), event.profile
+    before = consumer.members.get(event.member_id)
+    old = before.profile if before else None
+    member = replace(before, profile=profile) if before else ConsumerMember(member_id=event.member_id, profile=profile)
+    static_members = consumer.static_members
+    if old is None or old.instance_id != profile.instance_id:
+        static_members = without(static_members, old.instance_id if old else None)
+        if profile.instance_id is not None:
+            static_members[profile.instance_id] = event.member_id
+    consumer = replace(consumer, members=consumer.members | {event.member_id: member}, static_members=static_members)
+    return with_consumer(group, with_subscriptions(consumer, old, profile))
+
+
+def group_epoch_bumped(group: Group, event: ce.GroupEpochBumped) -> Group:
+    return with_consumer(
+        group,
+        replace(
+            consumer_of(group),
+            group_epoch=event.group_epoch,
+            metadata_hash=event.metadata_hash,
+            hashed_topics=event.hashed_topics,
+        ),
+    )
+
+
+def target_assigned(group: Group, event: ce.TargetAssigned) -> Group:
+    consumer = consumer_of(group)
+    return with_consumer(
+        group,
+        replace(
+            consumer,
+            assignment_epoch=event.assignment_epoch,
+            assigned_at_ms=event.assigned_at_ms,
+            targets=consumer.targets | event.targets if event.targets else consumer.targets,
+        ),
+    )
+
+
+def member_reconciled(group: Group, event: ce.MemberReconciled) -> Group:
+    consumer = consumer_of(group)
+    before = consumer.members[event.member_id]
+    after = replace(
+        before,
+        state=event.state,
+        epoch=event.epoch,
+        previous_epoch=event.previous_epoch,
+        assigned=event.assigned,
+        pending_revocation=event.pending_revocation,
+        revocation_deadline_ms=event.revocation_deadline_ms,
+    )
+    return with_consumer(group, with_member(consumer, before, after))
+
+
+def static_member_away(group: Group, event: ce.StaticMemberAway) -> Group:
+    """It is assigned its partitions as if it had had them from the beginning, so that it may commit on its return."""
+    consumer = consumer_of(group)
+    before = consumer.members[event.member_id]
+    after = replace(
+        before,
+        epoch=AWAY_EPOCH,
+        assigned={topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in before.assigned.items()},
+        pending_revocation={},
+        revocation_deadline_ms=None,
+    )
+    return with_consumer(group, with_member(consumer, before, after))
+
+
+def static_consumer_replaced(group: Group, event: ce.StaticConsumerReplaced) -> Group:
+    """The new process gets all that the old one had, at epoch 0. Another member of its id ends."""
+    consumer, old_id, new_id = consumer_of(group), event.replaced_member_id, event.member_id
+    if new_id != old_id and new_id in consumer.members:
+        consumer = without_member(consumer, new_id)
+    old = consumer.members[old_id]
+    new = replace(old, member_id=new_id, epoch=0, previous_epoch=0)
+    consumer = replace(
+        consumer,
+        members=without(consumer.members, old_id) | {new_id: new},
+        static_members=consumer.static_members | {event.instance_id: new_id},
+        targets=without(consumer.targets, old_id) | {new_id: consumer.targets.get(old_id, {})},
+        holders=with_holders(with_holders(consumer.holders, old_id, held=old.assigned), new_id, gained=new.assigned),
+    )
+    return with_consumer(group, consumer)
+
+
+def consumer_removed(group: Group, event: MemberLeft | MemberRemoved) -> Group:
+    return with_consumer(group, without_member(consumer_of(group), event.member_id))
+
+
+def without_member(consumer: ConsumerGroup, member_id: str) -> ConsumerGroup:
+    member = consumer.members[member_id]
+    holders = with_holders(consumer.holders, member.member_id, held=member.assigned)
+    consumer = replace(
+        consumer,
+        members=without(consumer.members, member.member_id),
+        static_members=without(consumer.static_members, member.instance_id),
+        targets=without(consumer.targets, member.member_id),
+        holders=with_holders(holders, member.member_id, held=member.pending_revocation),
+    )
+    return with_subscriptions(consumer, member.profile, None)
+
+
+def regexes_resolved(group: Group, event: ce.RegexesResolved) -> Group:
+    consumer = consumer_of(group)
+    consumer = replace(consumer, resolved_regexes=consumer.resolved_regexes | event.resolved)
+    return with_consumer(group, with_subscribed_topics(consumer))
+
+
+# What follows from the members
+
+
+def with_member(consumer: ConsumerGroup, before: ConsumerMember, after: ConsumerMember) -> ConsumerGroup:
+    """The group after a step of a member that changes what it holds."""
+    held, holds = frozenset(before.held()), frozenset(after.held())
+    return replace(
+        consumer,
+        members=consumer.members | {after.member_id: after},
+        holders=with_holders(
+            consumer.holders, after.member_id, held=by_topic(held - holds), gained=by_topic(holds - held)
+        ),
+    )
+
+
+def by_topic(partitions: frozenset[tuple[TopicId, int]]) -> PartitionEpochs:
+    """Partitions in the form of assignments, in order."""
+    grouped: PartitionEpochs = {}
+    for topic_id, index in sorted(partitions):
+        grouped.setdefault(topic_id, {})[index] = 0
+    return grouped
+
+
+def with_holders(
+    holders: Mapping[TopicId, dict[int, str]],
+    member_id: str,
+    *,
+    held: PartitionEpochs | None = None,
+    gained: PartitionEpochs | None = None,
+) -> dict[TopicId, dict[int, str]]:
+    """The holders after a member has given up what it held, and got what it gained."""
+    changed = dict(holders)
+    for topic_id, epochs in (held or {}).items():
+        changed[topic_id] = {index: each for index, each in changed[topic_id].items() if index not in epochs}
+        if not changed[topic_id]:
+            del changed[topic_id]
+    for topic_id, epochs in (gained or {}).items():
+        changed[topic_id] = {**changed.get(topic_id, {}), **dict.fromkeys(epochs, member_id)}
+    return changed
+
+
+def with_subscriptions(
+    consumer: ConsumerGroup, old: ConsumerProfile | None, new: ConsumerProfile | None
+) -> ConsumerGroup:
+    """The group after a member has changed its subscription; a pattern that no member has is forgotten."""
+    names = counted(consumer.subscriptions, old.subscribed_topics if old else (), new.subscribed_topics if new else ())
+    regexes = counted(consumer.regex_subscriptions, regex_of(old), regex_of(new))
+    votes = counted(consumer.assignor_votes, vote_of(old), vote_of(new))
+    if (names, regexes, votes) == (consumer.subscriptions, consumer.regex_subscriptions, consumer.assignor_votes):
+        return consumer
+    topics_may_change = (
+        names.keys() != consumer.subscriptions.keys() or regexes.keys() != consumer.regex_subscriptions.keys()
+    )
+    consumer = replace(consumer, subscriptions=names, regex_subscriptions=regexes, assignor_votes=votes)
+    if not topics_may_change:
+        return consumer
+    resolved = {regex: each for regex, each in consumer.resolved_regexes.items() if regex in regexes}
+    return with_subscribed_topics(replace(consumer, resolved_regexes=resolved))
+
+
+def with_subscribed_topics(consumer: ConsumerGroup) -> ConsumerGroup:
+    found = {topic for each in consumer.resolved_regexes.values() for topic in each.topics}
+    return replace(consumer, subscribed_topics=tuple(sorted(found.union(consumer.subscriptions))))
+
+
+def regex_of(profile: ConsumerProfile | None) -> tuple[str, ...]:
+    return (profile.subscribed_regex,) if profile and profile.subscribed_regex else ()
+
+
+def vote_of(profile: ConsumerProfile | None) -> tuple[str, ...]:
+    return (profile.server_assignor,) if profile and profile.server_assignor is not None else ()
+
+
+def counted(counts: dict[str, int], old: tuple[str, ...], new: tuple[str, ...]) -> dict[str, int]:
+    """The counts after one member has replaced the old names by the new ones."""
+    if old == new:
+        return counts
+    changed = dict(counts)
+    for name in old:
+        changed[name] -= 1
+        if not changed[name]:
+            del changed[name]
+    for name in new:
+        changed[name] = changed.get(name, 0) + 1
+    return changed

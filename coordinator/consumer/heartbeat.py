@@ -1,0 +1,236 @@
+"""ConsumerGroupHeartbeat: a member joins, reports that it is alive, and reconciles (`consumerGroupHeartbeat`).
+
+A request is answered at once. Its steps: the member's description; the group epoch, if subscriptions or topics have
+changed; the target, if it is out of date; the member's own step towards the target.
+"""
+
+from msgspec.structs import replace
+
+from regroup.assignors.interface import AssignorError
+from regroup.coordinator.consumer.checks import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    HeartbeatRefusal,
+    refuse_epoch,
+    refuse_instance_in_use,
+    refuse_member,
+    refuse_regex,
+    refuse_request,
+    refuse_size,
+)
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.consumer.events import (
+    ConsumerGroupCreated,
+    GroupEpochBumped,
+    MemberReconciled,
+    MemberSubscribed,
+    StaticConsumerReplaced,
+)
+from regroup.coordinator.consumer.evolve_group import consumer_of
+from regroup.coordinator.consumer.leaving import leave_with_heartbeat
+from regroup.coordinator.consumer.reconciliation import FencedMember, Reconciliation
+from regroup.coordinator.consumer.responses import heartbeat_error, heartbeat_response
+from regroup.coordinator.consumer.targets import elected_assignor, update_target
+from regroup.coordinator.consumer_group import (
+    AWAY_EPOCH,
+    ConsumerGroup,
+    ConsumerMember,
+    ConsumerProfile,
+    ReconciliationState,
+)
+from regroup.coordinator.decision import Decision, DecisionBuilder
+from regroup.coordinator.group import Group, GroupState
+from regroup.protocol.errors import ErrorCode
+
+NO_PROFILE = ConsumerProfile()
+
+
+def consumer_group_heartbeat(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> Decision:
+    """The response carries the assignment if the member has joined, if its request was full, or if it has changed."""
+    before = decision.group
+    if refused := refuse_request(command):
+        return refuse(before, refused)
+    if command.member_epoch in (LEAVE_EPOCH, AWAY_EPOCH):
+        return leave_with_heartbeat(decision, command)
+    if not is_or_becomes_consumer_group(before, command):
+        return refuse(before, HeartbeatRefusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {command.group_id} not found."))
+    present = before.consumer or ConsumerGroup()
+    if refused := refuse_in_group(decision, present, command):
+        return refuse(before, refused)
+    try:
+        member = accept(decision, command)
+    except FencedMember:
+        text = "The state of the member is unknown to this coordinator: it must join again."
+        return refuse(before, HeartbeatRefusal(ErrorCode.FENCED_MEMBER_EPOCH, text))
+    except AssignorError as error:
+        return refuse(before, HeartbeatRefusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"The assignor has failed: {error}"))
+    decision.touch_session(member.member_id)
+    known = present.members.get(member.member_id)
+    with_assignment = is_full(command) or known is None or known.assigned != member.assigned
+    interval_ms = decision.settings.group_consumer_heartbeat_interval_ms
+    return decision.build_after_pending_appends(
+        heartbeat_response(member, interval_ms, with_assignment=with_assignment)
+    )
+
+
+def refuse(group: Group, refused: HeartbeatRefusal) -> Decision:
+    """Nothing of a refused request stays."""
+    return Decision(group, response=heartbeat_error(refused.code, refused.text))
+
+
+def is_or_becomes_consumer_group(group: Group, command: ConsumerGroupHeartbeat) -> bool:
+    """A member may join a group that does not exist, or an Empty classic one."""
+    if group.consumer is not None:
+        return True
+    return command.member_epoch == JOIN_EPOCH and (not group.exists or group.state is GroupState.EMPTY)
+
+
+def refuse_in_group(
+    decision: DecisionBuilder, consumer: ConsumerGroup, command: ConsumerGroupHeartbeat
+) -> HeartbeatRefusal | None:
+    """The checks of the group's size, of the member, of its epoch, of its pattern."""
+    if refused := refuse_size(decision.settings, consumer, command):
+        return refused
+    if command.member_epoch == JOIN_EPOCH:
+        refused = refuse_instance_in_use(consumer, command.instance_id) if command.instance_id is not None else None
+    else:
+        refused = refuse_member(consumer, command.member_id, command.instance_id) or refuse_epoch(
+            consumer.members[command.member_id], command
+        )
+    return refused or refuse_regex(consumer, command)
+
+
+def is_full(command: ConsumerGroupHeartbeat) -> bool:
+    """Whether the request says everything, as the first one does, and that after an error."""
+    if command.member_epoch == JOIN_EPOCH:
+        return True
+    has_subscription = command.subscribed_topics is not None or command.subscribed_regex is not None
+    return command.rebalance_timeout_ms != -1 and has_subscription and command.owned is not None
+
+
+def accept(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> ConsumerMember:
+    """Everything that follows from an accepted heartbeat; returns the member after it.
+
+    Raises FencedMember, AssignorError.
+    """
+    if decision.group.consumer is None:
+        decision.apply(ConsumerGroupCreated, reason="first ConsumerGroupHeartbeat")
+    member_id = replaced_or_new_member_id(decision, command)
+    consumer = consumer_of(decision.group)
+    known = consumer.members.get(member_id)
+    old = known.profile if known else NO_PROFILE
+    profile = updated_profile(old, command, decision.settings.group_consumer_session_timeout_ms)
+    if known is None or profile != old:
+        decision.apply(MemberSubscribed, member_id=member_id, profile=profile)
+    bump_group_epoch(decision, consumer, command, bump_reasons(consumer, consumer_of(decision.group), old, profile))
+    update_target(decision, consumer_of(decision.group), command.topics)
+    subscription_changed = subscription_of(old) != subscription_of(profile)
+    reconcile(decision, command, member_id, subscription_changed=subscription_changed)
+    return consumer_of(decision.group).members[member_id]
+
+
+def replaced_or_new_member_id(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> str:
+    """The id of the member that sends the request, after it has taken the place of one that was away."""
+    member_id = command.member_id or command.new_member_id
+    consumer, instance_id = consumer_of(decision.group), command.instance_id
+    if command.member_epoch == JOIN_EPOCH and instance_id is not None and instance_id in consumer.static_members:
+        decision.apply(
+            StaticConsumerReplaced,
+            instance_id=instance_id,
+            member_id=member_id,
+            replaced_member_id=consumer.static_members[instance_id],
+        )
+    return member_id
+
+
+def updated_profile(old: ConsumerProfile, command: ConsumerGroupHeartbeat, session_timeout_ms: int) -> ConsumerProfile:
+    """The member's description after a request; what the request leaves out is unchanged."""
+    topics, regex = command.subscribed_topics, command.subscribed_regex
+    return replace(
+        old,
+        instance_id=old.instance_id if command.instance_id is None else command.instance_id,
+        rack_id=old.rack_id if command.rack_id is None else command.rack_id,
+        client_id=command.client_id,
+        client_host=command.client_host,
+        rebalance_timeout_ms=(
+            old.rebalance_timeout_ms if command.rebalance_timeout_ms == -1 else command.rebalance_timeout_ms
+        ),
+        session_timeout_ms=session_timeout_ms,
+        subscribed_topics=old.subscribed_topics if topics is None else tuple(sorted(set(topics))),
+        subscribed_regex=old.subscribed_regex if regex is None else regex,
+        server_assignor=old.server_assignor if command.server_assignor is None else command.server_assignor,
+    )
+
+
+def subscription_of(profile: ConsumerProfile) -> tuple[tuple[str, ...], str]:
+    return profile.subscribed_topics, profile.subscribed_regex
+
+
+def bump_reasons(before: ConsumerGroup, after: ConsumerGroup, old: ConsumerProfile, new: ConsumerProfile) -> list[str]:
+    """Why the description of a member makes the target out of date. A new pattern does so once it is resolved."""
+    reasons = []
+    if new.subscribed_topics != old.subscribed_topics:
+        reasons.append("a member subscribes to other topics")
+    if new.subscribed_regex != old.subscribed_regex and (
+        not new.subscribed_regex or new.subscribed_regex in after.resolved_regexes
+    ):
+        reasons.append("a member subscribes by another pattern")
+    if new.server_assignor != old.server_assignor and elected_assignor(before) != elected_assignor(after):
+        reasons.append(f"the members have elected {elected_assignor(after)}")
+    return reasons
+
+
+def bump_group_epoch(
+    decision: DecisionBuilder, before: ConsumerGroup, command: ConsumerGroupHeartbeat, reasons: list[str]
+) -> None:
+    """A request bumps the epoch once, however many reasons it has.
+
+    Topics are compared if there is another reason, or if one changed of those that were compared last.
+    """
+    topics, consumer = command.topics, consumer_of(decision.group)
+    are_outdated = topics.metadata_hash(before.hashed_topics) != before.metadata_hash
+    if not reasons and not are_outdated:
+        return
+    metadata_hash = topics.metadata_hash(consumer.subscribed_topics)
+    if metadata_hash != consumer.metadata_hash and are_outdated:
+        reasons.append("subscribed topics have changed")
+    if reasons:
+        decision.apply(
+            GroupEpochBumped,
+            group_epoch=consumer.group_epoch + 1,
+            metadata_hash=metadata_hash,
+            hashed_topics=consumer.subscribed_topics,
+            reason="; ".join(reasons),
+        )
+
+
+def reconcile(
+    decision: DecisionBuilder, command: ConsumerGroupHeartbeat, member_id: str, *, subscription_changed: bool
+) -> None:
+    """One step of the member towards the target; other members make theirs with their own heartbeats."""
+    consumer = consumer_of(decision.group)
+    member = consumer.members[member_id]
+    if member.has_reached(consumer.assignment_epoch) and not subscription_changed:
+        return
+    after = Reconciliation(
+        member,
+        target_epoch=consumer.assignment_epoch,
+        target=consumer.targets.get(member_id, {}),
+        subscribed=command.topics.ids_of(consumer.topics_of(member.profile)),
+        has_subscription_changed=subscription_changed,
+        is_held_by_another=lambda topic_id, index: consumer.is_held_by_another(topic_id, index, member_id),
+        owned=command.owned,
+    ).step()
+    if after == member:
+        return
+    must_revoke = after.state is ReconciliationState.UNREVOKED_PARTITIONS
+    decision.apply(
+        MemberReconciled,
+        member_id=member_id,
+        state=after.state,
+        epoch=after.epoch,
+        previous_epoch=after.previous_epoch,
+        assigned=after.assigned,
+        pending_revocation=after.pending_revocation,
+        revocation_deadline_ms=decision.at_ms + member.profile.rebalance_timeout_ms if must_revoke else None,
+    )

@@ -1,0 +1,113 @@
+"""How members of the consumer protocol leave: by a heartbeat, by LeaveGroup, by a timeout."""
+
+from regroup.coordinator.commands import DeadlinePassed, EndSession, LeaveGroup, LeavingMember
+from regroup.coordinator.consumer.checks import HeartbeatRefusal, refuse_member
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.consumer.events import GroupEpochBumped, StaticMemberAway, TargetAssigned
+from regroup.coordinator.consumer.evolve_group import consumer_of
+from regroup.coordinator.consumer.responses import heartbeat_error, left_response
+from regroup.coordinator.consumer_group import AWAY_EPOCH, ConsumerGroup
+from regroup.coordinator.decision import Decision, DecisionBuilder
+from regroup.coordinator.events import MemberLeft, MemberRemoved
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.group import LeaveGroupResponse, MemberResponse
+
+
+def leave_with_heartbeat(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> Decision:
+    """The member's epoch is not asked for."""
+    consumer = decision.group.consumer
+    refused: HeartbeatRefusal | None
+    if consumer is None:
+        refused = HeartbeatRefusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {command.group_id} not found.")
+    else:
+        refused = refuse_member(consumer, command.member_id, command.instance_id)
+    if refused or consumer is None:
+        assert refused is not None, "a group that is missing is refused"
+        return decision.build(heartbeat_error(refused.code, refused.text))
+    if command.member_epoch != AWAY_EPOCH:
+        decision.apply(MemberLeft, member_id=command.member_id, reason="ConsumerGroupHeartbeat")
+        bump_after_removal(decision, f"{command.member_id} left")
+    elif not consumer.members[command.member_id].is_away:
+        decision.apply(StaticMemberAway, member_id=command.member_id)
+    return decision.build_after_pending_appends(left_response(command))
+
+
+def bump_after_removal(decision: DecisionBuilder, reason: str) -> None:
+    """The next heartbeat of a member that stays computes the target. In an Empty group the next one is not delayed."""
+    consumer = consumer_of(decision.group)
+    decision.apply(
+        GroupEpochBumped,
+        group_epoch=consumer.group_epoch + 1,
+        metadata_hash=consumer.metadata_hash,
+        hashed_topics=consumer.hashed_topics,
+        reason=reason,
+    )
+    if not consumer.members:
+        decision.apply(
+            TargetAssigned, assignment_epoch=consumer.group_epoch + 1, assigned_at_ms=0, reason="no members remain"
+        )
+
+
+def leave_consumer_group(decision: DecisionBuilder, command: LeaveGroup) -> Decision:
+    """LeaveGroup removes members of the consumer protocol too; the group epoch is bumped once, after the whole list."""
+    results = [leave(decision, leaving) for leaving in command.members]
+    left = [each.member_id or each.group_instance_id or "" for each in results if each.error_code == ErrorCode.NONE]
+    if left:
+        bump_after_removal(decision, f"{', '.join(left)} left")
+    return decision.build_after_pending_appends(LeaveGroupResponse(members=results))
+
+
+def leave(decision: DecisionBuilder, leaving: LeavingMember) -> MemberResponse:
+    """An administrator may name a static member by its instance id alone; the response echoes the request."""
+    consumer = consumer_of(decision.group)
+    refused = refuse_leave(consumer, leaving)
+    if refused is None:
+        member_id = leaving.member_id or consumer.static_members[leaving.group_instance_id or ""]
+        decision.apply(MemberLeft, member_id=member_id, reason=leaving.reason)
+    return MemberResponse(
+        member_id=leaving.member_id,
+        group_instance_id=leaving.group_instance_id,
+        error_code=refused.code if refused else ErrorCode.NONE,
+    )
+
+
+def refuse_leave(consumer: ConsumerGroup, leaving: LeavingMember) -> HeartbeatRefusal | None:
+    if not leaving.member_id and leaving.group_instance_id in consumer.static_members:
+        return None
+    return refuse_member(consumer, leaving.member_id, leaving.group_instance_id)
+
+
+def expire_session(decision: DecisionBuilder, command: DeadlinePassed) -> None:
+    """A member that was not heard of for its session timeout is removed, also one that is away."""
+    timeout_ms = consumer_of(decision.group).members[command.member_id].profile.session_timeout_ms
+    remove(
+        decision,
+        command.member_id,
+        f"session timeout of {timeout_ms} ms expired",
+        last_seen_ms=command.last_seen_ms,
+        timeout_ms=timeout_ms,
+    )
+
+
+def expire_revocation(decision: DecisionBuilder, command: DeadlinePassed) -> None:
+    """A member that does not give up partitions in time is removed, although it sends heartbeats."""
+    remove(decision, command.member_id, "did not give up its partitions within the rebalance timeout")
+
+
+def end_session(decision: DecisionBuilder, command: EndSession) -> Decision:
+    """The same events as for a session timeout."""
+    if command.member_id in consumer_of(decision.group).members:
+        remove(decision, command.member_id, "its session was ended by a test")
+    return decision.build()
+
+
+def remove(
+    decision: DecisionBuilder,
+    member_id: str,
+    reason: str,
+    *,
+    last_seen_ms: int | None = None,
+    timeout_ms: int | None = None,
+) -> None:
+    decision.apply(MemberRemoved, member_id=member_id, reason=reason, last_seen_ms=last_seen_ms, timeout_ms=timeout_ms)
+    bump_after_removal(decision, f"member {member_id} expired")

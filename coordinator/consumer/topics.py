@@ -1,0 +1,54 @@
+"""The topics of the cluster at one time, as a value that commands carry."""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import NamedTuple
+
+from regroup.coordinator.consumer_group import TopicId
+
+
+class TopicMetadata(NamedTuple):
+    """What the coordinator needs of a topic."""
+
+    topic_id: TopicId
+    name: str
+    partitions: int
+
+
+class TopicsImage:
+    """All topics. It never changes: a change of the topics makes another image.
+
+    `version` grows when a topic is created.
+    """
+
+    def __init__(self, topics: Iterable[TopicMetadata] = (), version: int = 0) -> None:
+        self.by_name = {topic.name: topic for topic in topics}
+        self.by_id = {topic.topic_id: topic for topic in self.by_name.values()}
+        self.version = version
+        self._hashes: dict[tuple[str, ...], int] = {}
+
+    def metadata_hash(self, names: tuple[str, ...]) -> int:
+        """A digest of those of these topics that exist: ids, names, numbers of partitions; 0 for none.
+
+        Kafka has XXH3 here (KIP-1101); only equality can be observed. Brokers here have no racks.
+        """
+        known = self._hashes.get(names)
+        if known is None:
+            known = self._hashes[names] = self._metadata_hash(names)
+        return known
+
+    def _metadata_hash(self, names: tuple[str, ...]) -> int:
+        found = [self.by_name[name] for name in sorted(names) if name in self.by_name]
+        if not found:
+            return 0
+        digest = blake2b(digest_size=8)
+        for topic in found:
+            digest.update(f"{topic.topic_id}\0{topic.name}\0{topic.partitions}\0".encode())
+        return int.from_bytes(digest.digest(), signed=True)
+
+    def ids_of(self, names: Iterable[str]) -> list[TopicId]:
+        """The ids of those of these topics that exist."""
+        return [self.by_name[name].topic_id for name in names if name in self.by_name]
+
+
+NO_TOPICS = TopicsImage()

@@ -1,0 +1,37 @@
+"""The deadlines of a group of any kind, computed from its state and from when its members were last seen."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from regroup.coordinator.classic import deadlines as classic
+from regroup.coordinator.commands import Deadline, DeadlineKind
+from regroup.coordinator.consumer import deadlines as consumer
+from regroup.coordinator.group import Group, GroupKind, MemberId
+
+ORDER: Final = {kind: index for index, kind in enumerate(DeadlineKind)}
+
+DEADLINES: Final[dict[GroupKind, Callable[[Group, Mapping[MemberId, int]], Iterator[Deadline]]]] = {
+    GroupKind.CLASSIC: classic.deadlines,
+    GroupKind.CONSUMER: consumer.deadlines,
+}
+
+
+def next_deadline(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Deadline | None:
+    """The earliest deadline; of simultaneous ones the first in the order of `DeadlineKind`, then of the members."""
+    return min(
+        deadlines(group, last_seen_ms), key=lambda deadline: (deadline.at_ms, ORDER[deadline.kind]), default=None
+    )
+
+
+def deadlines(group: Group, last_seen_ms: Mapping[MemberId, int]) -> Iterator[Deadline]:
+    """Every deadline of the group.
+
+    `last_seen_ms` says when each member's session timeout last started, in epoch milliseconds. A member that is
+    missing has not been seen since the group was loaded: the time of the load counts.
+    """
+    return DEADLINES[group.kind](group, last_seen_ms)
+
+
+def may_expire_earlier(group: Group, seen: Iterable[MemberId], last_seen_ms: Mapping[MemberId, int]) -> bool:
+    """Whether a deadline may move forward because members are seen, although their group does not change."""
+    return group.kind is GroupKind.CLASSIC and classic.may_expire_earlier(group, seen, last_seen_ms)

@@ -1,0 +1,106 @@
+"""ConsumerGroupHeartbeat and ConsumerGroupDescribe."""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from regroup.coordinator.consumer.commands import ConsumerGroupDescribe, ConsumerGroupHeartbeat
+from regroup.protocol.errors import ErrorCode
+from regroup.protocol.messages.consumer_group import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupTopicPartitions,
+)
+from regroup.protocol.messages.describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedConsumerGroup,
+)
+from regroup.protocol.topic_ids import topic_id_text
+from regroup.server.apis.consumer_groups.patterns import PatternSearch
+from regroup.server.apis.groups import GROUP_OPERATIONS, submit_all
+from regroup.server.cluster.group_router import BrokerGroups
+from regroup.server.cluster.state import ClusterState
+from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.turns import TurnQueue, Turns
+
+_CLIENT_CHOOSES_MEMBER_ID = 1
+"""Version in which a member chooses its id (KIP-1082)."""
+
+
+class ConsumerGroupApis:
+    """Turns requests into commands, which carry the present topics, and starts the search for patterns."""
+
+    def __init__(self, state: ClusterState, groups: BrokerGroups, turns: TurnQueue) -> None:
+        self._state = state
+        self._groups = groups
+        self._patterns = PatternSearch(state, groups, turns)
+
+    def handlers(self) -> dict[int, RequestHandler]:
+        return {
+            ConsumerGroupHeartbeatRequest.api_key: self.heartbeat,
+            ConsumerGroupDescribeRequest.api_key: self.describe,
+        }
+
+    def heartbeat(self, request: ConsumerGroupHeartbeatRequest, exchange: Exchange) -> None:
+        """A client before v1 gets its member id here. A due search for patterns begins after the response."""
+        regex, group_id = request.subscribed_topic_regex, request.group_id
+        requires_member_id = exchange.version >= _CLIENT_CHOOSES_MEMBER_ID
+        needs_id = not requires_member_id and not request.member_id
+        names = request.subscribed_topic_names
+        command = ConsumerGroupHeartbeat(
+            group_id=group_id,
+            at_ms=self._state.now_ms(),
+            member_id=request.member_id,
+            new_member_id=topic_id_text(self._state.new_uuid().bytes) if needs_id else "",
+            requires_member_id=requires_member_id,
+            member_epoch=request.member_epoch,
+            instance_id=request.instance_id,
+            rack_id=request.rack_id,
+            client_id=exchange.header.client_id or "",
+            client_host=exchange.client_host,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            subscribed_topics=None if names is None else tuple(names),
+            subscribed_regex=regex,
+            regex_error=self._patterns.error_of(group_id, regex) if regex else None,
+            server_assignor=request.server_assignor,
+            owned=None if request.topic_partitions is None else owned_partitions(request.topic_partitions),
+            topics=self._state.topics_image,
+        )
+
+        def on_response(response: ConsumerGroupHeartbeatResponse) -> None:
+            exchange.respond(response)
+            if not response.error_code:
+                self._patterns.search_if_due(group_id)
+
+        self._groups.submit(command, on_response, exchange.cause)
+
+    def describe(self, request: ConsumerGroupDescribeRequest, exchange: Exchange) -> Turns:
+        """A group that is named twice is described twice; the empty id is no group's."""
+        group_ids = request.group_ids
+
+        def complete(group_id: str, groups: dict[str, DescribedConsumerGroup]) -> DescribedConsumerGroup:
+            if not group_id:
+                return DescribedConsumerGroup(group_id="", error_code=ErrorCode.INVALID_GROUP_ID)
+            described = groups[group_id]
+            if request.include_authorized_operations and not described.error_code:
+                described = replace(described, authorized_operations=GROUP_OPERATIONS)
+            return described
+
+        def on_responses(groups: dict[str, DescribedConsumerGroup]) -> None:
+            completed = [complete(group_id, groups) for group_id in group_ids]
+            exchange.respond(ConsumerGroupDescribeResponse(groups=completed))
+
+        def command(group_id: str) -> ConsumerGroupDescribe:
+            return ConsumerGroupDescribe(group_id=group_id, at_ms=self._state.now_ms(), topics=self._state.topics_image)
+
+        named = [each for each in group_ids if each]
+        return submit_all(self._groups, named, command, on_responses, exchange.cause)
+
+
+def owned_partitions(topics: Iterable[ConsumerGroupTopicPartitions]) -> dict[str, tuple[int, ...]]:
+    """The partitions that a member reports, by topic id; a request may name a topic twice."""
+    owned: dict[str, dict[int, None]] = {}
+    for topic in topics:
+        owned.setdefault(topic_id_text(topic.topic_id), {}).update(dict.fromkeys(topic.partitions))
+    return {topic_id: tuple(indexes) for topic_id, indexes in owned.items()}

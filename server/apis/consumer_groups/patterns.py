@@ -1,0 +1,73 @@
+"""The search for topics that match the patterns of groups, after a heartbeat has been answered."""
+
+from regroup.coordinator.consumer.commands import ResolveRegexes
+from regroup.coordinator.consumer.regexes import regexes_to_resolve
+from regroup.coordinator.runtime.logger import get_logger
+from regroup.coordinator.serialization import Cause
+from regroup.server.apis.transaction_lists import CompiledPattern, InvalidPattern, compile_pattern
+from regroup.server.cluster.group_router import BrokerGroups
+from regroup.server.cluster.state import ClusterState
+from regroup.server.net.turns import TurnQueue, Turns
+
+_SEARCH = Cause(internal="the search for topics that match patterns")
+
+
+class PatternSearch:
+    """Searches the topics for the patterns of one group at a time, in turns with other work."""
+
+    def __init__(self, state: ClusterState, groups: BrokerGroups, turns: TurnQueue) -> None:
+        self._state = state
+        self._groups = groups
+        self._turns = turns
+        self._searched: dict[str, None] = {}
+        """Groups whose patterns are being searched: one search at a time for each."""
+
+    def error_of(self, group_id: str, regex: str) -> str | None:
+        """Why a pattern is none. One that the group has already is not compiled again."""
+        consumer = self._groups.group(group_id).consumer
+        if consumer is not None and regex in consumer.regex_subscriptions:
+            return None
+        try:
+            compile_pattern(regex)
+        except InvalidPattern as error:
+            return str(error)
+        return None
+
+    def search_if_due(self, group_id: str) -> None:
+        """Begin a search if the group's patterns are to be resolved now."""
+        group = self._groups.group(group_id)
+        if group.consumer is None or not group.consumer.regex_subscriptions or group_id in self._searched:
+            return
+        interval_ms = self._groups.settings.group_consumer_regex_refresh_interval_ms
+        regexes = regexes_to_resolve(group, self._state.topics_image, self._state.now_ms(), interval_ms)
+        if regexes:
+            self._searched[group_id] = None
+            self._turns.run(self._search(group_id, regexes), self._fail)
+
+    def _search(self, group_id: str, regexes: tuple[str, ...]) -> Turns:
+        """The topics are those of the beginning."""
+        topics, found = self._state.topics_image, dict[str, tuple[str, ...]]()
+        try:
+            for regex in regexes:
+                compiled = compiled_or_none(regex)
+                matches = []
+                for name in sorted(topics.by_name) if compiled else ():
+                    if compiled and compiled.matches(name):
+                        matches.append(name)
+                    yield 1 + (compiled.steps_of_match(name) if compiled else 0)
+                found[regex] = tuple(matches)
+        finally:
+            self._searched.pop(group_id, None)
+        command = ResolveRegexes(group_id=group_id, at_ms=self._state.now_ms(), resolved=found, topics=topics)
+        self._groups.submit(command, None, _SEARCH)
+
+    def _fail(self, error: Exception) -> None:
+        get_logger("consumer-groups").error("search for patterns failed", error=repr(error))
+
+
+def compiled_or_none(regex: str) -> CompiledPattern | None:
+    """A pattern of a store that another machine has written may be none for this one: it matches nothing."""
+    try:
+        return compile_pattern(regex)
+    except InvalidPattern:
+        return None

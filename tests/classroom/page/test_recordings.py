@@ -1,0 +1,79 @@
+"""What was recorded beside the events, in the document of the page."""
+
+import json
+from typing import Any
+
+import pytest
+
+from regroup.classroom.page.document import encoded_document
+from regroup.classroom.page.recordings import session_spans
+from regroup.classroom.recorded.messages import ExchangeMessages
+from regroup.classroom.recorded.session_clocks import SessionClocks
+from regroup.classroom.timeline import GroupTimeline
+from tests.classroom.page.reading import spans_of, strings_of, whole
+from tests.classroom.recorded.recordings import timeline
+
+SCENARIOS = ["zombie-commits-after-removal", "partition-of-one-member", "lost-syncgroup-response"]
+
+
+def document_of(shown: GroupTimeline, **options: Any) -> dict[str, Any]:
+    document = json.loads(encoded_document(shown, **options))
+    assert isinstance(document, dict)
+    return document
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_exchanges_and_views_are_whole(name: str) -> None:
+    shown = timeline(name)
+    assert shown.exchanges
+    assert shown.views
+    for after in (0, shown.moments[3].position):
+        document = document_of(shown, after=after)
+        columns, views = document["exchanges"], document["views"]
+        times = whole(columns["at"])
+        assert times == [each.at_ms for each in shown.exchanges]
+        for name, field in (("answered", "answered_at_ms"), ("sent", "sent_at_ms"), ("received", "received_at_ms")):
+            found = [None if since is None else at + since for at, since in zip(times, columns[name], strict=True)]
+            assert found == [getattr(each, field) for each in shown.exchanges]
+        assert strings_of(document, columns["fate"]) == [each.fate for each in shown.exchanges]
+        assert columns["events"] == [list(each.events) for each in shown.exchanges]
+        assert strings_of(document, views["member"]) == [each.member_id for each in shown.views]
+        assert [began for began, _ in spans_of(views)] == [each.began.position for each in shown.views]
+
+
+def test_a_page_says_what_was_not_recorded() -> None:
+    shown = timeline("zombie-commits-after-removal")
+    assert document_of(shown)["recorded"]["missing"] == []
+    bare = GroupTimeline(**{name: getattr(shown, name) for name in shown.__struct_fields__ if name != "recorded"})
+    assert document_of(bare)["recorded"] == {
+        "exchanges": False,
+        "network": False,
+        "views": False,
+        "missing": ["session clocks", "lost messages", "refused requests", "the members' own views"],
+    }
+    assert document_of(bare)["sessions"] is None
+
+
+def test_messages_stand_beside_their_exchanges() -> None:
+    shown = timeline("lost-syncgroup-response")
+    document = document_of(shown, messages={2: ExchangeMessages(request={"a": 1})})
+    assert document["exchanges"]["request"][:3] == ["", '{"a":1}', ""]
+    assert set(document["exchanges"]["response"]) == {""}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_sessions_equal_the_clocks_at_every_time(name: str) -> None:
+    shown = timeline(name)
+    spans, clocks = session_spans(shown), SessionClocks(shown)
+    assert spans
+    for moment in shown.moments:
+        if moment.position != shown.position_at(moment.at_ms):
+            continue
+        now = clocks.at(moment.position, moment.at_ms)
+        running = {
+            span.member_id: span.deadline and span.deadline.at_ms
+            for span in spans
+            if span.from_ms <= moment.at_ms and (moment.at_ms < span.until_ms or span.until_ms == shown.last.at_ms)
+        }
+        expected: dict[str, int | None] = {each.member_id: each.at_ms for each in now.deadlines}
+        assert running == expected | dict.fromkeys(now.not_recorded)

@@ -1,0 +1,94 @@
+"""What was recorded beside the events, in a real browser: requests, sessions, and what members believed."""
+
+from asyncio import to_thread
+
+import pytest
+from playwright.async_api import expect
+
+from regroup.classroom.page.recordings import session_spans
+from tests.classroom.page.conftest import IN_BROWSER, OpenPage, WritePage, go_to, table_of
+from tests.classroom.recorded.recordings import timeline
+
+pytestmark = IN_BROWSER
+RED_PIXELS = """
+() => {
+  const { canvas } = regroupPage.views.ownership.picture, copy = new OffscreenCanvas(canvas.width, canvas.height);
+  const pen = copy.getContext("2d", { willReadFrequently: true });
+  pen.drawImage(canvas, 0, 0);
+  const { data } = pen.getImageData(stage.axis.origin, 0, canvas.width - stage.axis.origin, canvas.height);
+  let count = 0;
+  for (let place = 0; place < data.length; place += 4) {
+    if (data[place] === 0xb3 && data[place + 1] === 0x26 && data[place + 2] === 0x1e) count++;
+  }
+  return count;
+}
+"""
+
+
+async def test_two_members_that_believe_to_own_a_partition_are_marked_red(
+    open_page: OpenPage, write_page: WritePage
+) -> None:
+    zombie = await to_thread(timeline, "zombie-commits-after-removal")
+    page = await open_page(write_page(zombie))
+    await page.keyboard.press("2")
+    believed = {}
+    for moment in zombie.moments[::3]:
+        await go_to(page, moment.position)
+        expected: dict[str, set[str]] = {}
+        for view in zombie.views_at(moment.position):
+            for each in view.partitions:
+                expected.setdefault(f"{each.topic}-{each.partition}", set()).add(zombie.names[view.member_id])
+        rows = {row[0]: {*row[3].split(", ")} - {"none"} for row in await table_of(page, "ownership")}
+        assert {label: members for label, members in rows.items() if members} == {
+            label: members for label, members in expected.items() if label in rows
+        }
+        believed |= {label: members for label, members in rows.items() if len(members) > 1}
+    assert set(believed) == {"orders-2", "orders-3"}
+    assert await page.evaluate(RED_PIXELS) > 100
+    await page.goto(write_page(await to_thread(timeline, "first-join")))
+    await page.wait_for_selector("html[data-ready=true]")
+    await page.keyboard.press("2")
+    await go_to(page, 10)
+    assert await page.evaluate(RED_PIXELS) == 0
+
+
+async def test_a_refused_request_shows_its_error_and_its_messages(open_page: OpenPage, write_page: WritePage) -> None:
+    zombie = await to_thread(timeline, "zombie-commits-after-removal")
+    refused = next(each for each in zombie.exchanges if each.is_refused and each.error == "UNKNOWN_MEMBER_ID")
+    page = await open_page(write_page(zombie))
+    place = await page.evaluate(
+        """(at) => {
+          const { picture } = regroupPage.views.sequence, sequence = picture.picture;
+          const exchange = stage.history.exchanges.find((each) => each.at === at && each.isRefused);
+          const lane = sequence.lanes.findIndex((each) => each.member === exchange.member);
+          const box = picture.canvas.getBoundingClientRect();
+          return [box.left + stage.axis.x(at), box.top + sequence.top(lane) + sequence.row / 2];
+        }""",
+        refused.at_ms,
+    )
+    await page.mouse.click(*place)
+    await expect(page.locator(".exchange .wrong")).to_contain_text(f"{refused.api}: refused · UNKNOWN_MEMBER_ID")
+    rows = await table_of(page, "sequence")
+    assert rows
+    shown = await page.evaluate(
+        "[...regroupPage.requests.table.tBodies[0].rows].map((row) => row.cells[2].textContent)"
+    )
+    assert f"{refused.api}: refused · UNKNOWN_MEMBER_ID" in shown
+
+
+@pytest.mark.slow
+async def test_the_clocks_show_the_sessions_of_members(open_page: OpenPage, write_page: WritePage) -> None:
+    shown = await to_thread(timeline, "partition-of-one-member")
+    spans = session_spans(shown)
+    assert spans is not None
+    page = await open_page(write_page(shown))
+    await page.keyboard.press("4")
+    for moment in shown.moments[::9]:
+        await go_to(page, moment.position)
+        running = {
+            shown.names[span.member_id]
+            for span in spans
+            if span.from_ms <= moment.at_ms and (moment.at_ms < span.until_ms or span.until_ms == shown.last.at_ms)
+        }
+        rows = await table_of(page, "clocks")
+        assert {row[1] for row in rows if row[0] in ("session", "new-member-join")} == running
