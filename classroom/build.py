@@ -126,7 +126,7 @@ class TimelineBuilder:
         self._phases.on_event(event, before, after, point, record.type)
         self._offsets.on_event(event, before, after, point)
         self._sessions.on_event(event, before, after, changed, point)
-        if before.members.keys() != after.members.keys():
+        if any((each in before.members) != (each in after.members) for each in changed):
             self._members_of_last = tuple(after.members)
         self._moments.append(self._moment(record, event, after))
 

@@ -126,6 +126,7 @@ async def test_the_tables_say_what_the_events_of_drawn_histories_say(
         await compare_twins(page, timeline, moment.position)
 
 
+@pytest.mark.slow
 async def test_clocks_offsets_and_states_have_tables(
     lesson: GroupTimeline, open_page: OpenPage, write_page: WritePage
 ) -> None:
@@ -163,6 +164,7 @@ async def test_committed_offsets_equal_those_of_a_replay(open_page: OpenPage, wr
         }
 
 
+@pytest.mark.slow
 async def test_two_histories_stand_beside_each_other_with_their_totals(
     open_page: OpenPage, write_page: WritePage
 ) -> None:
@@ -178,6 +180,7 @@ async def test_two_histories_stand_beside_each_other_with_their_totals(
     assert rows["Partition time without an owner"][2].startswith("−")
 
 
+@pytest.mark.slow
 async def test_a_page_that_takes_in_changes_equals_one_that_was_opened_later(
     open_page: OpenPage, write_page: WritePage
 ) -> None:
