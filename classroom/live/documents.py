@@ -5,25 +5,30 @@ await documents.document("billing", after=120)     JSON, or None without history
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol
 from weakref import WeakKeyDictionary
 
 from regroup.classroom.live.following import FollowedTimeline, FollowedTimelines
 from regroup.classroom.live.recordings import LiveRecordings
 from regroup.classroom.page.document import encoded_document
+from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.timeline import GroupTimeline
 from regroup.coordinator.group import MemberId
 from regroup.server.net.request_recorder import ExchangeRow
 from regroup.server.recording.observations import ViewObserved
 
-MAX_INLINE_MOMENTS: Final = 1_000
-"""Moments of a timeline whose document is written in the loop; that of a longer one is written in a thread."""
+MAX_INLINE_ITEMS: Final = 500
+"""Moments and exchanges of a timeline whose document is written in the loop; that of a longer one is written in a
+thread."""
 MAX_CACHED: Final = 32
 MAX_CACHED_BYTES: Final = 1024 * 1024
 """Documents that are kept for the next who asks, and how large each may be."""
 
 
+MAX_STEPS: Final = 50_000
+"""Exchanges and moments of one document, multiplied by the members: their session deadlines take so long to compute. Of
+more exchanges the latest are shown, and none beside a long history."""
 MIN_INTERVAL_S: Final = 0.5
 """For so long a document has the recorded exchanges that it had before, unless there is a new event."""
 
@@ -50,6 +55,8 @@ class RecordedTimeline:
         self._position, self._at_s = -1, 0.0
         self.version = 0
         self.timeline: GroupTimeline
+        self.messages: Mapping[int, ExchangeMessages]
+        """Of the latest exchanges, by their numbers."""
 
     def refresh(self, followed: FollowedTimeline, now_s: float) -> None:
         """Take in what is new, unless that has been done a moment ago."""
@@ -60,8 +67,10 @@ class RecordedTimeline:
         if views is None and self._has_views:
             self._recordings = LiveRecordings(timeline.group_id)
         self._has_views = bool(views)
-        self._recordings.take(self._source.rows(), views or ())
-        self.timeline = self._recordings.added_to(timeline)
+        most = MAX_STEPS // max(1, len(timeline.lanes)) - len(timeline.moments)
+        self._recordings.take(self._source.rows(), views or (), most=max(0, most))
+        self.timeline = self._recordings.added_to(timeline) if most > 0 else timeline
+        self.messages = self._recordings.messages(self.timeline)
         self._position, self._at_s = followed.position, now_s
         self.version += 1
 
@@ -84,9 +93,9 @@ class LiveDocuments:
         if recorded is None:
             recorded = self._recorded[followed] = RecordedTimeline(group_id, self._source)
         recorded.refresh(followed, asyncio.get_running_loop().time())
-        timeline, key = recorded.timeline, (group_id, followed.position, recorded.version, after)
+        key = (group_id, followed.position, recorded.version, after)
         if key not in self._cached:
-            document = await self._written(timeline, after)
+            document = await self._written(recorded, after)
             if len(document) > MAX_CACHED_BYTES:
                 return document
             self._cached[key] = document
@@ -94,8 +103,9 @@ class LiveDocuments:
                 del self._cached[next(iter(self._cached))]
         return self._cached[key]
 
-    async def _written(self, timeline: GroupTimeline, after: int) -> bytes:
-        if len(timeline.moments) <= MAX_INLINE_MOMENTS:
-            return encoded_document(timeline, after=after)
+    async def _written(self, recorded: RecordedTimeline, after: int) -> bytes:
+        timeline, messages = recorded.timeline, recorded.messages
+        if len(timeline.moments) + len(timeline.exchanges) <= MAX_INLINE_ITEMS:
+            return encoded_document(timeline, after=after, messages=messages)
         async with self._one_thread:
-            return await asyncio.to_thread(encoded_document, timeline, after=after)
+            return await asyncio.to_thread(encoded_document, timeline, after=after, messages=messages)

@@ -30,7 +30,7 @@ class NewMemberInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     instance_id: Annotated[str, Meta(max_length=249, description="Makes it a static member (KIP-345).")] | None = None
     assignor: Annotated[str, Meta(max_length=249, description="`range`, `cooperative-sticky`, …")] = "range"
     session_timeout_ms: TimeoutMs = 10_000
-    heartbeat_interval_ms: TimeoutMs = 1_000
+    heartbeat_interval_ms: Annotated[int, Meta(ge=10, le=2**31 - 1)] = 1_000
     max_poll_interval_ms: TimeoutMs = 300_000
     process_ms: (
         Annotated[

@@ -12,6 +12,7 @@ from regroup.control.web.files import PortKind
 from regroup.testing import Emulator
 from tests.browser import opened_page
 from tests.control.conftest import TOKEN, Control, StartControl
+from tests.control.test_simulated import until
 from tests.testing.conftest import stable_pair
 
 HOSTILE = '<img src=x onerror="document.title=1"> "\' \u202e日本'
@@ -222,6 +223,25 @@ def test_the_page_goes_on_after_the_brokers_were_killed(kafka: Emulator, port: C
         wait_for_event(page, "coordinator-loaded")
         page.get_by_text("The brokers are down.").wait_for(state="detached")
         assert page.evaluate(SAME_HISTORY) == []
+
+
+@pytest.mark.slow
+def test_a_tab_that_is_not_looked_at_is_not_connected(kafka: Emulator, port: Control) -> None:
+    stable_pair(kafka)
+    look = """(hidden) => {
+      Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    with opened_page() as page:
+        page.goto(address(port))
+        wait_for_event(page, "assignment-committed")
+        until(lambda: port.look("/emulator")["waiting_requests"] == 1)
+        page.evaluate(look, True)
+        until(lambda: port.look("/emulator")["waiting_requests"] == 0)
+        kafka.group("billing").expire("second")
+        page.evaluate(look, False)
+        wait_for_event(page, "member-removed")
+        assert page.errors == []
 
 
 @pytest.mark.slow

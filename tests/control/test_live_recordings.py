@@ -7,8 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from regroup.classroom.live.following import FollowedTimelines
-from regroup.classroom.live.recordings import LiveRecordings
+from regroup.classroom.live.recordings import MAX_MESSAGES, LiveRecordings
 from regroup.classroom.reading import read_timelines
+from regroup.classroom.recorded.messages import read_messages
 from regroup.classroom.timeline import GroupTimeline
 from regroup.control import member_views
 from regroup.control.simulated import MembersOfProcess, NewMember
@@ -48,14 +49,17 @@ async def test_what_was_taken_in_piece_by_piece_is_what_the_store_has(tmp_path: 
         await until_no_connection(kafka)
         recordings.take(kafka.recorder.rows(), ())
         live = await live_timeline(kafka, recordings)
+        messages = recordings.messages(live)
     async with await open_store(tmp_path / "groups.db") as store:
         read = (await read_timelines(store, ["billing"]))["billing"]
+        stored = await read_messages(store, read.exchanges[-MAX_MESSAGES:])
     assert live.moments == read.moments[: len(live.moments)]
     assert {each.api for each in live.exchanges} >= {"JoinGroup", "SyncGroup", "Heartbeat"}
     # The times of the heartbeats within a run are known more or less exactly, by how often they were looked at.
     assert [replace(each, seen_ms=()) for each in live.exchanges] == [
         replace(each, seen_ms=()) for each in read.exchanges
     ]
+    assert messages == stored
     assert live.recorded.exchanges
     assert live.recorded.processes == read.recorded.processes
 
@@ -78,6 +82,21 @@ async def test_exchanges_that_the_recorder_has_forgotten_are_forgotten_and_so_is
         after = await live_timeline(kafka, recordings)
         assert len(after.exchanges) <= 3
         assert after.recorded.processes[0][1] == kafka.recorder.rows()[0].at_ms
+        await members.close()
+
+
+async def test_of_too_many_exchanges_the_latest_are_taken_in() -> None:
+    async with Emulator(topics={"orders": 4}) as kafka:
+        assert kafka.recorder
+        members, recordings = MembersOfProcess(kafka), LiveRecordings("billing")
+        members.add(plan("anna"))
+        await kafka.group("billing").wait_until_stable(members=1)
+        recordings.take(kafka.recorder.rows(), ())
+        whole = await live_timeline(kafka, recordings)
+        recordings.take(kafka.recorder.rows(), (), most=2)
+        part = await live_timeline(kafka, recordings)
+        assert len(whole.exchanges) > len(part.exchanges) == 2
+        assert part.recorded.processes[0][1] == part.exchanges[0].at_ms
         await members.close()
 
 

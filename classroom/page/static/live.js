@@ -5,6 +5,8 @@ const NEW_GROUPS_EVERY_MS = 1_000;
 const LEAST_SCALE = 0.15;
 const NARROW = 640;
 const CLOCK_EVERY_MS = 300;
+const RECORDED_AFTER_MS = 700;
+const RECORDED_EVERY_MS = 3_000;
 const RECONNECT_AFTER_MS = 2_000;
 
 /** The groups of the server that served the page. */
@@ -79,7 +81,9 @@ class Follower {
     stage.onMoment = () => { onMoment(); this._showEnd(); };
     if (wanted === undefined) this.toTheEnd();
     this.follow(page.number);
-    setInterval(() => this._newGroups(), NEW_GROUPS_EVERY_MS);
+    // A browser opens six connections to an address: a tab that is not looked at leaves its one to others.
+    document.addEventListener("visibilitychange", () => { document.hidden ? this.stream.close() : this.follow(this.number); });
+    setInterval(() => { if (!document.hidden) this._newGroups(); }, NEW_GROUPS_EVERY_MS);
     setInterval(() => this._runClocks(), CLOCK_EVERY_MS);
   }
 
@@ -107,6 +111,19 @@ class Follower {
     this.wanted = position;
     this.panel.refresh();
     if (!this.isTaking) this._take();
+    // Responses, heartbeats and refused requests come without an event.
+    clearTimeout(this.recorded);
+    this.recorded = setTimeout(() => this._takeRecorded(), RECORDED_AFTER_MS);
+  }
+
+  /** Ask for what was recorded since the last event, while the page is looked at and stands at its end. */
+  async _takeRecorded() {
+    if (!document.hidden && !this.isTaking && !this.page.scrubber.isPlaying && stage.cursor.index >= stage.history.length - 1) {
+      this.reached = 0;
+      await this._take();
+    }
+    clearTimeout(this.recorded);
+    this.recorded = setTimeout(() => this._takeRecorded(), RECORDED_EVERY_MS);
   }
 
   /** Ask for what is new until nothing is. */

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection, Sequence
 
+import msgspec
 import pytest
 
 from regroup.classroom.build import timeline_of
@@ -35,7 +36,7 @@ def records() -> tuple[Record, ...]:
 async def test_a_document_is_that_of_the_history(
     records: tuple[Record, ...], monkeypatch: pytest.MonkeyPatch, most_inline: int
 ) -> None:
-    monkeypatch.setattr(live_documents, "MAX_INLINE_MOMENTS", most_inline)
+    monkeypatch.setattr(live_documents, "MAX_INLINE_ITEMS", most_inline)
     store, (group,) = MemoryStore(), groups_of(records)
     documents = LiveDocuments(FollowedTimelines(lambda: store), NothingRecorded())
     assert await documents.document(group, 0) is None
@@ -44,6 +45,25 @@ async def test_a_document_is_that_of_the_history(
         timeline = timeline_of(group, records[: store.last_position])
         for after in (0, 10, timeline.last.position):
             assert await documents.document(group, after) == encoded_document(timeline, after=after)
+
+
+class OneView(NothingRecorded):
+    def views_of(self, group: str, member_ids: Collection[str]) -> Sequence[ViewObserved] | None:
+        (member_id, *_) = member_ids
+        return [ViewObserved(0, 0, "anna", group, member_id, (("orders", 0),))]
+
+
+async def test_a_long_history_has_no_recordings(records: tuple[Record, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    store, (group,) = MemoryStore(), groups_of(records)
+    await append_history(store, records)
+
+    async def is_recorded() -> bool:
+        document = await LiveDocuments(FollowedTimelines(lambda: store), OneView()).document(group, 0)
+        return bool(msgspec.json.decode(document or b"")["recorded"]["views"])
+
+    assert await is_recorded()
+    monkeypatch.setattr(live_documents, "MAX_STEPS", 10)
+    assert not await is_recorded()
 
 
 async def test_pages_that_ask_for_the_same_get_one_document(
