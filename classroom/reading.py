@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from regroup.classroom.build import TOPIC_EVENT_TYPES, TimelineBuilder
+from regroup.classroom.fold.build import TOPIC_EVENT_TYPES, TimelineBuilder
 from regroup.classroom.recorded.drafts import ExchangeDrafts
 from regroup.classroom.recorded.exchanges import timeline_exchanges
 from regroup.classroom.recorded.views import ViewsBuilder
