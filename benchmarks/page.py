@@ -19,7 +19,7 @@ from uuid import UUID
 
 from playwright.sync_api import Browser, CDPSession, sync_playwright
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.page.files import Run, html_file
 from regroup.coordinator import events as e
 from regroup.coordinator.group import CommittedOffset, MemberProfile, SupportedProtocol

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from regroup.classroom.build import TOPIC_EVENT_TYPES, TimelineBuilder
+from regroup.classroom.fold.build import TOPIC_EVENT_TYPES, TimelineBuilder
 from regroup.classroom.recorded.drafts import ExchangeDrafts
 from regroup.classroom.recorded.exchanges import timeline_exchanges
 from regroup.classroom.recorded.views import ViewsBuilder
@@ -99,12 +99,16 @@ class RecordingsBuilder:
                     self._views[observation.group].on_view(observation)
 
     def added_to(self, timeline: GroupTimeline) -> GroupTimeline:
-        """The timeline with its exchanges, its views, and what was recorded at all."""
-        group = timeline.group_id
+        """The timeline with its exchanges, its views, and what was recorded at all.
+
+        What was recorded before a trimmed history begins is left out.
+        """
+        group, from_ms = timeline.group_id, timeline.began.at_ms if timeline.is_trimmed else 0
+        views = self._views[group].spans()
         return replace(
             timeline,
-            exchanges=timeline_exchanges(self.exchanges, group, timeline.moments),
-            views=self._views[group].spans(),
+            exchanges=timeline_exchanges(self.exchanges, group, timeline.moments, from_ms),
+            views=tuple(each for each in views if each.ended is None or each.ended.at_ms >= from_ms),
             recorded=Recorded(
                 exchanges=bool(self.exchanges.recorded_since_ms),
                 network=self._has_network,

@@ -57,7 +57,7 @@ STEPS: Final = (
     (r"topic (\S+) is created with (\d+) partitions?", r"创建 topic \1，\2 个 partition"),
     (r"topic (\S+) is deleted", r"删除 topic \1"),
     (r"(\S+)'s next (\S+) is lost", r"\1 的下一个 \2 请求丢失"),
-    (r"the response to (\S+)'s next (\S+) is lost", r"\1 的下一个 \2 的回答丢失"),
+    (r"the response to (\S+)'s next (\S+) is lost", r"\1 的下一个 \2 的响应丢失"),
 )
 """Sentences of scenarios, and their translations. One that is not here stays as it is."""
 

@@ -70,6 +70,12 @@ def _lesson_of(source: LessonSource) -> Lesson:
     return read_lesson(source.text)
 
 
+def number_of(taken: Lesson) -> int | None:
+    """The number of a lesson that comes with regroup; None for a file of one's own, also with the same id."""
+    found = (source for source in lesson_sources() if source.name == taken.id and _lesson_of(source) is taken)
+    return next((source.number for source in found), None)
+
+
 def find_lesson(text: str) -> Lesson:
     """The lesson of a number, of an id, or in a file. Raises UnknownLesson, InvalidLesson, OSError."""
     path = Path(text)

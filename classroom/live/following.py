@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
-from regroup.classroom.build import TOPIC_EVENT_TYPES, TimelineBuilder
+from regroup.classroom.fold.build import TOPIC_EVENT_TYPES, TimelineBuilder
 from regroup.classroom.reading import begin_timelines
 from regroup.classroom.timeline import GroupTimeline, Point
 from regroup.storage.errors import PositionTrimmed

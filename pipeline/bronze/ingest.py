@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from regroup.pipeline.bronze.blocks import BlockCopy, write_block
 from regroup.pipeline.bronze.remote_stores import StoreCopy, copy_remote_stores, find_remote_stores
@@ -23,6 +24,7 @@ from regroup.pipeline.bronze.store_progress import (
     manifest_file,
     manifest_of,
     plan_copy,
+    store_paths,
 )
 from regroup.pipeline.locations.file_systems import scheme_of
 from regroup.pipeline.locations.location import Location, LocationLike, location_of
@@ -118,6 +120,9 @@ def read_bronze(spark: SparkSession, folder: LocationLike) -> DataFrame:
     check_format(place)
     columns = [each.name for each in STORE_EVENT_SCHEMA]
     events = spark.read.schema(EVENTS_DDL).parquet((place / "bronze").for_spark).select(*columns)
-    if not (place / "snapshots").is_folder():
-        return events
-    return events.unionByName(spark.read.schema(EVENTS_DDL).parquet((place / "snapshots").for_spark).select(*columns))
+    if (place / "snapshots").is_folder():
+        snapshots = spark.read.schema(EVENTS_DDL).parquet((place / "snapshots").for_spark).select(*columns)
+        events = events.unionByName(snapshots)
+    paths = spark.createDataFrame(list(store_paths(place).items()), "store STRING, path STRING")
+    path = F.coalesce("path", "store").alias("store")  # a first ingest that was killed has left no path
+    return events.join(F.broadcast(paths), "store", "left").select(path, *columns[1:])

@@ -64,18 +64,19 @@ class OffsetCommits(TableBuilder):
         writers: Mapping[tuple[str, int], MemberId] = {},  # it is not changed
     ) -> Iterator[TableRow]:
         at_ms, record = transition.at_ms, transition.record
+        position, epoch, on_commit = record.position, record.coordinator_epoch, self._ownership.on_commit
         for topic, partitions in offsets.items():
             before = transition.before.committed_offsets.get(topic, {})
             for index, committed in partitions.items():
-                writer = writers.get((topic, index), member_id)
-                self._ownership.on_commit(writer, topic, index, at_ms)
+                writer = writers.get((topic, index), member_id) if writers else member_id
+                on_commit(writer, topic, index, at_ms)
                 previous = before.get(index)
                 last = None if previous is None else previous.offset
                 yield (
                     "commits",
                     (
-                        record.position,
-                        record.coordinator_epoch,
+                        position,
+                        epoch,
                         at_ms,
                         writer or None,
                         topic,

@@ -24,6 +24,7 @@ from regroup.coordinator.serialization import (
     group_as_json,
 )
 from regroup.pipeline.gold.commits import OffsetCommits
+from regroup.pipeline.gold.generation_members import GenerationMembers
 from regroup.pipeline.gold.member_lifetimes import MemberLifetimes
 from regroup.pipeline.gold.ownership import Ownership
 from regroup.pipeline.gold.rebalances import Rebalances
@@ -61,6 +62,7 @@ class GroupHistory:
             Rebalances(self._ownership),
             self._ownership,
             self._lifetimes,
+            GenerationMembers(),
             self._commits,
             self._transitions,
         )

@@ -177,12 +177,16 @@ class Ownership:
             self._partitions.pop(member_id, None)
 
     def _session_expiry_gaps(self, event: e.MemberRemoved) -> Iterator[TableRow]:
-        """Gaps from the time at which a removed member was last seen: since then its partitions had no live owner."""
+        """Gaps from the time at which a removed member was last seen: since then its partitions had no live owner.
+
+        A partition that another member owns too was not without one.
+        """
         if event.last_seen_ms is None:
             return
-        for partition in self._partitions.get(event.member_id, ()):
-            from_ms = max(event.last_seen_ms, self._owners[partition][event.member_id]["from_ms"])
-            yield from closed_gap(open_gap(partition, from_ms, "session-expiry", "removed"), event.at_ms)
+        for partition, row in self._partitions.get(event.member_id, {}).items():
+            if len(self._owners[partition]) == 1:
+                gap = open_gap(partition, max(event.last_seen_ms, row["from_ms"]), "session-expiry", "removed")
+                yield from closed_gap(gap | {"owner_id": event.member_id}, event.at_ms)
 
     def _update_gaps(self, at_ms: int, group: Group) -> Iterator[TableRow]:
         self._has_changed = False

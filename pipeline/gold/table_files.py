@@ -61,11 +61,9 @@ class RowBatches:
 
 def columns_of(rows: Sequence[Any], names: Sequence[str]) -> Iterator[Sequence[Any]]:
     """The columns of rows that are all tuples or all dictionaries."""
-    if isinstance(rows[0], tuple):
-        yield from zip(*rows, strict=True)
-        return
-    for name in names:
-        yield [row.get(name) for row in rows]
+    if isinstance(rows[0], dict):
+        rows = [tuple(map(row.get, names)) for row in rows]
+    return zip(*rows, strict=True)
 
 
 class TableFiles(AbstractContextManager["TableFiles"]):

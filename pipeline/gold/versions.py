@@ -17,7 +17,7 @@ from regroup.pipeline.locations.location import Location, LocationLike, location
 from regroup.pipeline.output_folder import check_format, events_fingerprint
 from regroup.storage.errors import StoreError
 
-__all__ = ["TablesMissing", "read_table"]
+__all__ = ["TablesMissing", "TablesVersion", "current_version", "read_table"]
 
 VERSION_PREFIX: Final = "version-"
 

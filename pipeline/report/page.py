@@ -9,7 +9,6 @@ from typing import Final
 
 from pyspark.sql import Row, SparkSession
 
-from regroup.pipeline.bronze.store_progress import store_paths
 from regroup.pipeline.campaign.grid import Campaign
 from regroup.pipeline.campaign.runner import campaign_file, replay_command, stored_campaign
 from regroup.pipeline.locations.location import Location, LocationLike, location_of
@@ -101,7 +100,7 @@ def worst_runs_html(rows: Sequence[Row], folder: LocationLike, is_campaign: bool
     if is_campaign:
         commands = {row.store: replay_command(campaign_file(folder), row.store) for row in rows}
     else:
-        commands = {name: shlex.join(["regroup", "events", path]) for name, path in store_paths(folder).items()}
+        commands = {row.store: shlex.join(["regroup", "events", row.store]) for row in rows}
     lines = ([f"{row.ownerless_s:,.1f}", f"<code>{escape(commands[row.store])}</code>"] for row in rows)
     words = "Each command simulates its run again." if is_campaign else "Each command shows the events of its store."
     return section_html("The ten worst runs", words, table_html(["partition-seconds", "command"], lines))

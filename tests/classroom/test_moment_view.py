@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.moment_view import MemberPhase, MomentView, MomentViews
 from regroup.classroom.timeline import GroupTimeline
 from regroup.coordinator import events as e

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from tests.classroom.histories import drawn_history, groups_of
 from tests.classroom.test_timeline import load_until
 

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.sentences import moment_sentence
 from regroup.classroom.wording import MemberNames
 from tests.classroom.histories import drawn_history, groups_of

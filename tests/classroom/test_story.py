@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regroup.classroom.build import timeline_of
-from regroup.classroom.names import member_names
+from regroup.classroom.fold.build import timeline_of
+from regroup.classroom.fold.names import member_names
 from regroup.classroom.story import gaps_of, story_lines
 from regroup.coordinator.events import OffsetsCommitted
 from tests.classroom.histories import drawn_history, groups_of, scenario_history

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.reading import read_timelines
 from regroup.classroom.timeline import BEFORE, GroupTimeline
 from regroup.coordinator.group import Group

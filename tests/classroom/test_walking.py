@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.walking import COMMITS, Walk
 from regroup.coordinator import events as e
 from tests.classroom.histories import drawn_history, groups_of, scenario_history

@@ -112,7 +112,7 @@ def test_show_prints_a_table_and_replay_prints_the_groups_of_each_store(built_ta
     groups = json.loads(capsys.readouterr().out)
     for path in built_tables.glob("runs/*.db"):
         assert regroup("replay", path) == 0
-        assert groups[store_name(str(path))] == json.loads(capsys.readouterr().out)["groups"]
+        assert groups[str(path)] == json.loads(capsys.readouterr().out)["groups"]
     assert len(groups) == 2
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from regroup.assignors.interface import Assignor
 from regroup.assignors.registry import offering
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.reading import read_timelines
 from regroup.classroom.timeline import GroupTimeline
 from regroup.coordinator.group import MemberId

@@ -185,7 +185,7 @@ class LessonDialogue:
     def _show_result(self, result: TaskResult) -> None:
         print()
         for line in result.problem.split("\n") if result.problem else ():
-            self._say(line) if not line.startswith(" ") else print(printable(line))
+            self._say(line)
         for each in result.results:
             self._show_condition(each)
         self._say(self._phrase("solved" if result.is_solved else "not solved"))

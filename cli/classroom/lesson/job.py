@@ -14,6 +14,7 @@ from regroup.classroom.lessons.library import (
     lesson,
     lesson_numbers,
     lesson_text,
+    number_of,
     read_lesson_file,
 )
 from regroup.classroom.lessons.progress import (
@@ -109,8 +110,7 @@ def take(word: str, language: Language) -> int:
         taken = find_lesson(word)
     except InvalidLesson as error:
         raise CannotRun(f"{error}; `regroup lesson check {word}` shows everything that is wrong") from None
-    numbers = {lesson(number).id: number for number in lesson_numbers()}
-    number = numbers.get(taken.id) if lesson_is_built_in(taken) else None
+    number = number_of(taken)
     refuse_unsound(taken, word, number)
     key = taken.id if number else f"own/{taken.id}"
     kept_progress()  # a damaged file is named before the lesson begins
@@ -125,11 +125,6 @@ def take(word: str, language: Language) -> int:
 
     LessonDialogue(taken, language, number, keep).run()
     return 0
-
-
-def lesson_is_built_in(taken: Lesson) -> bool:
-    """Whether a lesson is one that comes with regroup, and not a file with the same id."""
-    return any(lesson(number) is taken for number in lesson_numbers())
 
 
 def refuse_unsound(taken: Lesson, word: str, number: int | None) -> None:

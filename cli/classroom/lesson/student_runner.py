@@ -151,4 +151,5 @@ def main() -> None:
     os._exit(0)  # threads of the learner's code do not keep the process alive
 
 
-main()
+if __name__ == "__main__":
+    main()

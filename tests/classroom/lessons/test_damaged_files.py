@@ -39,6 +39,7 @@ def check(text: str) -> None:
         assert problem.startswith(("line ", "not ")), problem
 
 
+@pytest.mark.quick("[0]")
 @pytest.mark.parametrize("seed", range(4))
 def test_a_damaged_small_lesson_is_refused_or_sound(seed: int) -> None:
     rng = Random(f"damage {seed}")

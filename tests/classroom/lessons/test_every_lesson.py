@@ -2,19 +2,31 @@
 
 import json
 import re
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import pytest
 
 from regroup.classroom.lessons.checking import lesson_problems, lesson_texts
-from regroup.classroom.lessons.document import answer_document, lesson_document, run_lesson, task_document
+from regroup.classroom.lessons.document import (
+    answer_document,
+    answer_lesson,
+    lesson_document,
+    list_document,
+    run_lesson,
+    solve_lesson,
+    task_document,
+)
 from regroup.classroom.lessons.format.language import Language, Translations, in_language, names_in
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.library import lesson, lesson_numbers, lesson_sources
+from regroup.classroom.lessons.progress import Progress
 from regroup.classroom.lessons.questions import check_answer, question_kind, right_answer_text, right_options
 from regroup.classroom.lessons.replay import replay_lines
 from regroup.classroom.lessons.runs.run import MAX_CALLBACKS, LessonRun
 from regroup.classroom.lessons.tasks import run_task
 from regroup.cli.classroom.lesson.assignor_process import example_problems
+from regroup.protocol.java_order import java_string_hash
 
 LANGUAGES = tuple(Language)
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -130,6 +142,32 @@ def test_the_document_of_a_lesson_gives_nothing_away(number: int, language: Lang
     if taken.parts.task.settings:
         values = {name: str(value) for name, value in taken.parts.task.right[0].items()}
         json.dumps(task_document(run_task(taken, values, language)), ensure_ascii=False)
+
+
+def test_answers_and_tasks_can_be_computed_in_another_process() -> None:
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        answered = process.submit(answer_lesson, 3, "3", "zh").result()
+        solved = process.submit(solve_lesson, "generations-and-the-leader", {"delay": "3000"}, "en").result()
+        unreadable = process.submit(answer_lesson, 3, "many", "en").result()
+    assert answered["is_right"]
+    assert answered["replay"]
+    assert solved["is_solved"]
+    assert unreadable == {"unreadable": "many", "kind": "number"}
+
+
+def test_the_list_has_every_lesson_with_what_was_done() -> None:
+    progress = Progress().with_answer(lesson(1).id, is_right=False).with_solved_task(lesson(2).id)
+    listed = list_document(progress, Language.CHINESE)
+    assert [each["number"] for each in listed] == list(lesson_numbers())
+    assert [each["question"] for each in listed[:2]] == ["wrong", None]
+    assert [each["task_solved"] for each in listed[:3]] == [False, True, False]
+    assert CHINESE.search(listed[0]["title"])
+
+
+def test_the_hash_that_the_second_lesson_names_is_that_of_its_group() -> None:
+    text = lesson("the-coordinator").parts.text
+    for language in Language:
+        assert f" {java_string_hash('lab')}" in in_language(text, language)
 
 
 @every_lesson

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 import pytest
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.live import documents as live_documents
 from regroup.classroom.live.documents import LiveDocuments
 from regroup.classroom.live.following import FollowedTimelines

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.live import following
 from regroup.classroom.live.following import FollowedPosition, FollowedTimelines
 from regroup.classroom.reading import read_timelines

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.page.files import Run, html_file
 from regroup.classroom.timeline import GroupTimeline
 from tests.classroom.histories import scenario_history

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from playwright.async_api import Page
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.moment_view import MomentViews
 from regroup.classroom.page.document import encoded_document
 from regroup.classroom.page.totals import totals_of

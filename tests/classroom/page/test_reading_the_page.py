@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.timeline import GroupTimeline
 from tests.classroom.histories import scenario_history
 from tests.classroom.made_histories import generation_of, records_of

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.pictures.mermaid import mermaid_picture, mermaid_text
 from regroup.classroom.pictures.part import Unreadable
 from regroup.classroom.pictures.svg import svg_picture

@@ -70,6 +70,7 @@ def test_one_process_computes_all_cases_and_they_have_the_properties(tmp_path: P
     assert "keeps: " in result.because
 
 
+@pytest.mark.quick("[an error]", "[a fork]", "[a list]", "[a large result]", "[an exit at once]")
 @pytest.mark.parametrize(
     ("source", "kind", "detail"),
     [
@@ -113,6 +114,7 @@ def test_what_goes_wrong_is_named(tmp_path: Path, source: str, kind: str, detail
     assert (found.kind, detail in found.detail) == (kind, True), found
 
 
+@pytest.mark.quick("[a loop]")
 @pytest.mark.parametrize(
     "source",
     [

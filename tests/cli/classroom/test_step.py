@@ -80,7 +80,7 @@ def test_a_long_history_opens_in_seconds_and_a_step_reads_none_of_it_again(
     app = asyncio.run(prepared(arguments(store)))
     assert time.perf_counter() - began_s < MAX_OPENING_S
 
-    for name in ("regroup.classroom.build:TimelineBuilder", "regroup.cli.classroom.step_view.groups:MomentViews"):
+    for name in ("regroup.classroom.fold.build:TimelineBuilder", "regroup.cli.classroom.step_view.groups:MomentViews"):
         monkeypatch.setattr(load(name), "__init__", None)  # a step that made another one would fail
 
     async def step() -> None:

@@ -18,7 +18,6 @@ from regroup.lab.checker.checker import MAX_VIOLATIONS
 from regroup.lab.search.seed_run import plant_bug
 from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
-from regroup.pipeline.bronze.store_progress import store_name
 from regroup.pipeline.campaign.runner import events_table
 from regroup.pipeline.gold import build
 from regroup.pipeline.gold.folding import fold_records
@@ -38,7 +37,7 @@ def test_every_group_is_the_one_that_a_load_of_its_store_returns(spark: SparkSes
         async with await open_inline_store(path, read_only=True) as store:
             groups = await load_groups(store)
         as_json = {group_id: json.loads(json.dumps(group_as_json(group))) for group_id, group in groups.items()}
-        return {(store_name(str(path)), group_id): group for group_id, group in as_json.items()}
+        return {(str(path), group_id): group for group_id, group in as_json.items()}
 
     expected: dict[tuple[str, str], object] = {}
     for path in built_tables.glob("runs/*.db"):

@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.cli.classroom.selection import parse_place
 from regroup.cli.classroom.step import prepared
 from regroup.cli.classroom.step_view.app import StepApp

@@ -3,7 +3,7 @@
 import pytest
 from rich.cells import cell_len
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.incidents import incidents_of
 from regroup.classroom.timeline import GroupTimeline
 from regroup.classroom.wording import MemberNames

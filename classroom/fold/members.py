@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from regroup.classroom.names import member_names
+from regroup.classroom.fold.names import member_names
 from regroup.classroom.timeline import BEFORE, HeldRequest, Lane, Point
 from regroup.coordinator import events as e
 from regroup.coordinator.group import AwaitedResponse, Group, Member, MemberId

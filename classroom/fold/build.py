@@ -9,12 +9,12 @@ timeline = builder.timeline()
 from collections.abc import Iterable
 from typing import Final
 
-from regroup.classroom.deadlines import armed_deadlines
-from regroup.classroom.members import MembersBuilder
-from regroup.classroom.offsets import OffsetsBuilder
-from regroup.classroom.ownership import OwnershipBuilder
-from regroup.classroom.phases import PhasesBuilder
-from regroup.classroom.sessions import SessionsBuilder
+from regroup.classroom.fold.deadlines import armed_deadlines
+from regroup.classroom.fold.members import MembersBuilder
+from regroup.classroom.fold.offsets import OffsetsBuilder
+from regroup.classroom.fold.ownership import OwnershipBuilder
+from regroup.classroom.fold.phases import PhasesBuilder
+from regroup.classroom.fold.sessions import SessionsBuilder
 from regroup.classroom.timeline import BEFORE, GroupTimeline, Point, TimelineMoment
 from regroup.coordinator import events as e
 from regroup.coordinator.evolve import evolve
