@@ -202,17 +202,38 @@ def test_a_refused_act_is_said(port: Control) -> None:
 
 
 @pytest.mark.slow
-def test_a_hostile_client_id_stays_a_text(kafka: Emulator, port: Control) -> None:
+def test_hostile_names_of_clients_groups_and_topics_stay_texts(kafka: Emulator, port: Control) -> None:
+    port.act("/simulated-member/add", group=HOSTILE, topics=["orders"], client_id=HOSTILE)
+    kafka.group(HOSTILE).wait_until_stable(members=1)
     with opened_page() as page:
         page.goto(address(port))
-        add(page, "anna")
-        port.act("/simulated-member/add", group="classroom", topics=["orders"], client_id=HOSTILE)
-        kafka.group("classroom").wait_until_stable(members=2)
+        page.get_by_role("heading", name='Group <img src=x onerror="document.title=1">').wait_for()
         hands(page).get_by_role("rowheader", name='<img src=x onerror="document.title=1">').first.wait_for()
-        assert page.locator("img").count() == 0
         page.get_by_role("button", name='Crash: <img src=x onerror="document.title=1">').click()
         hands(page).get_by_role("row", name="crashed").wait_for()
+        page.get_by_label("Topic", exact=True).last.fill(HOSTILE)
+        page.get_by_role("button", name="Create or extend").click()
+        page.locator("#hands .said.wrong").get_by_text("<img src=x").wait_for()
+        assert page.locator("img").count() == 0
         assert "\u202e" not in page.locator("body").inner_text()
+        assert page.title() != "1"
+        assert [each for each in page.errors if "409" not in each] == []
+
+
+@pytest.mark.slow
+def test_a_real_client_is_crashed_and_revived(kafka: Emulator, port: Control) -> None:
+    stable_pair(kafka)
+    with opened_page() as page:
+        page.goto(address(port))
+        page.get_by_role("button", name="Crash: second").click()
+        assert [
+            each.client_id for each in kafka.group("billing").wait_until(lambda now: len(now.members) == 1).members
+        ] == ["first"]
+        wait_for_event(page, "member-removed")
+        page.get_by_role("button", name="Revive: second").click()
+        page.get_by_role("button", name="Revive: second").wait_for(state="hidden")
+        assert kafka._emulator.interference.crashed_clients == ()
+        assert page.get_by_role("button", name="Pause: first").count() == 0
         assert page.errors == []
 
 
