@@ -22,8 +22,8 @@ from regroup.storage.store import EventStore
 MAX_FOLLOWED: Final = 50
 MAX_KEPT_EVENTS: Final = 100_000
 """Timelines that are kept, and their events together. Of more the timeline that was read longest ago is dropped, and
-built again from the store when it is needed. An event takes about 1.2 kB."""
-MAX_EVENTS: Final = 100_000
+built again from the store when it is needed. An event takes about 1.4 kB."""
+MAX_EVENTS: Final = 50_000
 """Events of one timeline. With the next one it begins anew, with the group as it is then."""
 RECORDS_BETWEEN_TURNS: Final = 200
 """Records that are folded before other tasks of the loop get their turn."""
@@ -82,6 +82,34 @@ class FollowedTimeline:
         async for record in store.read(group=None, after=store.trimmed_through, until=began.position):
             if record.type in TOPIC_EVENT_TYPES:
                 self._builder.on_record(replace(record, position=began.position, at_ms=began.at_ms))
+
+
+class FollowedPosition:
+    """How far a group has come, without its events."""
+
+    def __init__(self, group_id: str) -> None:
+        self._group_id = group_id
+        self._read_through = -1
+        self.position = 0
+        """Of the last event of the group or of a topic, as far as it was looked at; 0 before the group's first."""
+
+    async def advance(self, store: EventStore) -> int:
+        """Look at what the store has beyond the last call. Raises StoreError."""
+        last, after = store.last_position, max(self._read_through, store.trimmed_through)
+        if self._read_through < 0:
+            # The last event of the cluster may be one that is not of a topic: then it is news without a change.
+            heads = await store.heads()
+            if self._group_id in heads:
+                self.position = max(heads[each].position for each in (self._group_id, None) if each in heads)
+        elif last > after:
+            async for record in store.read(group=self._group_id, after=after, until=last):
+                self.position = record.position
+            if self.position:
+                async for record in store.read(group=None, after=after, until=last):
+                    if record.type in TOPIC_EVENT_TYPES:
+                        self.position = max(self.position, record.position)
+        self._read_through = last
+        return self.position
 
 
 class FollowedTimelines:

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from regroup.classroom.live.following import FollowedPosition
 from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, ListInput, look, stream
 from regroup.control.endpoints.fields import GroupName
 from regroup.control.errors import Status, UnknownGroup
@@ -84,26 +85,27 @@ async def timeline(controlled: ControlledEmulator, wanted: TimelineInput) -> msg
 async def follow_group(controlled: ControlledEmulator, wanted: FollowInput) -> AsyncIterator[GroupProgress]:
     """Say how far a group has come, and again whenever it has come further, at most ten times a second. The group need
     not exist yet."""
-    sent = GroupProgress(group=wanted.group, position=-1, member_changes=0, running=False)
+    followed, sent = FollowedPosition(wanted.group), None
     while True:
         change = controlled.emulator.changes.next_change()
         while not change.done():
-            progress = await _progress(controlled, sent)
+            progress = await _progress(controlled, wanted.group, followed)
             if progress != sent:
                 sent = progress
-                yield sent
+                yield progress
             await asyncio.wait({change}, timeout=MAX_INTERVAL_S)
         await asyncio.sleep(MIN_INTERVAL_S)
 
 
-async def _progress(controlled: ControlledEmulator, sent: GroupProgress) -> GroupProgress:
-    position, running = max(0, sent.position), False
+async def _progress(controlled: ControlledEmulator, group: str, followed: FollowedPosition) -> GroupProgress:
+    running = False
     with suppress(EmulatorDown, StoreError):
         journal = controlled.emulator.cluster.journal
         await journal.wait_until_durable(journal.last_position)
-        position, running = (await controlled.timelines.read(sent.group)).position, True
+        await followed.advance(controlled.emulator.history)
+        running = True
     return GroupProgress(
-        group=sent.group, position=position, member_changes=controlled.members.change_count, running=running
+        group=group, position=followed.position, member_changes=controlled.members.change_count, running=running
     )
 
 

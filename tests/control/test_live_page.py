@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,6 +173,24 @@ def test_clocks_run_down_at_the_end_of_a_history(kafka: Emulator, port: Control)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_axe_finds_nothing_serious_in_the_panel(kafka: Emulator, port: Control, scheme: str, language: str) -> None:
+    axe = pytest.importorskip("axe_core_python", reason="needs axe-core-python")
+    port.act("/simulated-member/add", group="classroom", topics=["orders"], client_id="anna")
+    port.act("/simulated-member/add", group="classroom", topics=["orders"], client_id="ben")
+    kafka.group("classroom").wait_until_stable(members=2)
+    port.act("/simulated-member/crash", client="ben")
+    with opened_page(color_scheme=scheme, bypass_csp=True) as page:
+        page.goto(f"{address(port)}?language={language}")
+        page.locator("#hands .session.ending").wait_for()
+        page.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run('#hands, header')")["violations"]
+        assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+        assert page.errors == []
+
+
+@pytest.mark.slow
 def test_a_refused_act_is_said(port: Control) -> None:
     with opened_page() as page:
         page.goto(address(port))
@@ -223,6 +242,26 @@ def test_the_page_goes_on_after_the_brokers_were_killed(kafka: Emulator, port: C
         wait_for_event(page, "coordinator-loaded")
         page.get_by_text("The brokers are down.").wait_for(state="detached")
         assert page.evaluate(SAME_HISTORY) == []
+
+
+@pytest.mark.slow
+def test_a_history_that_begins_anew_is_shown_from_there_on(
+    kafka: Emulator, port: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regroup.classroom.live.following.MAX_EVENTS", 15)
+    with opened_page() as page:
+        page.goto(address(port))
+        add(page, "anna", "ben", session_s="30")
+        kafka.group("classroom").wait_until_stable(members=2)
+        for count in (3, 4, 5):
+            port.act("/simulated-member/add", group="classroom", topics=["orders"])
+            kafka.group("classroom").wait_until_stable(members=count)
+        last = kafka.group("classroom").events()[-1].position
+        page.wait_for_function("(position) => stage.history?.lastPosition === position", arg=last)
+        assert page.evaluate("stage.history.isTrimmed && stage.history.length <= 15")
+        assert page.evaluate(SAME_HISTORY) == []
+        page.get_by_text("Earlier events have been trimmed.").wait_for()
+        assert page.errors == []
 
 
 @pytest.mark.slow

@@ -145,10 +145,11 @@ class Follower {
   async _takeOnce(number) {
     const { page } = this, history = page.histories.get(number);
     const document = await this.source.changes(number, history.through);
-    if (document.began[0] > history.through) {
-      // What lies between is no longer kept, so the history begins anew.
+    if (document.began[0] !== history.beganPosition) {
+      // Earlier events are no longer kept, so the history begins anew.
       page.histories.delete(number);
-      if (number === page.number) await page.showRun(number);
+      const isAtEnd = stage.cursor.index >= stage.history.length - 1, position = stage.history.positions[stage.cursor.index];
+      if (number === page.number) await page.showRun(number, isAtEnd ? undefined : position);
     } else if (stage.history === history) {
       const { axis } = stage, showsAll = axis.left <= 0 && axis.right >= axis.end;
       stage.extend(document);

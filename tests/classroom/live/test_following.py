@@ -7,7 +7,7 @@ import pytest
 
 from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.live import following
-from regroup.classroom.live.following import FollowedTimelines
+from regroup.classroom.live.following import FollowedPosition, FollowedTimelines
 from regroup.classroom.reading import read_timelines
 from regroup.coordinator.runtime.loading import load_groups
 from regroup.coordinator.serialization import encode_snapshot
@@ -50,6 +50,29 @@ async def test_a_followed_timeline_equals_the_one_of_the_whole_history(drawn: tu
                 assert followed.timeline().last.position == seen[-1].position
     for group in groups_of(records):
         assert (await timelines.read(group)).timeline() == timeline_of(group, records)
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000])
+async def test_a_followed_position_is_that_of_the_last_event_of_the_group_or_of_a_topic(
+    drawn: tuple[Record, ...], step: int
+) -> None:
+    store, (group, *_) = MemoryStore(), groups_of(drawn)
+    followed = FollowedPosition(group)
+    assert await followed.advance(store) == 0
+    for start in range(0, len(drawn), step):
+        await append_history(store, drawn[start : start + step])
+        seen = drawn[: start + step]
+        expected = [each for each in seen if each.group == group or each.type in following.TOPIC_EVENT_TYPES]
+        exists = any(each.group == group for each in seen)
+        assert await followed.advance(store) == (expected[-1].position if exists else 0)
+        assert await followed.advance(store) == followed.position
+
+
+async def test_a_position_that_is_followed_late_is_not_below_the_last_event(records: tuple[Record, ...]) -> None:
+    store = await filled(records)
+    (group,) = groups_of(records)
+    assert records[-1].position >= await FollowedPosition(group).advance(store)
+    assert await FollowedPosition(group).advance(store) >= timeline_of(group, records).last.position
 
 
 async def test_readers_at_the_same_time_share_one_reading(records: tuple[Record, ...]) -> None:
