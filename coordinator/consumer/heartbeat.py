@@ -122,8 +122,12 @@ def accept(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> Consum
     profile = updated_profile(old, command, decision.settings.group_consumer_session_timeout_ms)
     if known is None or profile != old:
         decision.apply(MemberSubscribed, member_id=member_id, profile=profile)
-    bump_group_epoch(decision, consumer, command, bump_reasons(consumer, consumer_of(decision.group), old, profile))
-    update_target(decision, consumer_of(decision.group), command.topics)
+    assignor = elected_assignor(consumer_of(decision.group), sole_vote(consumer, old, profile))
+    reasons = bump_reasons(consumer_of(decision.group), old, profile)
+    if assignor != elected_assignor(consumer):
+        reasons.append(f"the members have elected {assignor}")
+    bump_group_epoch(decision, consumer, command, reasons)
+    update_target(decision, consumer_of(decision.group), command.topics, assignor)
     subscription_changed = subscription_of(old) != subscription_of(profile)
     reconcile(decision, command, member_id, subscription_changed=subscription_changed)
     return consumer_of(decision.group).members[member_id]
@@ -166,8 +170,16 @@ def subscription_of(profile: ConsumerProfile) -> tuple[tuple[str, ...], str]:
     return profile.subscribed_topics, profile.subscribed_regex
 
 
-def bump_reasons(before: ConsumerGroup, after: ConsumerGroup, old: ConsumerProfile, new: ConsumerProfile) -> list[str]:
-    """Why the description of a member makes the target out of date. A new pattern does so once it is resolved."""
+def sole_vote(before: ConsumerGroup, old: ConsumerProfile, new: ConsumerProfile) -> str | None:
+    """The assignor for which the member votes and no other one does."""
+    name = new.server_assignor
+    if name is None or before.assignor_votes.get(name, 0) > (old.server_assignor == name):
+        return None
+    return name
+
+
+def bump_reasons(after: ConsumerGroup, old: ConsumerProfile, new: ConsumerProfile) -> list[str]:
+    """Why a subscription makes the target out of date. A new pattern does so once it is resolved."""
     reasons = []
     if new.subscribed_topics != old.subscribed_topics:
         reasons.append("a member subscribes to other topics")
@@ -175,8 +187,6 @@ def bump_reasons(before: ConsumerGroup, after: ConsumerGroup, old: ConsumerProfi
         not new.subscribed_regex or new.subscribed_regex in after.resolved_regexes
     ):
         reasons.append("a member subscribes by another pattern")
-    if new.server_assignor != old.server_assignor and elected_assignor(before) != elected_assignor(after):
-        reasons.append(f"the members have elected {elected_assignor(after)}")
     return reasons
 
 

@@ -50,19 +50,22 @@ def bump_after_removal(decision: DecisionBuilder, reason: str) -> None:
 
 def leave_consumer_group(decision: DecisionBuilder, command: LeaveGroup) -> Decision:
     """LeaveGroup removes members of the consumer protocol too; the group epoch is bumped once, after the whole list."""
-    results = [leave(decision, leaving) for leaving in command.members]
+    present = consumer_of(decision.group)
+    results = [leave(decision, present, leaving) for leaving in command.members]
     left = [each.member_id or each.group_instance_id or "" for each in results if each.error_code == ErrorCode.NONE]
     if left:
         bump_after_removal(decision, f"{', '.join(left)} left")
     return decision.build_after_pending_appends(LeaveGroupResponse(members=results))
 
 
-def leave(decision: DecisionBuilder, leaving: LeavingMember) -> MemberResponse:
-    """An administrator may name a static member by its instance id alone; the response echoes the request."""
-    consumer = consumer_of(decision.group)
-    refused = refuse_leave(consumer, leaving)
-    if refused is None:
-        member_id = leaving.member_id or consumer.static_members[leaving.group_instance_id or ""]
+def leave(decision: DecisionBuilder, present: ConsumerGroup, leaving: LeavingMember) -> MemberResponse:
+    """An administrator may name a static member by its instance id alone; the response echoes the request.
+
+    A member that is named twice has left twice, as in Kafka: what counts is the group before the request.
+    """
+    refused = refuse_leave(present, leaving)
+    member_id = leaving.member_id or present.static_members.get(leaving.group_instance_id or "", "")
+    if refused is None and member_id in consumer_of(decision.group).members:
         decision.apply(MemberLeft, member_id=member_id, reason=leaving.reason)
     return MemberResponse(
         member_id=leaving.member_id,

@@ -22,20 +22,29 @@ ASSIGNORS: Final[dict[str, ServerAssignor]] = {
 DEFAULT_ASSIGNOR: Final = next(iter(ASSIGNORS))
 
 
-def elected_assignor(consumer: ConsumerGroup) -> str:
-    """The assignor with the most votes; members that name none have none. A tie goes to Java's hash map order."""
+def elected_assignor(consumer: ConsumerGroup, sole_vote: str | None = None) -> str:
+    """The assignor with the most votes; members that name none have none.
+
+    A tie goes to `uniform`. But in a request of the only member that votes for `sole_vote` it goes to this one: Kafka
+    counts the member's vote once more into a copy of its hash map, where it comes last. As long as there is the tie,
+    each heartbeat of this member therefore bumps the group epoch. Apache Kafka 4.4.0 was seen to do so.
+    """
     votes = consumer.assignor_votes
-    return max(java_hash_map_order(votes), key=lambda name: votes[name]) if votes else DEFAULT_ASSIGNOR
+    if not votes:
+        return DEFAULT_ASSIGNOR
+    most = max(votes.values())
+    elected = [name for name, count in votes.items() if count == most]
+    preferred = [name for name in (sole_vote, *ASSIGNORS) if name in elected]
+    return (preferred or elected)[0]
 
 
-def update_target(decision: DecisionBuilder, consumer: ConsumerGroup, topics: TopicsImage) -> None:
+def update_target(decision: DecisionBuilder, consumer: ConsumerGroup, topics: TopicsImage, assignor: str) -> None:
     """Compute a new target if the group has changed since the last one, and if the assignment interval is over.
 
     Raises AssignorError.
     """
     if consumer.group_epoch <= consumer.assignment_epoch or not interval_is_over(decision, consumer):
         return
-    assignor = elected_assignor(consumer)
     targets = compute_targets(consumer, topics, ASSIGNORS[assignor])
     decision.apply(
         TargetAssigned,
