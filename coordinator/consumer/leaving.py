@@ -6,6 +6,7 @@ from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer.events import GroupEpochBumped, StaticMemberAway, TargetAssigned
 from regroup.coordinator.consumer.evolve_group import consumer_of
 from regroup.coordinator.consumer.responses import heartbeat_error, left_response
+from regroup.coordinator.consumer.topics import TopicsImage
 from regroup.coordinator.consumer_group import AWAY_EPOCH, ConsumerGroup
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import MemberLeft, MemberRemoved
@@ -26,20 +27,24 @@ def leave_with_heartbeat(decision: DecisionBuilder, command: ConsumerGroupHeartb
         return decision.build(heartbeat_error(refused.code, refused.text))
     if command.member_epoch != AWAY_EPOCH:
         decision.apply(MemberLeft, member_id=command.member_id, reason="ConsumerGroupHeartbeat")
-        bump_after_removal(decision, f"{command.member_id} left")
+        bump_after_removal(decision, f"{command.member_id} left", command.topics)
     elif not consumer.members[command.member_id].is_away:
         decision.apply(StaticMemberAway, member_id=command.member_id)
     return decision.build_after_pending_appends(left_response(command))
 
 
-def bump_after_removal(decision: DecisionBuilder, reason: str) -> None:
-    """The next heartbeat of a member that stays computes the target. In an Empty group the next one is not delayed."""
+def bump_after_removal(decision: DecisionBuilder, reason: str, topics: TopicsImage | None = None) -> None:
+    """The next heartbeat of a member that stays computes the target. In an Empty group the next one is not delayed.
+
+    Where the command carries the topics, those of the remaining subscriptions are compared from now on.
+    """
     consumer = consumer_of(decision.group)
+    hashed_topics = consumer.subscribed_topics if topics else consumer.hashed_topics
     decision.apply(
         GroupEpochBumped,
         group_epoch=consumer.group_epoch + 1,
-        metadata_hash=consumer.metadata_hash,
-        hashed_topics=consumer.hashed_topics,
+        metadata_hash=topics.metadata_hash(hashed_topics) if topics else consumer.metadata_hash,
+        hashed_topics=hashed_topics,
         reason=reason,
     )
     if not consumer.members:
