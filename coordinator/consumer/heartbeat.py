@@ -30,7 +30,7 @@ from regroup.coordinator.consumer.evolve_group import consumer_of
 from regroup.coordinator.consumer.leaving import leave_with_heartbeat
 from regroup.coordinator.consumer.reconciliation import FencedMember, Reconciliation
 from regroup.coordinator.consumer.responses import heartbeat_error, heartbeat_response
-from regroup.coordinator.consumer.targets import elected_assignor, update_target
+from regroup.coordinator.consumer.targets import elected_assignor, is_homogeneous, update_target
 from regroup.coordinator.consumer_group import (
     AWAY_EPOCH,
     ConsumerGroup,
@@ -126,8 +126,9 @@ def accept(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> Consum
     reasons = bump_reasons(consumer_of(decision.group), old, profile)
     if assignor != elected_assignor(consumer):
         reasons.append(f"the members have elected {assignor}")
-    bump_group_epoch(decision, consumer, command, reasons)
-    update_target(decision, consumer_of(decision.group), command.topics, assignor)
+    looks_at_subscriptions = bump_group_epoch(decision, consumer, command, reasons)
+    homogeneous = is_homogeneous(consumer_of(decision.group) if looks_at_subscriptions else consumer)
+    update_target(decision, command.topics, assignor, homogeneous=homogeneous)
     subscription_changed = subscription_of(old) != subscription_of(profile)
     reconcile(decision, command, member_id, subscription_changed=subscription_changed)
     return consumer_of(decision.group).members[member_id]
@@ -192,15 +193,16 @@ def bump_reasons(after: ConsumerGroup, old: ConsumerProfile, new: ConsumerProfil
 
 def bump_group_epoch(
     decision: DecisionBuilder, before: ConsumerGroup, command: ConsumerGroupHeartbeat, reasons: list[str]
-) -> None:
+) -> bool:
     """A request bumps the epoch once, however many reasons it has.
 
-    Topics are compared if there is another reason, or if one changed of those that were compared last.
+    Topics are compared if there is another reason, or if one changed of those that were compared last. Returns whether
+    they are: Kafka looks only then at the subscriptions that follow from the request.
     """
     topics, consumer = command.topics, consumer_of(decision.group)
     are_outdated = topics.metadata_hash(before.hashed_topics) != before.metadata_hash
     if not reasons and not are_outdated:
-        return
+        return False
     metadata_hash = topics.metadata_hash(consumer.subscribed_topics)
     if metadata_hash != consumer.metadata_hash and are_outdated:
         reasons.append("subscribed topics have changed")
@@ -212,6 +214,7 @@ def bump_group_epoch(
             hashed_topics=consumer.subscribed_topics,
             reason="; ".join(reasons),
         )
+    return True
 
 
 def reconcile(

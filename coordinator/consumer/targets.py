@@ -8,6 +8,7 @@ from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup,
 from regroup.assignors.server_side.range import ServerRangeAssignor
 from regroup.assignors.server_side.uniform import UniformAssignor
 from regroup.coordinator.consumer.events import TargetAssigned
+from regroup.coordinator.consumer.evolve_group import consumer_of
 from regroup.coordinator.consumer.topics import TopicsImage
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, Partitions, TopicId
 from regroup.coordinator.decision import DecisionBuilder
@@ -38,14 +39,15 @@ def elected_assignor(consumer: ConsumerGroup, sole_vote: str | None = None) -> s
     return (preferred or elected)[0]
 
 
-def update_target(decision: DecisionBuilder, consumer: ConsumerGroup, topics: TopicsImage, assignor: str) -> None:
+def update_target(decision: DecisionBuilder, topics: TopicsImage, assignor: str, *, homogeneous: bool) -> None:
     """Compute a new target if the group has changed since the last one, and if the assignment interval is over.
 
-    Raises AssignorError.
+    `homogeneous` says whether all members count as equal subscribers. Raises AssignorError.
     """
+    consumer = consumer_of(decision.group)
     if consumer.group_epoch <= consumer.assignment_epoch or not interval_is_over(decision, consumer):
         return
-    targets = compute_targets(consumer, topics, ASSIGNORS[assignor])
+    targets = compute_targets(consumer, topics, ASSIGNORS[assignor], homogeneous=homogeneous)
     decision.apply(
         TargetAssigned,
         assignment_epoch=consumer.group_epoch,
@@ -64,7 +66,9 @@ def interval_is_over(decision: DecisionBuilder, consumer: ConsumerGroup) -> bool
     return not (consumer.assigned_at_ms and interval_ms) or decision.at_ms >= consumer.assigned_at_ms + interval_ms
 
 
-def compute_targets(consumer: ConsumerGroup, topics: TopicsImage, assignor: ServerAssignor) -> dict[str, Partitions]:
+def compute_targets(
+    consumer: ConsumerGroup, topics: TopicsImage, assignor: ServerAssignor, *, homogeneous: bool
+) -> dict[str, Partitions]:
     """The share of every member. Members and topics have the order of Kafka's hash maps, as far as it can be known."""
     subscribed: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}
     members = {}
@@ -84,7 +88,7 @@ def compute_targets(consumer: ConsumerGroup, topics: TopicsImage, assignor: Serv
             partitions_per_topic={name: topics.by_name[name].partitions for name in names},
             members=members,
             topic_ids={name: topic_id_bytes(topics.by_name[name].topic_id) for name in names},
-            homogeneous=is_homogeneous(consumer),
+            homogeneous=homogeneous,
         )
     )
     return {

@@ -155,6 +155,16 @@ def test_the_only_vote_for_an_assignor_wins_a_tie_in_its_own_requests_each_of_wh
     assert (harness.target("a"), harness.target("b")) == ({"foo": [0, 1]}, {"foo": [3, 4]})
 
 
+def test_a_member_without_a_subscription_may_get_a_share_if_nothing_else_changed() -> None:
+    """Seen on Apache Kafka 4.4.0: m3 joins without topics, after m2 left, and counts as one of equal subscribers."""
+    harness = ConsumerHarness().settled()
+    harness.beat("m2", -1)
+    answer = harness.join("m3", subscribed_topics=())
+    assert (answer.epoch, answer.assignment) == (4, {})
+    assert (harness.target("m1"), harness.target("m3")) == ({"foo": [0, 1, 2]}, {"foo": [3, 4, 5]})
+    assert harness.beat("m1", 3).assignment is None
+
+
 @behaviour("cg.asr.failure")
 def test_nothing_stays_of_a_request_whose_assignor_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     harness = ConsumerHarness().one()
