@@ -100,8 +100,9 @@ def compute_targets(
 
 
 def existing_topics(consumer: ConsumerGroup, member: ConsumerMember, topics: TopicsImage) -> tuple[str, ...]:
-    names = java_hash_map_order(consumer.topics_of(member.profile))
-    return tuple(name for name in names if name in topics.by_name)
+    """The topics to which a member subscribes, in the order in which Kafka has a set of their ids."""
+    topic_ids = in_uuid_order(topics.ids_of(consumer.topics_of(member.profile)))
+    return tuple(topics.by_id[topic_id].name for topic_id in topic_ids)
 
 
 def named_partitions(target: Partitions, topics: TopicsImage) -> tuple[TopicPartition, ...]:
