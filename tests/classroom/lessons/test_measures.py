@@ -78,7 +78,6 @@ def ms(seconds: float) -> Milliseconds:
         (Measure(measure="partitions with records"), frozenset()),
     ],
     ids=lambda each: each.measure if isinstance(each, Measure) else "value",
-    ids=str,
 )  # fmt: skip
 def test_a_measure_has_the_value_of_the_run(run: LessonRun, measure: Measure, value: object) -> None:
     assert measure_value(run, measure) == value
