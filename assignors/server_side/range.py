@@ -9,7 +9,8 @@ from regroup.protocol.java_order import utf16_order
 class ServerRangeAssignor(ServerAssignor):
     """Divides each topic into one range for each subscriber; the first ranges are longer by one if necessary.
 
-    Members get their ranges in order, static members first. The last assignment has no influence.
+    Members get their ranges in order, static members first. The last assignment has no influence. Where all members
+    count as equal subscribers, the subscription of the first one is that of all.
     """
 
     name = "range"
@@ -17,15 +18,19 @@ class ServerRangeAssignor(ServerAssignor):
     def assign(self, group: ServerGroup) -> TargetAssignments:
         """The ranges of every member. Raises `AssignorError` for a topic that does not exist."""
         order = sorted(group.members, key=lambda name: _sort_key(group, name))
+        if order and group.is_homogeneous():
+            subscribed = dict.fromkeys(order, group.members[order[0]].topics)
+        else:
+            subscribed = {name: group.members[name].topics for name in order}
         sizes: dict[str, tuple[int, int]] = {}
         for name in order:
-            for topic in dict.fromkeys(group.members[name].topics):
+            for topic in dict.fromkeys(subscribed[name]):
                 count, subscribers = sizes.get(topic) or (group.partition_count(topic, name), 0)
                 sizes[topic] = count, subscribers + 1
         ranges = {topic: _ranges(count, subscribers) for topic, (count, subscribers) in sizes.items()}
         targets: TargetAssignments = {}
         for name in order:
-            own = {topic: set(ranges[topic].pop()) for topic in dict.fromkeys(group.members[name].topics)}
+            own = {topic: set(ranges[topic].pop()) for topic in dict.fromkeys(subscribed[name])}
             targets[name] = {topic: numbers for topic, numbers in own.items() if numbers}
         return {name: targets[name] for name in group.members}
 

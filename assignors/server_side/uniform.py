@@ -25,9 +25,11 @@ class UniformAssignor(ServerAssignor):
 
 
 def _assign_by_quotas(group: ServerGroup) -> TargetAssignments:
-    """Assign p partitions to n members: p // n + 1 to each of the first p % n members, p // n to the others.
+    """Assign p partitions to n members: p // n + 1 to p % n of them, p // n to the others.
 
-    A member keeps what it has up to its quota. Unassigned partitions, and then revoked ones, fill the others.
+    A member keeps what it has up to its quota. Unassigned partitions, and then revoked ones, fill the others. The first
+    members have the larger quotas; one that has nothing to keep for it leaves it to a later one that may, as long as
+    there are more members than larger quotas (Kafka 4.4).
     """
     first, topics = next((name, member.topics) for name, member in group.members.items())
     sizes = {topic: group.partition_count(topic, first) for topic in topics}
@@ -39,8 +41,13 @@ def _assign_by_quotas(group: ServerGroup) -> TargetAssignments:
     targets: dict[str, list[TopicPartition]] = {}
     capacity: dict[str, int] = {}
     for index, (name, member) in enumerate(group.members.items()):
-        targets[name], revoked, capacity[name] = _keep(member, quota + (index < larger_quotas), sizes)
+        is_larger = larger_quotas > 0
+        targets[name], revoked, capacity[name] = _keep(member, quota + is_larger, sizes)
         unassigned.extend(revoked)
+        if capacity[name] and is_larger and len(group.members) - index > larger_quotas:
+            capacity[name] -= 1
+        else:
+            larger_quotas -= is_larger
     for name in group.members:
         targets[name] += [unassigned.popleft() for _ in range(min(capacity[name], len(unassigned)))]
     if unassigned:

@@ -30,7 +30,7 @@ from regroup.coordinator.consumer.evolve_group import consumer_of
 from regroup.coordinator.consumer.leaving import leave_with_heartbeat
 from regroup.coordinator.consumer.reconciliation import FencedMember, Reconciliation
 from regroup.coordinator.consumer.responses import heartbeat_error, heartbeat_response
-from regroup.coordinator.consumer.targets import elected_assignor, update_target
+from regroup.coordinator.consumer.targets import elected_assignor, is_homogeneous, update_target
 from regroup.coordinator.consumer_group import (
     AWAY_EPOCH,
     ConsumerGroup,
@@ -122,8 +122,13 @@ def accept(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> Consum
     profile = updated_profile(old, command, decision.settings.group_consumer_session_timeout_ms)
     if known is None or profile != old:
         decision.apply(MemberSubscribed, member_id=member_id, profile=profile)
-    bump_group_epoch(decision, consumer, command, bump_reasons(consumer, consumer_of(decision.group), old, profile))
-    update_target(decision, consumer_of(decision.group), command.topics)
+    assignor = elected_assignor(consumer_of(decision.group), sole_vote(consumer, old, profile))
+    reasons = bump_reasons(consumer_of(decision.group), old, profile)
+    if assignor != elected_assignor(consumer):
+        reasons.append(f"the members have elected {assignor}")
+    looks_at_subscriptions = bump_group_epoch(decision, consumer, command, reasons)
+    homogeneous = is_homogeneous(consumer_of(decision.group) if looks_at_subscriptions else consumer)
+    update_target(decision, command.topics, assignor, homogeneous=homogeneous)
     subscription_changed = subscription_of(old) != subscription_of(profile)
     reconcile(decision, command, member_id, subscription_changed=subscription_changed)
     return consumer_of(decision.group).members[member_id]
@@ -166,8 +171,16 @@ def subscription_of(profile: ConsumerProfile) -> tuple[tuple[str, ...], str]:
     return profile.subscribed_topics, profile.subscribed_regex
 
 
-def bump_reasons(before: ConsumerGroup, after: ConsumerGroup, old: ConsumerProfile, new: ConsumerProfile) -> list[str]:
-    """Why the description of a member makes the target out of date. A new pattern does so once it is resolved."""
+def sole_vote(before: ConsumerGroup, old: ConsumerProfile, new: ConsumerProfile) -> str | None:
+    """The assignor for which the member votes and no other one does."""
+    name = new.server_assignor
+    if name is None or before.assignor_votes.get(name, 0) > (old.server_assignor == name):
+        return None
+    return name
+
+
+def bump_reasons(after: ConsumerGroup, old: ConsumerProfile, new: ConsumerProfile) -> list[str]:
+    """Why a subscription makes the target out of date. A new pattern does so once it is resolved."""
     reasons = []
     if new.subscribed_topics != old.subscribed_topics:
         reasons.append("a member subscribes to other topics")
@@ -175,22 +188,21 @@ def bump_reasons(before: ConsumerGroup, after: ConsumerGroup, old: ConsumerProfi
         not new.subscribed_regex or new.subscribed_regex in after.resolved_regexes
     ):
         reasons.append("a member subscribes by another pattern")
-    if new.server_assignor != old.server_assignor and elected_assignor(before) != elected_assignor(after):
-        reasons.append(f"the members have elected {elected_assignor(after)}")
     return reasons
 
 
 def bump_group_epoch(
     decision: DecisionBuilder, before: ConsumerGroup, command: ConsumerGroupHeartbeat, reasons: list[str]
-) -> None:
+) -> bool:
     """A request bumps the epoch once, however many reasons it has.
 
-    Topics are compared if there is another reason, or if one changed of those that were compared last.
+    Topics are compared if there is another reason, or if one changed of those that were compared last. Returns whether
+    they are: Kafka looks only then at the subscriptions that follow from the request.
     """
     topics, consumer = command.topics, consumer_of(decision.group)
     are_outdated = topics.metadata_hash(before.hashed_topics) != before.metadata_hash
     if not reasons and not are_outdated:
-        return
+        return False
     metadata_hash = topics.metadata_hash(consumer.subscribed_topics)
     if metadata_hash != consumer.metadata_hash and are_outdated:
         reasons.append("subscribed topics have changed")
@@ -202,6 +214,7 @@ def bump_group_epoch(
             hashed_topics=consumer.subscribed_topics,
             reason="; ".join(reasons),
         )
+    return True
 
 
 def reconcile(

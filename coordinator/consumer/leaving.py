@@ -6,6 +6,7 @@ from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer.events import GroupEpochBumped, StaticMemberAway, TargetAssigned
 from regroup.coordinator.consumer.evolve_group import consumer_of
 from regroup.coordinator.consumer.responses import heartbeat_error, left_response
+from regroup.coordinator.consumer.topics import TopicsImage
 from regroup.coordinator.consumer_group import AWAY_EPOCH, ConsumerGroup
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import MemberLeft, MemberRemoved
@@ -26,20 +27,24 @@ def leave_with_heartbeat(decision: DecisionBuilder, command: ConsumerGroupHeartb
         return decision.build(heartbeat_error(refused.code, refused.text))
     if command.member_epoch != AWAY_EPOCH:
         decision.apply(MemberLeft, member_id=command.member_id, reason="ConsumerGroupHeartbeat")
-        bump_after_removal(decision, f"{command.member_id} left")
+        bump_after_removal(decision, f"{command.member_id} left", command.topics)
     elif not consumer.members[command.member_id].is_away:
         decision.apply(StaticMemberAway, member_id=command.member_id)
     return decision.build_after_pending_appends(left_response(command))
 
 
-def bump_after_removal(decision: DecisionBuilder, reason: str) -> None:
-    """The next heartbeat of a member that stays computes the target. In an Empty group the next one is not delayed."""
+def bump_after_removal(decision: DecisionBuilder, reason: str, topics: TopicsImage | None = None) -> None:
+    """The next heartbeat of a member that stays computes the target. In an Empty group the next one is not delayed.
+
+    Where the command carries the topics, those of the remaining subscriptions are compared from now on.
+    """
     consumer = consumer_of(decision.group)
+    hashed_topics = consumer.subscribed_topics if topics else consumer.hashed_topics
     decision.apply(
         GroupEpochBumped,
         group_epoch=consumer.group_epoch + 1,
-        metadata_hash=consumer.metadata_hash,
-        hashed_topics=consumer.hashed_topics,
+        metadata_hash=topics.metadata_hash(hashed_topics) if topics else consumer.metadata_hash,
+        hashed_topics=hashed_topics,
         reason=reason,
     )
     if not consumer.members:
@@ -50,19 +55,22 @@ def bump_after_removal(decision: DecisionBuilder, reason: str) -> None:
 
 def leave_consumer_group(decision: DecisionBuilder, command: LeaveGroup) -> Decision:
     """LeaveGroup removes members of the consumer protocol too; the group epoch is bumped once, after the whole list."""
-    results = [leave(decision, leaving) for leaving in command.members]
+    present = consumer_of(decision.group)
+    results = [leave(decision, present, leaving) for leaving in command.members]
     left = [each.member_id or each.group_instance_id or "" for each in results if each.error_code == ErrorCode.NONE]
     if left:
         bump_after_removal(decision, f"{', '.join(left)} left")
     return decision.build_after_pending_appends(LeaveGroupResponse(members=results))
 
 
-def leave(decision: DecisionBuilder, leaving: LeavingMember) -> MemberResponse:
-    """An administrator may name a static member by its instance id alone; the response echoes the request."""
-    consumer = consumer_of(decision.group)
-    refused = refuse_leave(consumer, leaving)
-    if refused is None:
-        member_id = leaving.member_id or consumer.static_members[leaving.group_instance_id or ""]
+def leave(decision: DecisionBuilder, present: ConsumerGroup, leaving: LeavingMember) -> MemberResponse:
+    """An administrator may name a static member by its instance id alone; the response echoes the request.
+
+    A member that is named twice has left twice, as in Kafka: what counts is the group before the request.
+    """
+    refused = refuse_leave(present, leaving)
+    member_id = leaving.member_id or present.static_members.get(leaving.group_instance_id or "", "")
+    if refused is None and member_id in consumer_of(decision.group).members:
         decision.apply(MemberLeft, member_id=member_id, reason=leaving.reason)
     return MemberResponse(
         member_id=leaving.member_id,

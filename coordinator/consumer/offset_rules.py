@@ -43,10 +43,13 @@ class ConsumerOffsetRules(OffsetRules):
         return stale if command.supports_group_id_not_found else ErrorCode.ILLEGAL_GENERATION
 
     def refuse_fetch(self, group: Group, command: OffsetFetch) -> ErrorCode | None:
-        """A member must name its present epoch; a client that names no member may fetch."""
-        if command.member_id is None and command.member_epoch < 0:
-            return None
-        member = consumer_of(group).members.get(command.member_id or "")
+        """A member must name its present epoch; a client that names no member may fetch.
+
+        Kafka fails with an exception if there is an epoch and no member id.
+        """
+        if command.member_id is None:
+            return None if command.member_epoch < 0 else ErrorCode.UNKNOWN_SERVER_ERROR
+        member = consumer_of(group).members.get(command.member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return None if member.epoch == command.member_epoch else ErrorCode.STALE_MEMBER_EPOCH

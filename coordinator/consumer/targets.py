@@ -8,6 +8,7 @@ from regroup.assignors.server_side.interface import ServerAssignor, ServerGroup,
 from regroup.assignors.server_side.range import ServerRangeAssignor
 from regroup.assignors.server_side.uniform import UniformAssignor
 from regroup.coordinator.consumer.events import TargetAssigned
+from regroup.coordinator.consumer.evolve_group import consumer_of
 from regroup.coordinator.consumer.topics import TopicsImage
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, Partitions, TopicId
 from regroup.coordinator.decision import DecisionBuilder
@@ -22,21 +23,31 @@ ASSIGNORS: Final[dict[str, ServerAssignor]] = {
 DEFAULT_ASSIGNOR: Final = next(iter(ASSIGNORS))
 
 
-def elected_assignor(consumer: ConsumerGroup) -> str:
-    """The assignor with the most votes; members that name none have none. A tie goes to Java's hash map order."""
+def elected_assignor(consumer: ConsumerGroup, sole_vote: str | None = None) -> str:
+    """The assignor with the most votes; members that name none have none.
+
+    A tie goes to `uniform`. But in a request of the only member that votes for `sole_vote` it goes to this one: Kafka
+    counts the member's vote once more into a copy of its hash map, where it comes last. As long as there is the tie,
+    each heartbeat of this member therefore bumps the group epoch. Apache Kafka 4.4.0 was seen to do so.
+    """
     votes = consumer.assignor_votes
-    return max(java_hash_map_order(votes), key=lambda name: votes[name]) if votes else DEFAULT_ASSIGNOR
+    if not votes:
+        return DEFAULT_ASSIGNOR
+    most = max(votes.values())
+    elected = [name for name, count in votes.items() if count == most]
+    preferred = [name for name in (sole_vote, *ASSIGNORS) if name in elected]
+    return (preferred or elected)[0]
 
 
-def update_target(decision: DecisionBuilder, consumer: ConsumerGroup, topics: TopicsImage) -> None:
+def update_target(decision: DecisionBuilder, topics: TopicsImage, assignor: str, *, homogeneous: bool) -> None:
     """Compute a new target if the group has changed since the last one, and if the assignment interval is over.
 
-    Raises AssignorError.
+    `homogeneous` says whether all members count as equal subscribers. Raises AssignorError.
     """
+    consumer = consumer_of(decision.group)
     if consumer.group_epoch <= consumer.assignment_epoch or not interval_is_over(decision, consumer):
         return
-    assignor = elected_assignor(consumer)
-    targets = compute_targets(consumer, topics, ASSIGNORS[assignor])
+    targets = compute_targets(consumer, topics, ASSIGNORS[assignor], homogeneous=homogeneous)
     decision.apply(
         TargetAssigned,
         assignment_epoch=consumer.group_epoch,
@@ -55,7 +66,9 @@ def interval_is_over(decision: DecisionBuilder, consumer: ConsumerGroup) -> bool
     return not (consumer.assigned_at_ms and interval_ms) or decision.at_ms >= consumer.assigned_at_ms + interval_ms
 
 
-def compute_targets(consumer: ConsumerGroup, topics: TopicsImage, assignor: ServerAssignor) -> dict[str, Partitions]:
+def compute_targets(
+    consumer: ConsumerGroup, topics: TopicsImage, assignor: ServerAssignor, *, homogeneous: bool
+) -> dict[str, Partitions]:
     """The share of every member. Members and topics have the order of Kafka's hash maps, as far as it can be known."""
     subscribed: dict[tuple[tuple[str, ...], str], tuple[str, ...]] = {}
     members = {}
@@ -75,7 +88,7 @@ def compute_targets(consumer: ConsumerGroup, topics: TopicsImage, assignor: Serv
             partitions_per_topic={name: topics.by_name[name].partitions for name in names},
             members=members,
             topic_ids={name: topic_id_bytes(topics.by_name[name].topic_id) for name in names},
-            homogeneous=is_homogeneous(consumer),
+            homogeneous=homogeneous,
         )
     )
     return {
@@ -87,8 +100,9 @@ def compute_targets(consumer: ConsumerGroup, topics: TopicsImage, assignor: Serv
 
 
 def existing_topics(consumer: ConsumerGroup, member: ConsumerMember, topics: TopicsImage) -> tuple[str, ...]:
-    names = java_hash_map_order(consumer.topics_of(member.profile))
-    return tuple(name for name in names if name in topics.by_name)
+    """The topics to which a member subscribes, in the order in which Kafka has a set of their ids."""
+    topic_ids = in_uuid_order(topics.ids_of(consumer.topics_of(member.profile)))
+    return tuple(topics.by_id[topic_id].name for topic_id in topic_ids)
 
 
 def named_partitions(target: Partitions, topics: TopicsImage) -> tuple[TopicPartition, ...]:

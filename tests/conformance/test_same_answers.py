@@ -43,4 +43,4 @@ async def test_regroup_serves_the_versions_of_the_newest_release(
     assert ours_rows == {key: their_rows[key] for key in ours_rows}
     for field in ("supported_features", "finalized_features"):
         ours_rows, their_rows = ({each.name: each for each in getattr(response, field)} for response in found)
-        assert ours_rows == {"transaction.version": their_rows["transaction.version"]}
+        assert ours_rows == {name: their_rows[name] for name in ("group.version", "transaction.version")}

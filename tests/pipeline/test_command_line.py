@@ -18,6 +18,8 @@ from regroup.cli.main import COMMANDS, main
 from regroup.cli.spark.session import print_spark_error
 from regroup.pipeline.bronze import ingest
 from regroup.pipeline.bronze.store_progress import store_name
+from regroup.pipeline.gold.versions import TablesVersion, make_current
+from regroup.pipeline.output_folder import prepare_folder
 from regroup.pipeline.spark import java
 from regroup.storage.errors import StoreError
 from tests.pipeline.histories import crash_history, overwrite_pages, write_store
@@ -154,6 +156,24 @@ def test_an_invalid_master_is_one_line_before_java_starts(tmp_path: Path, capsys
         "regroup pipeline: invalid Spark master: 'local[two]'; use local[2], local[*], spark://host:7077, yarn or "
         "k8s://….\n"
     )
+
+
+@pytest.mark.parametrize("setting", ["spark.ui.enabled", "ui.enabled=true"])
+def test_a_setting_that_is_none_of_spark_is_refused(tmp_path: Path, capsys: Printed, setting: str) -> None:
+    with pytest.raises(SystemExit):
+        regroup("pipeline", "tables", tmp_path, "--conf", setting)
+    assert f"invalid setting: {setting!r}; write spark.NAME=VALUE" in capsys.readouterr().err
+
+
+def test_clean_removes_older_versions_without_spark(tmp_path: Path, capsys: Printed) -> None:
+    assert regroup("pipeline", "clean", tmp_path) == 2
+    assert f"no tables in {tmp_path}: regroup pipeline tables {tmp_path}" in capsys.readouterr().err
+    prepare_folder(tmp_path)
+    for name in ("version-000001-a", "version-000002-b"):
+        (tmp_path / "tables" / name).mkdir(parents=True)
+    make_current(tmp_path, TablesVersion("version-000002-b", "", ("gaps",)))
+    assert regroup("pipeline", "clean", tmp_path, "--master", "no such master") == 0
+    assert capsys.readouterr().out == "removed version-000001-a\n1 older version removed\n"
 
 
 def test_the_message_of_our_own_error_is_printed_without_the_traces_around_it(capsys: Printed) -> None:

@@ -77,7 +77,7 @@ def ms(seconds: float) -> Milliseconds:
         (Measure(measure="difference of offsets"), 0),
         (Measure(measure="partitions with records"), frozenset()),
     ],
-    ids=str,
+    ids=lambda each: each.measure if isinstance(each, Measure) else "value",
 )  # fmt: skip
 def test_a_measure_has_the_value_of_the_run(run: LessonRun, measure: Measure, value: object) -> None:
     assert measure_value(run, measure) == value

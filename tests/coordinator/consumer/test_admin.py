@@ -89,8 +89,8 @@ def test_leave_group_removes_members_and_bumps_once() -> None:
     harness = ConsumerHarness().settled()
     nobody = harness.leave_group("zz")
     assert ([each.error_code for each in nobody.response.members], nobody.events) == ([E.UNKNOWN_MEMBER_ID], ())
-    left = harness.leave_group("m1", "zz", "m2")
-    assert [each.error_code for each in left.response.members] == [E.NONE, E.UNKNOWN_MEMBER_ID, E.NONE]
+    left = harness.leave_group("m1", "zz", "m2", "m1")
+    assert [each.error_code for each in left.response.members] == [E.NONE, E.UNKNOWN_MEMBER_ID, E.NONE, E.NONE]
     assert (harness.epochs, harness.state_name) == ((4, 4), "Empty")
 
 

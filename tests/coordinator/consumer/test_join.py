@@ -233,6 +233,15 @@ def test_partitions_of_a_deleted_topic_are_given_up_like_others() -> None:
     assert (acknowledged.epoch, acknowledged.assignment) == (3, None)
 
 
+def test_a_member_that_leaves_takes_the_present_topics_into_account() -> None:
+    """Seen on Apache Kafka 4.4.0: foo has grown, and the epoch is bumped by the leaving alone."""
+    harness = ConsumerHarness().settled()
+    harness.topics = image(foo=7, bar=3)
+    harness.beat("m2", -1)
+    answer = harness.beat("m1", 3)
+    assert (answer.epoch, answer.assignment) == (4, {"foo": [0, 1, 2, 3, 4, 5, 6]})
+
+
 @behaviour("cg.topic.unrelated", "cg.topic.no-difference")
 def test_a_change_of_another_topic_changes_nothing() -> None:
     harness = ConsumerHarness().one()

@@ -153,6 +153,10 @@ def test_a_fetch_of_a_stranger_is_refused(member_id: str, epoch: int) -> None:
     assert fetch(ConsumerHarness().one(), member_id, epoch).error_code == E.UNKNOWN_MEMBER_ID
 
 
+def test_a_fetch_with_an_epoch_and_no_member_fails_as_in_kafka() -> None:
+    assert fetch(ConsumerHarness().one(), None, 2).error_code == E.UNKNOWN_SERVER_ERROR
+
+
 @behaviour("cg.of.unknown-group")
 def test_a_fetch_from_a_group_that_does_not_exist_is_no_error() -> None:
     response = fetch(ConsumerHarness(), "m1", 1)

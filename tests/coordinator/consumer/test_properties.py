@@ -293,10 +293,16 @@ def test_every_heartbeat_response_can_be_encoded_in_every_version(choices: list[
 
 @for_every_sequence
 def test_a_group_converges_once_its_members_only_heartbeat_and_revoke(choices: list[Choice]) -> None:
-    """Every member reports what it is assigned: within a few rounds all have reached the target."""
+    """Every member reports what it is assigned: within a few rounds all have reached the target.
+
+    Not while two assignors have as many votes: as in Kafka, some heartbeats then bump the group epoch each time.
+    """
     group = run(choices)
     if group.group.consumer is None:
         return
+    for member in list(group.consumer.members.values()):
+        if member.profile.server_assignor == "range":
+            group.beat(member.member_id, -1, instance_id=member.instance_id)
     for _ in range(8):
         for member in list(group.consumer.members.values()):
             if member.is_away:

@@ -5,6 +5,7 @@
 """
 
 import gzip
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from regroup.coordinator.consumer.reconciliation import MOVES, FencedMember, Rec
 from regroup.coordinator.consumer_group import ConsumerMember, ConsumerProfile, PartitionEpochs, ReconciliationState
 
 VECTORS = Path(__file__).parent
+ARCHITECTURE = Path(__file__).parents[3] / "docs" / "architecture.md"
 
 
 @cache
@@ -96,6 +98,18 @@ def test_a_sequence_of_steps_is_kafkas(vector: dict[str, Any]) -> None:
         changed = action["do"] == "join" or after.assigned != before.assigned
         assert changed is action["answer_has_assignment"], f"step {number}"
         members[member_id] = after
+
+
+def test_the_documentation_draws_the_moves_that_kafka_makes() -> None:
+    """But not those from UNKNOWN, a state that a coordinator never writes."""
+    made = {
+        (vector["member"]["state"], vector["expected"]["state"])
+        for vector in vectors("reconcile_single")
+        if "error" not in vector and not vector["unchanged"]
+    }
+    states = "|".join(state.name for state in ReconciliationState)
+    drawn = re.findall(rf"^ +({states}) --> ({states}):", ARCHITECTURE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(drawn) == sorted(each for each in made if each[0] != "UNKNOWN")
 
 
 def test_every_state_has_a_row_of_moves() -> None:

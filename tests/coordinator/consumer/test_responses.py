@@ -6,7 +6,7 @@ from regroup.assignors.interface import AssignorError
 from regroup.assignors.server_side.uniform import UniformAssignor
 from regroup.coordinator.consumer_group import ReconciliationState as S
 from regroup.protocol.errors import ErrorCode
-from tests.coordinator.consumer.consumer_harness import ConsumerHarness
+from tests.coordinator.consumer.consumer_harness import ConsumerHarness, image
 from tests.coordinator.group_harness import behaviour
 
 E = ErrorCode
@@ -137,6 +137,32 @@ def test_most_votes_win_and_a_tie_goes_to_uniform() -> None:
     assert (harness.describe().assignor_name, harness.epochs[0]) == ("uniform", 5)
     assert harness.beat("m4", 5, server_assignor="range").epoch == 6
     assert (harness.describe().assignor_name, harness.epochs[0]) == ("range", 6)
+
+
+def test_the_only_vote_for_an_assignor_wins_a_tie_in_its_own_requests_each_of_which_bumps() -> None:
+    """Seen on Apache Kafka 4.4.0: b keeps 0-2 of five partitions where `uniform` computes the target."""
+    harness = ConsumerHarness()
+    harness.topics = image(foo=5)
+    harness.join("b", server_assignor="uniform")
+    harness.join("a", server_assignor="range")
+    assert (harness.target("a"), harness.target("b")) == ({"foo": [0, 1, 2]}, {"foo": [3, 4]})
+    assert harness.describe().assignor_name == "uniform"
+    for epoch in (3, 4, 5):
+        assert harness.beat("a", epoch).epoch == epoch + 1
+    assert harness.beat("b", 2).epoch == 2
+    assert harness.epochs[0] == 6
+    harness.join("c")
+    assert (harness.target("a"), harness.target("b")) == ({"foo": [0, 1]}, {"foo": [3, 4]})
+
+
+def test_a_member_without_a_subscription_may_get_a_share_if_nothing_else_changed() -> None:
+    """Seen on Apache Kafka 4.4.0: m3 joins without topics, after m2 left, and counts as one of equal subscribers."""
+    harness = ConsumerHarness().settled()
+    harness.beat("m2", -1)
+    answer = harness.join("m3", subscribed_topics=())
+    assert (answer.epoch, answer.assignment) == (4, {})
+    assert (harness.target("m1"), harness.target("m3")) == ({"foo": [0, 1, 2]}, {"foo": [3, 4, 5]})
+    assert harness.beat("m1", 3).assignment is None
 
 
 @behaviour("cg.asr.failure")
