@@ -1,4 +1,4 @@
-"""Committed offsets of a timeline: made events, and a load of the same events."""
+"""Committed offsets in a timeline, against a load of the same events."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +8,29 @@ from regroup.coordinator import events as e
 from regroup.coordinator.group import CommittedOffset
 from tests.classroom.histories import drawn_history, groups_of
 from tests.classroom.made_histories import records_of
-from tests.classroom.test_timeline import FEW_SEEDS, load_until
+from tests.classroom.test_timeline import load_until
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 400), st.data())
+def test_the_offsets_at_a_position_are_those_that_a_coordinator_loads(seed: int, data: st.DataObject) -> None:
+    records = drawn_history(seed, minutes=3)
+    position = data.draw(st.integers(1, records[-1].position))
+    groups = load_until(records, position)
+    for name in groups_of(records):
+        timeline, group = timeline_of(name, records), groups.get(name)
+        if group is None or timeline.moment_at(position) is None:
+            continue
+        committed = {}
+        for partition, steps in timeline.offsets.items():
+            offsets = [step.offset for step in steps if step.began.position <= position]
+            if offsets and offsets[-1] is not None:
+                committed[partition.topic, partition.partition] = offsets[-1]
+        assert committed == {
+            (topic, index): value.offset
+            for topic, offsets in group.committed_offsets.items()
+            for index, value in offsets.items()
+        }
 
 
 def offsets(value: int) -> dict[str, dict[int, CommittedOffset]]:
@@ -28,23 +50,3 @@ def test_committed_offsets_follow_commits_deletions_and_transactions() -> None:
     [(partition, steps)] = timeline.offsets.items()
     assert partition == ("orders", 0)
     assert [(step.began.position, step.offset) for step in steps] == [(2, 5), (4, 9), (5, 9), (6, None)]
-
-
-@settings(max_examples=20, deadline=None)
-@given(FEW_SEEDS, st.data())
-def test_committed_offsets_equal_those_of_a_replay(seed: int, data: st.DataObject) -> None:
-    records = drawn_history(seed, minutes=3)
-    position = data.draw(st.integers(1, records[-1].position))
-    for name, group in load_until(records, position).items():
-        if name not in groups_of(records):
-            continue
-        committed = {}
-        for partition, steps in timeline_of(name, records).offsets.items():
-            found = [step.offset for step in steps if step.began.position <= position]
-            if found and found[-1] is not None:
-                committed[partition.topic, partition.partition] = found[-1]
-        assert committed == {
-            (topic, index): value.offset
-            for topic, by_index in group.committed_offsets.items()
-            for index, value in by_index.items()
-        }
