@@ -137,6 +137,14 @@ def test_a_full_group_takes_no_member_without_an_id() -> None:
     assert answer.code is E.GROUP_MAX_SIZE_REACHED
 
 
+def test_a_subscription_beyond_a_batch_of_the_log_is_refused() -> None:
+    harness = ConsumerHarness()
+    names = [f"{number:0>50}" for number in range(21_000)]
+    assert harness.join("m", *names).code is E.UNKNOWN_SERVER_ERROR
+    assert not harness.group.exists
+    assert harness.join("m", *names[:20_000]).code is E.NONE
+
+
 def test_a_member_without_an_id_gets_the_new_one() -> None:
     answer = ConsumerHarness().join("", new_member_id="m3", requires_member_id=False)
     assert (answer.response.member_id, answer.epoch) == ("m3", 2)
