@@ -5,11 +5,16 @@ from typing import NamedTuple
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer.targets import ASSIGNORS
 from regroup.coordinator.consumer_group import AWAY_EPOCH, ConsumerGroup, ConsumerMember, every_partition
+from regroup.coordinator.offsets.log_batch_size import MAX_BATCH_BYTES
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.protocol.errors import ErrorCode
 
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1
 """Member epochs of a request that joins or leaves; a static member that will return leaves with AWAY_EPOCH."""
+
+
+TEXT_BYTES = 2
+"""What a text takes in a record beside its characters."""
 
 
 class HeartbeatRefusal(NamedTuple):
@@ -111,6 +116,19 @@ def owns_only_assigned(member: ConsumerMember, command: ConsumerGroupHeartbeat) 
     if command.owned is None:
         return False
     return all(index in member.assigned.get(topic_id, {}) for topic_id, index in every_partition(command.owned))
+
+
+def refuse_description(command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:
+    """A description of the member that is larger than a batch of the log could not be written by Kafka."""
+    names = command.subscribed_topics or ()
+    texts = (command.group_id, command.member_id, command.instance_id or "", command.rack_id or "", command.client_id)
+    size = sum(len(each) + TEXT_BYTES for each in (*names, *texts, command.subscribed_regex or ""))
+    if size <= MAX_BATCH_BYTES:
+        return None
+    return HeartbeatRefusal(
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        f"The member's description has more than {MAX_BATCH_BYTES} bytes, the limit of a batch of the log.",
+    )
 
 
 def refuse_regex(consumer: ConsumerGroup, command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:

@@ -11,6 +11,7 @@ from regroup.coordinator.consumer.checks import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     HeartbeatRefusal,
+    refuse_description,
     refuse_epoch,
     refuse_instance_in_use,
     refuse_member,
@@ -88,7 +89,7 @@ def is_or_becomes_consumer_group(group: Group, command: ConsumerGroupHeartbeat) 
 def refuse_in_group(
     decision: DecisionBuilder, consumer: ConsumerGroup, command: ConsumerGroupHeartbeat
 ) -> HeartbeatRefusal | None:
-    """The checks of the group's size, of the member, of its epoch, of its pattern."""
+    """The checks of the group's size, of the member, of its epoch, of its pattern, of what it would store."""
     if refused := refuse_size(decision.settings, consumer, command):
         return refused
     if command.member_epoch == JOIN_EPOCH:
@@ -97,7 +98,7 @@ def refuse_in_group(
         refused = refuse_member(consumer, command.member_id, command.instance_id) or refuse_epoch(
             consumer.members[command.member_id], command
         )
-    return refused or refuse_regex(consumer, command)
+    return refused or refuse_regex(consumer, command) or refuse_description(command)
 
 
 def is_full(command: ConsumerGroupHeartbeat) -> bool:

@@ -1,5 +1,6 @@
 """A thousand random rebalances of each assignor: the same results as Apache Kafka's own classes, lists in order."""
 
+import gzip
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,3 +88,18 @@ def test_random_rebalances_have_the_results_of_java(java: list[str], assignor: s
 
 def as_json(assignments: Assignments) -> dict[str, list[list[object]]]:
     return {name: [list(each) for each in partitions] for name, partitions in assignments.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["server_range", "server_uniform"])
+def test_the_recorded_results_of_server_side_assignors_are_those_of_the_newest_kafka(name: str) -> None:
+    recorded = gzip.decompress((JAVA.parent / "vectors" / f"{name}.jsonl.gz").read_bytes())
+    try:
+        jars = kafka_jars()
+    except KafkaUnavailable as reason:
+        pytest.skip(str(reason))
+    program = JAVA.with_name("JavaServerAssignors.java")
+    command = ["java", "-cp", f"{jars}/*", str(program)]
+    computed = subprocess.run(command, input=recorded, capture_output=True, check=True).stdout
+    for line, result in zip(recorded.splitlines(), computed.splitlines(), strict=True):
+        assert msgspec.json.decode(result) == msgspec.json.decode(line)

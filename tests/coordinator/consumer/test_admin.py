@@ -75,7 +75,12 @@ def test_a_group_with_members_is_not_open_to_the_classic_protocol() -> None:
     assert list(harness.consumer.members) == ["m1"]
 
 
-@behaviour("cg.cm.empty-group-requests", "cg.cm.heartbeat-of-consumer-member", "cg.cm.heartbeat-unknown")
+@behaviour(
+    "cg.cm.empty-group-requests",
+    "cg.cm.heartbeat-of-consumer-member",
+    "cg.cm.heartbeat-unknown",
+    "cg.cm.sync-by-consumer-member",
+)
 def test_requests_of_classic_members_are_refused() -> None:
     harness = ConsumerHarness().one()
     for member_id in ("m1", "zz"):

@@ -96,11 +96,24 @@ def test_a_member_that_joins_again_with_an_instance_id_becomes_static() -> None:
     assert harness.consumer.static_members == {"i2": "m1"}
 
 
+@behaviour("cg.up.policy-disabled", "cg.up.positive-epoch")
 def test_a_non_empty_classic_group_is_not_open_to_the_consumer_protocol() -> None:
     harness = ConsumerHarness()
     harness.reach_stable("anna")
+    before = harness.group
+    for epoch in (1, -1):
+        assert harness.beat("n1", epoch).code is E.GROUP_ID_NOT_FOUND
     assert harness.join("n1").code is E.GROUP_ID_NOT_FOUND
-    assert harness.beat("n1", -1).code is E.GROUP_ID_NOT_FOUND
+    assert harness.group == before
+
+
+@behaviour("cg.up.offline-needs-no-policy", "cg.up.reserved-ids-do-not-count")
+def test_a_classic_group_that_its_members_have_left_becomes_one_of_the_consumer_protocol() -> None:
+    harness = ConsumerHarness()
+    harness.reach_empty()
+    harness.client("ben").send_join()
+    assert harness.group.pending_join_members
+    assert (harness.join("n1").epoch, harness.group.kind) == (2, "consumer")
 
 
 # Epochs

@@ -23,6 +23,7 @@ from regroup.protocol.codec.codec import decode, encode
 from regroup.protocol.errors import ErrorCode
 from tests.coordinator.consumer.consumer_harness import ConsumerHarness, Named, image
 from tests.coordinator.group_driver import GROUP_ID, SentRequest
+from tests.coordinator.group_harness import behaviour
 
 Value = TypeVar("Value")
 Choice: TypeAlias = tuple[int, int, int, int]
@@ -229,6 +230,7 @@ def test_the_replay_of_the_events_is_the_live_group(choices: list[Choice]) -> No
     assert fold(Group(group_id=GROUP_ID), group.events) == group.group
 
 
+@behaviour("cg.rec.two-owners-never")
 @for_every_sequence
 def test_no_partition_has_two_holders(choices: list[Choice]) -> None:
     """Apart from the invariants, which the harness checks, from what the members themselves have."""

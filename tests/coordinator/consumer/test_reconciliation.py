@@ -15,6 +15,7 @@ import pytest
 
 from regroup.coordinator.consumer.reconciliation import MOVES, FencedMember, Reconciliation
 from regroup.coordinator.consumer_group import ConsumerMember, ConsumerProfile, PartitionEpochs, ReconciliationState
+from tests.coordinator.group_harness import behaviour
 
 VECTORS = Path(__file__).parent
 ARCHITECTURE = Path(__file__).parents[3] / "docs" / "architecture.md"
@@ -46,6 +47,7 @@ def member_of(vector: dict[str, Any], member_id: str = "m") -> ConsumerMember:
     )
 
 
+@behaviour("cg.rec.member-state-unknown")
 @pytest.mark.parametrize("vector", vectors("reconcile_single"), ids=lambda vector: vector["id"])
 def test_a_single_step_is_kafkas(vector: dict[str, Any]) -> None:
     before, others = member_of(vector["member"]), epochs_of(vector["others"])

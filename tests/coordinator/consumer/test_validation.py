@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.consumer.topics import TopicsImage
+from regroup.coordinator.unavailable import unavailable_response
 from regroup.protocol.errors import ErrorCode
 from tests.coordinator.consumer.consumer_harness import ConsumerHarness
 from tests.coordinator.group_harness import behaviour
@@ -135,6 +138,27 @@ def test_a_full_group_takes_no_member_without_an_id() -> None:
     harness = ConsumerHarness(group_consumer_max_size=2).settled()
     answer = harness.join("", new_member_id="m3", requires_member_id=False)
     assert answer.code is E.GROUP_MAX_SIZE_REACHED
+
+
+@behaviour("cg.val.coordinator-not-running", "cg.val.loading")
+@pytest.mark.parametrize("code", [E.COORDINATOR_NOT_AVAILABLE, E.COORDINATOR_LOAD_IN_PROGRESS])
+def test_a_coordinator_that_cannot_answer_says_so_unless_the_request_is_invalid(code: ErrorCode) -> None:
+    valid, invalid = (
+        ConsumerGroupHeartbeat(group_id="g", at_ms=0, member_id=member_id, member_epoch=1, topics=TopicsImage())
+        for member_id in ("m", "")
+    )
+    refused: Any = unavailable_response(valid, code)
+    assert (refused.error_code, refused.member_id, refused.assignment) == (code, None, None)
+    wrong: Any = unavailable_response(invalid, code)
+    assert wrong.error_code == E.INVALID_REQUEST
+
+
+def test_a_subscription_beyond_a_batch_of_the_log_is_refused() -> None:
+    harness = ConsumerHarness()
+    names = [f"{number:0>50}" for number in range(21_000)]
+    assert harness.join("m", *names).code is E.UNKNOWN_SERVER_ERROR
+    assert not harness.group.exists
+    assert harness.join("m", *names[:20_000]).code is E.NONE
 
 
 def test_a_member_without_an_id_gets_the_new_one() -> None:
