@@ -179,14 +179,14 @@ class Ownership:
     def _session_expiry_gaps(self, event: e.MemberRemoved) -> Iterator[TableRow]:
         """Gaps from the time at which a removed member was last seen: since then its partitions had no live owner.
 
-        A partition that another member owns too was not without one.
+        A partition that another member owns too is not without one from then on.
         """
         if event.last_seen_ms is None:
             return
         for partition, row in self._partitions.get(event.member_id, {}).items():
-            if len(self._owners[partition]) == 1:
-                gap = open_gap(partition, max(event.last_seen_ms, row["from_ms"]), "session-expiry", "removed")
-                yield from closed_gap(gap | {"owner_id": event.member_id}, event.at_ms)
+            others = [each["from_ms"] for each in self._owners[partition].values() if each is not row]
+            gap = open_gap(partition, max(event.last_seen_ms, row["from_ms"]), "session-expiry", "removed")
+            yield from closed_gap(gap | {"owner_id": event.member_id}, min([event.at_ms, *others]))
 
     def _update_gaps(self, at_ms: int, group: Group) -> Iterator[TableRow]:
         self._has_changed = False

@@ -26,7 +26,7 @@ JARS = Path(os.environ.get("REGROUP_HADOOP_AWS_JARS") or Path.home() / ".cache" 
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(1200),
     pytest.mark.skipif(
         shutil.which("moto_server") is None, reason="needs moto_server: pip install 'moto[server,s3]>=5.2.5'"
     ),
