@@ -31,7 +31,7 @@ LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --genera
 	--no-emit-index-url --no-emit-find-links --no-header --quiet
 
 lock:  ## pin the newest dependencies again (needs uv); the files hold no index address
-	$(LOCK) --group dev --extra control --extra spark --extra spark-java --output-file requirements.lock
+	$(LOCK) --group dev --extra control --extra step --extra spark --extra spark-java --output-file requirements.lock
 	$(LOCK) --group demo --constraint requirements.lock --output-file requirements-demo.lock
 	$(LOCK) --extra control --constraint requirements.lock --output-file requirements-docker.lock
 
@@ -49,7 +49,7 @@ docs: install  ## write docs/api.md, what commands print, and tables from the co
 	$(BIN)/python scripts/write_api_reference.py
 	$(BIN)/python -m tests.make_docs.write
 
-test: install  ## the quick tests: two to three minutes
+test: install  ## the quick tests: about two minutes
 	$(BIN)/pytest -q -n auto --dist loadgroup -m "not slow"
 
 test-all: install  ## every test, the slow ones too; property tests draw new examples

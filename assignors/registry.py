@@ -6,7 +6,9 @@ A package offers an assignor by an entry point that names its class:
     nearest-first = "my_package.assignors:NearestFirst"
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.metadata import entry_points
 
 from regroup.assignors.interface import Assignments, Assignor, AssignorError, AssignorMember, ClusterMetadata
@@ -28,10 +30,25 @@ BUILT_IN: dict[str, type[Assignor]] = {
 }
 
 
+_offered: ContextVar[Assignor | None] = ContextVar("_offered", default=None)
+
+
+@contextmanager
+def offering(assignor: Assignor | None) -> Iterator[None]:
+    """Offer one more assignor by its name inside the block, to the code in this thread or task; None offers none."""
+    token = _offered.set(assignor)
+    try:
+        yield
+    finally:
+        _offered.reset(token)
+
+
 def assignor_named(name: str) -> Assignor:
     """A new assignor. Raises `AssignorError` if there is none of this name or it cannot be loaded."""
     if name in BUILT_IN:
         return BUILT_IN[name]()
+    if (own := _offered.get()) is not None and own.name == name:
+        return own
     offered = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
     if name not in offered:
         names = ", ".join(sorted({*BUILT_IN, *offered}))

@@ -5,9 +5,11 @@ bronze     events from SQLite to Parquet: Spark on one core and on two, beside a
 tables     from bronze to the tables: Spark, beside a plain loop and DuckDB with the same fold
 campaign   simulations a minute on one core and on two, and the speedup
 
-The history is made by the coordinator: 100 groups of four members that commit, leave and join. With several sizes a
-slope is fitted: 1 is linear. The start of Spark is printed, and not included in other times. `--keep DIR` keeps stores
-and bronze for the next time; `--events 1000000 10000000` takes an hour.
+The history is made by the coordinator: `--groups` groups of five members that own `--partitions` partitions and commit
+their offsets. After every 200 events a member leaves or expires, and another one joins. All groups have the same
+history, one event of each in turn. With several sizes a slope is fitted: 1 is linear. CPU seconds are those of all
+processes. The start of Spark is printed, and not included in other times. `--keep DIR` keeps stores and bronze for the
+next time; `--events 1000000 10000000` takes an hour.
 """
 
 import argparse
@@ -18,56 +20,66 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from statistics import linear_regression
+from typing import NamedTuple
 
 from msgspec.structs import replace
 from peers.pipelines import duckdb_bronze, duckdb_tables, plain_bronze, plain_tables, read_rows_only
+from process_cpu import tree_cpu_s
+from pure.owned_history import copies, owned_history, topic_record
 from pyspark.sql import SparkSession
 
-from coordinator import history
 from regroup.pipeline.bronze import ingest as bronze
 from regroup.pipeline.campaign.grid import read_campaign
 from regroup.pipeline.campaign.runner import run_campaign
 from regroup.pipeline.gold import build
 from regroup.pipeline.spark.session import spark_session
 from regroup.storage.sqlite.files import initialize_store
-from regroup.storage.sqlite.statements import INSERT_RECORD
+from regroup.storage.sqlite.statements import INSERT_RECORD, rows_from_records
 
-GROUPS = 100
+MEMBERS = 5
+ROWS_PER_INSERT = 100_000
 PLAN = Path(__file__).parent.parent / "pipeline" / "plans" / "static-or-dynamic.yaml"
 WAYS = ("bare", "plain", "duckdb", "spark")
 
 
-def fill(path: Path, events: int) -> None:
-    """Write a store with one event of each group in turn, `events` in all."""
+def fill(path: Path, events: int, groups: int, partitions: int) -> None:
+    """Write a store with the topic's event, and one event of each group in turn, `events` of groups in all."""
     initialize_store(path)
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("BEGIN")
-    rows = (
-        (f"group-{group:03}", each.event_number, 1, each.at_ms, each.type, each.version, each.payload.decode(), cause)
-        for each in history(4, 10, events // GROUPS)
-        for cause in [each.cause.decode() if each.cause else None]
-        for group in range(GROUPS)
-    )
-    connection.executemany(INSERT_RECORD, ((*row, position) for position, row in enumerate(rows, 1)))
+    history = owned_history(MEMBERS, partitions, events // groups)
+    records = chain([topic_record(partitions)], copies(history, groups))
+    first = 1
+    while some := list(islice(records, ROWS_PER_INSERT)):
+        connection.executemany(INSERT_RECORD, rows_from_records(some, first))
+        first += len(some)
     connection.execute("COMMIT")
     connection.close()
 
 
-def seconds_of(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
+class Cost(NamedTuple):
+    """Seconds that passed, and CPU seconds of this process and those that it started."""
+
+    elapsed_s: float
+    cpu_s: float
+
+
+def cost_of(work: Callable[[], object]) -> Cost:
+    started, cpu_s = time.perf_counter(), tree_cpu_s()
     work()
-    return time.perf_counter() - started
+    return Cost(time.perf_counter() - started, tree_cpu_s() - cpu_s)
 
 
-def seconds_on_cores(cores: int, work: Callable[[SparkSession], object]) -> float:
-    """Seconds of the work in a session of its own, after its workers have started."""
+def cost_on_cores(cores: int, work: Callable[[SparkSession], object]) -> Cost:
+    """The cost of the work in a session of its own, after its workers have started."""
     started = time.perf_counter()
     with spark_session(f"local[{cores}]", settings={"spark.driver.memory": "6g"}) as spark:
         spark.range(cores).repartition(cores).rdd.map(lambda each: each).count()
         print(f"  (Spark started on local[{cores}] in {time.perf_counter() - started:.0f} s)", flush=True)
-        return seconds_of(lambda: work(spark))
+        return cost_of(lambda: work(spark))
 
 
 def emptied(folder: Path) -> Path:
@@ -83,49 +95,54 @@ class SizedStore:
     def __init__(self, folder: Path, events: int, options: argparse.Namespace) -> None:
         self.events = events
         self._ways, self._cores = options.ways, options.cores
-        self._store, self._bronze = folder / f"{events}.db", folder / f"{events}.parquet"
-        self._out = folder / f"out-{events}"
+        name = f"{events}-{options.groups}-{options.partitions}"
+        self._store, self._bronze = folder / f"{name}.db", folder / f"{name}.parquet"
+        self._out = folder / f"out-{name}"
         if not self._store.exists():
-            fill(self._store, events)
+            fill(self._store, events, options.groups, options.partitions)
 
-    def time_bronze(self) -> Iterator[tuple[str, float]]:
+    def time_bronze(self) -> Iterator[tuple[str, Cost]]:
         out = emptied(self._out)
         if "bare" in self._ways:
-            yield "bare read", seconds_of(partial(read_rows_only, self._store))
+            yield "bare read", cost_of(partial(read_rows_only, self._store))
         if "plain" in self._ways:
-            yield "plain loop", seconds_of(partial(plain_bronze, self._store, out / "plain.parquet"))
+            yield "plain loop", cost_of(partial(plain_bronze, self._store, out / "plain.parquet"))
         if "duckdb" in self._ways:
-            yield "DuckDB", seconds_of(partial(duckdb_bronze, self._store, out / "duckdb.parquet"))
+            yield "DuckDB", cost_of(partial(duckdb_bronze, self._store, out / "duckdb.parquet"))
         for cores in self._cores if "spark" in self._ways else ():
             ingest = partial(bronze.ingest, patterns=str(self._store), folder=out / f"spark-{cores}")
-            yield f"Spark, local[{cores}]", seconds_on_cores(cores, ingest)
+            yield f"Spark, local[{cores}]", cost_on_cores(cores, ingest)
 
-    def time_tables(self) -> Iterator[tuple[str, float]]:
+    def time_tables(self) -> Iterator[tuple[str, Cost]]:
         out = emptied(self._out)
         if not self._bronze.exists():
             duckdb_bronze(self._store, self._bronze)
         if "plain" in self._ways:
-            yield "plain loop", seconds_of(partial(plain_tables, self._bronze, emptied(out / "plain")))
+            yield "plain loop", cost_of(partial(plain_tables, self._bronze, emptied(out / "plain")))
         if "duckdb" in self._ways:
-            yield "DuckDB", seconds_of(partial(duckdb_tables, self._bronze, emptied(out / "duckdb")))
+            yield "DuckDB", cost_of(partial(duckdb_tables, self._bronze, emptied(out / "duckdb")))
         for cores in self._cores if "spark" in self._ways else ():
-            yield f"Spark, local[{cores}]", seconds_on_cores(cores, partial(self._build, folder=out / f"spark-{cores}"))
+            yield f"Spark, local[{cores}]", cost_on_cores(cores, partial(self._build, folder=out / f"spark-{cores}"))
 
     def _build(self, spark: SparkSession, folder: Path) -> None:
         events = spark.read.parquet(str(self._bronze)).selectExpr("'store' AS store", "*")
         build.build_tables(spark, folder, events)
 
 
-def measure(what: str, sizes: list[SizedStore], ways: Callable[[SizedStore], Iterator[tuple[str, float]]]) -> None:
+def measure(what: str, sizes: list[SizedStore], ways: Callable[[SizedStore], Iterator[tuple[str, Cost]]]) -> None:
     """Print the seconds of every way at every size, and the slopes."""
     durations: dict[str, dict[int, float]] = {}
     for size in sizes:
         print(f"{what}, {size.events:,} events", flush=True)
-        for way, seconds in ways(size):
+        for way, (seconds, cpu_s) in ways(size):
             durations.setdefault(way, {})[size.events] = seconds
             bare = durations.get("bare read", {}).get(size.events)
             beside = f"{bare / seconds:>8.2f} of the bare read's rate" if bare else ""
-            print(f"  {way:20}{seconds:>10.1f} s{size.events / seconds:>12,.0f} events/s{beside}", flush=True)
+            print(
+                f"  {way:20}{seconds:>10.1f} s{size.events / seconds:>12,.0f} events/s"
+                f"{cpu_s:>10.1f} CPU s{cpu_s / size.events * 1e6:>8.1f} µs/event{beside}",
+                flush=True,
+            )
     for way, by_size in durations.items():
         if len(by_size) > 1:
             slope = linear_regression(logarithms(by_size), logarithms(by_size.values())).slope
@@ -141,7 +158,7 @@ def measure_campaign(folder: Path, runs: int, cores: list[int]) -> None:
     campaign = replace(campaign, seeds=-(-runs // len(campaign.cells)))
     rates = []
     for number in cores:
-        seconds = seconds_on_cores(
+        seconds, _ = cost_on_cores(
             number, partial(run_campaign, campaign=campaign, folder=emptied(folder / f"campaign-{number}"))
         )
         rates.append(campaign.run_count / seconds * 60)
@@ -156,6 +173,8 @@ def main() -> None:
     parser.add_argument(
         "--events", type=int, nargs="+", default=[50_000, 200_000], help="events of each store (default 50000 200000)"
     )
+    parser.add_argument("--groups", type=int, default=100, help="groups in each store (default 100)")
+    parser.add_argument("--partitions", type=int, default=10, help="partitions of the topic (default 10)")
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 2], help="cores of Spark (default 1 2)")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, help="ways to measure (default all)")
     parser.add_argument("--runs", type=int, default=120, help="simulations of the campaign (default 120)")

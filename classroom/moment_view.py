@@ -1,195 +1,281 @@
-"""One moment of a timeline as a whole: the phase of each member, what it owns, and the deadlines that run.
+"""A group after one event, as values to show: its state and last move, what each member does, which deadlines run, and
+who owns what.
 
-view = moment_view(timeline, position)
-for member in view.members:
-    print(member.name, member.phase, member.owns)
+views = MomentViews(timeline)
+view = views[12]
+
+The index is made once for a timeline; a view is looked up in it, so that a step does not read the history again.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from regroup.classroom.sentences import sentence_of
 from regroup.classroom.timeline import (
+    ArmedDeadline,
     GenerationSpan,
     GroupTimeline,
     HeldRequest,
     Lane,
+    PartitionSpan,
     Point,
+    Rebalance,
+    StateSpan,
     TimelineMoment,
 )
-from regroup.classroom.wording import MemberNames, partitions_text
 from regroup.coordinator import events as e
-from regroup.coordinator.events import Event
-from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId, OffsetsByPartition
+from regroup.coordinator.classic.transitions import TRANSITIONS
+from regroup.coordinator.commands import DeadlineKind
+from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
 from regroup.protocol.consumer.subscription import TopicPartition
+
+Span = TypeVar("Span", HeldRequest, Lane, StateSpan, GenerationSpan, Rebalance)
+
+STATES: Final = tuple(GroupState)
+"""In the order in which a group passes through them; Dead stands last."""
 
 
 class MemberPhase(StrEnum):
-    """Where a member stands in the course of a rebalance, as far as the coordinator has seen it."""
+    """What the coordinator holds of a member, or expects from it."""
 
-    MUST_JOIN = "JoinGroup awaited"
-    """A rebalance runs, and this member has not sent JoinGroup since it started."""
-    JOINING = "JoinGroup held"
-    MUST_SYNC = "SyncGroup awaited"
-    """A generation has started, and this member has not sent SyncGroup in it."""
-    SYNCING = "SyncGroup held"
+    JOIN_HELD = "JoinGroup held"
+    """Its JoinGroup waits for the end of the join phase."""
+    SYNC_HELD = "SyncGroup held"
+    """Its SyncGroup waits for the leader's assignment."""
+    JOIN_EXPECTED = "JoinGroup expected"
+    """A rebalance runs, and the member has not sent JoinGroup."""
+    SYNC_EXPECTED = "SyncGroup expected"
+    """The generation has started, and the member has not fetched its assignment."""
     ASSIGNED = "assigned"
     """It has received its assignment."""
 
+    @property
+    def is_held(self) -> bool:
+        """Whether the coordinator holds a request of the member, which protects it from its session timeout."""
+        return self in (MemberPhase.JOIN_HELD, MemberPhase.SYNC_HELD)
+
+
+class StateMove(NamedTuple):
+    """A change of the group's state, and the type of the event that made it."""
+
+    before: GroupState
+    after: GroupState
+    at: Point
+    event_type: str
+
 
 class MemberAtMoment(msgspec.Struct, frozen=True, kw_only=True):
-    """A member of the group at one moment."""
+    """One member after an event."""
 
-    member_id: MemberId
-    name: str
+    lane: Lane
     phase: MemberPhase
+    since: Point | None
+    """When the held request came; None if none is held."""
     is_leader: bool
-    held_since_ms: int | None
-    """Epoch milliseconds of the request that is held; None if none is."""
-    owns: tuple[TopicPartition, ...]
+    generation_id: int | None
+    """The generation that it takes part in; None before the first one."""
+    owned: tuple[TopicPartition, ...]
     assigned: tuple[TopicPartition, ...]
 
 
+class ClockAtMoment(msgspec.Struct, frozen=True, kw_only=True):
+    """An armed deadline after an event. Times are milliseconds."""
+
+    deadline: ArmedDeadline
+    left_ms: int
+    length_ms: int
+    """From the event after which it first ran, to its end."""
+
+    @property
+    def share_left(self) -> float:
+        """How much of the time is left, from 0 to 1."""
+        return self.left_ms / self.length_ms if self.length_ms > 0 else 0.0
+
+
 class MomentView(msgspec.Struct, frozen=True, kw_only=True):
-    """The group after one event. `moment.deadlines` are the deadlines that run then."""
+    """A group after one event."""
 
+    index: int
+    """The number of the event in the timeline, from 0."""
     moment: TimelineMoment
+    state_since: Point
+    last_move: StateMove | None
+    """None if the group has had one state only."""
+    may_follow: tuple[GroupState, ...]
+    """The states that may follow the present one, by the table that runs the code."""
+    generation: GenerationSpan | None
+    """None before the first generation, and without a group."""
+    rebalance: Rebalance | None
+    """The rebalance that runs; None if none does."""
     members: tuple[MemberAtMoment, ...]
-    """In the order of their first JoinGroup."""
-    without_owner: tuple[TopicPartition, ...]
+    clocks: tuple[ClockAtMoment, ...]
+    """The earliest first."""
+    partitions: tuple[PartitionSpan, ...]
+    believed: Mapping[TopicPartition, tuple[MemberId, ...]]
+    """The members of a simulation that believed they owned a partition; empty where that was not recorded."""
+
+    @property
+    def changed_members(self) -> tuple[MemberId, ...]:
+        """The members that the event names, in the order of its fields."""
+        named = (getattr(self.moment.event, name, None) for name in ("member_id", "leader_id", "replaced_member_id"))
+        return tuple(dict.fromkeys(filter(None, named)))
 
 
-def moment_view(timeline: GroupTimeline, position: int) -> MomentView:
-    """The group after the last event up to a position. Raises ValueError for one before the first event."""
-    moment = timeline.moment_at(position)
-    if moment is None:
-        raise ValueError(f"no event of group {timeline.group_id!r} up to position {position}")
-    owns: dict[MemberId, list[TopicPartition]] = {}
-    assigned: dict[MemberId, list[TopicPartition]] = {}
-    without_owner = []
-    for span in timeline.ownership_at(position):
-        for member_id in span.owners:
-            owns.setdefault(member_id, []).append(span.partition)
-        for member_id in span.assigned_to:
-            assigned.setdefault(member_id, []).append(span.partition)
-        if not span.owners:
-            without_owner.append(span.partition)
-    held = {each.member_id: each for each in held_at(timeline, moment.position)}
-    synced = _synced(timeline, moment.position)
-    return MomentView(
-        moment=moment,
-        members=tuple(
-            MemberAtMoment(
-                member_id=lane.member_id,
-                name=lane.name,
-                phase=_phase(moment.state, held.get(lane.member_id), lane.member_id in synced),
-                is_leader=lane.member_id == moment.leader_id,
-                held_since_ms=held[lane.member_id].began.at_ms if lane.member_id in held else None,
-                owns=tuple(owns.get(lane.member_id, ())),
-                assigned=tuple(assigned.get(lane.member_id, ())),
+class MomentViews(Sequence[MomentView]):
+    """The views of all moments of a timeline, each made when it is asked for."""
+
+    def __init__(self, timeline: GroupTimeline) -> None:
+        self._timeline = timeline
+        self._held = _by_member(timeline.held_requests)
+        self._lanes = _by_member(timeline.lanes)
+        self._armed = _first_times(timeline.moments)
+
+    def __len__(self) -> int:
+        return len(self._timeline.moments)
+
+    def __getitem__(self, index: int) -> MomentView:  # type: ignore[override]
+        timeline = self._timeline
+        moment = timeline.moments[index]
+        position = moment.position
+        generation = _last_begun(timeline.generations, position)
+        if generation is not None and generation.ended is not None and generation.ended.position <= position:
+            generation = None
+        state_number = bisect_right(timeline.states, position, key=_began) - 1
+        partitions = tuple(timeline.ownership_at(position))
+        return MomentView(
+            index=range(len(self))[index],
+            moment=moment,
+            state_since=timeline.states[state_number].began,
+            last_move=self._move_to(state_number),
+            may_follow=tuple(each for each in STATES if each in TRANSITIONS[moment.state]),
+            generation=generation,
+            rebalance=_open_at(timeline.rebalances, position),
+            members=tuple(self._members(moment, generation, partitions)),
+            clocks=tuple(self._clock(each, moment) for each in moment.deadlines),
+            partitions=partitions,
+            believed=_believed(timeline, position),
+        )
+
+    def _move_to(self, state_number: int) -> StateMove | None:
+        if not state_number:
+            return None
+        before, after = self._timeline.states[state_number - 1 : state_number + 1]
+        moment = self._timeline.moment_at(after.began.position)
+        return StateMove(before.state, after.state, after.began, moment.type if moment else "")
+
+    def _members(
+        self, moment: TimelineMoment, generation: GenerationSpan | None, partitions: Iterable[PartitionSpan]
+    ) -> Iterable[MemberAtMoment]:
+        owned: dict[MemberId, list[TopicPartition]] = defaultdict(list)
+        assigned: dict[MemberId, list[TopicPartition]] = defaultdict(list)
+        for span in partitions:
+            for member_id in span.owners:
+                owned[member_id].append(span.partition)
+            for member_id in span.assigned_to:
+                assigned[member_id].append(span.partition)
+        for member_id in moment.members:
+            lane = _last_begun(self._lanes[member_id], moment.position)
+            assert lane is not None
+            held = self._held_at(member_id, moment.position)
+            yield MemberAtMoment(
+                lane=lane,
+                phase=self._phase(lane, held, moment, generation),
+                since=held.began if held else None,
+                is_leader=member_id == moment.leader_id,
+                generation_id=generation.generation_id if generation and _takes_part(lane, generation) else None,
+                owned=tuple(owned[member_id]),
+                assigned=tuple(assigned[member_id]),
             )
-            for lane in members_at(timeline, moment.position)
-        ),
-        without_owner=tuple(without_owner),
-    )
+
+    def _held_at(self, member_id: MemberId, position: int) -> HeldRequest | None:
+        return _open_at(self._held.get(member_id, ()), position)
+
+    def _phase(
+        self, lane: Lane, held: HeldRequest | None, moment: TimelineMoment, generation: GenerationSpan | None
+    ) -> MemberPhase:
+        if held is not None:
+            return MemberPhase.JOIN_HELD if held.response is AwaitedResponse.JOIN else MemberPhase.SYNC_HELD
+        match moment.state:
+            case GroupState.PREPARING_REBALANCE:
+                return MemberPhase.JOIN_EXPECTED
+            case GroupState.COMPLETING_REBALANCE:
+                return MemberPhase.SYNC_EXPECTED
+        has_fetched = generation is None or self._has_fetched(lane, generation, moment.position)
+        return MemberPhase.ASSIGNED if has_fetched else MemberPhase.SYNC_EXPECTED
+
+    def _has_fetched(self, lane: Lane, generation: GenerationSpan, position: int) -> bool:
+        """Whether a member of a Stable group has sent SyncGroup in this generation, or needs not to: it was loaded with
+        the generation, or took over a static member."""
+        start = self._timeline.moment_at(generation.began.position)
+        if start is None:
+            is_fetched_from_start = generation.assigned == generation.began
+        else:
+            is_fetched_from_start = not isinstance(start.event, e.GenerationStarted)
+        if is_fetched_from_start or lane.began > generation.began:
+            return True
+        last = _last_begun(self._held.get(lane.member_id, ()), position)
+        return last is not None and last.response is AwaitedResponse.SYNC and last.began >= generation.began
+
+    def _clock(self, deadline: ArmedDeadline, moment: TimelineMoment) -> ClockAtMoment:
+        armed_ms = self._armed[_key(deadline)]
+        return ClockAtMoment(
+            deadline=deadline,
+            left_ms=max(0, deadline.at_ms - moment.at_ms),
+            length_ms=max(0, deadline.at_ms - armed_ms),
+        )
 
 
-def members_at(timeline: GroupTimeline, position: int) -> Iterator[Lane]:
-    """The lanes of the members that the group has after the event at a position."""
-    return (lane for lane in timeline.lanes if _lasts(lane.began, lane.ended, position))
+def _believed(timeline: GroupTimeline, position: int) -> Mapping[TopicPartition, tuple[MemberId, ...]]:
+    found: dict[TopicPartition, tuple[MemberId, ...]] = {}
+    for view in timeline.views_at(position):
+        for partition in view.partitions:
+            found[partition] = (*found.get(partition, ()), view.member_id)
+    return found
 
 
-def held_at(timeline: GroupTimeline, position: int) -> Iterator[HeldRequest]:
-    """The requests whose responses are held after the event at a position."""
-    return (each for each in timeline.held_requests if _lasts(each.began, each.ended, position))
+def _takes_part(lane: Lane, generation: GenerationSpan) -> bool:
+    """Whether the member, or the process of the static member that it replaced, was there when a generation started."""
+    return lane.member_id in generation.members or (lane.replaces is not None and lane.replaces in generation.members)
 
 
-def generation_at(timeline: GroupTimeline, position: int) -> GenerationSpan | None:
-    """The generation after the event at a position; None before the first, and of a group that does not exist."""
-    index = bisect_right(timeline.generations, position, key=lambda each: each.began.position) - 1
-    found = timeline.generations[index] if index >= 0 else None
-    return found if found is not None and _lasts(found.began, found.ended, position) else None
+def _key(deadline: ArmedDeadline) -> tuple[DeadlineKind, MemberId, int]:
+    return deadline.kind, deadline.member_id, deadline.at_ms
 
 
-def _lasts(began: Point, ended: Point | None, position: int) -> bool:
-    return began.position <= position and (ended is None or position < ended.position)
+def _first_times(moments: Iterable[TimelineMoment]) -> Mapping[tuple[DeadlineKind, MemberId, int], int]:
+    """When each deadline first ran, in epoch milliseconds."""
+    first: dict[tuple[DeadlineKind, MemberId, int], int] = {}
+    for moment in moments:
+        for deadline in moment.deadlines:
+            first.setdefault(_key(deadline), moment.at_ms)
+    return first
 
 
-def _phase(state: GroupState, held: HeldRequest | None, has_synced: bool) -> MemberPhase:
-    if held is not None:
-        return MemberPhase.JOINING if held.response is AwaitedResponse.JOIN else MemberPhase.SYNCING
-    if state is GroupState.PREPARING_REBALANCE:
-        return MemberPhase.MUST_JOIN
-    return MemberPhase.ASSIGNED if has_synced else MemberPhase.MUST_SYNC
+ByMember = TypeVar("ByMember", HeldRequest, Lane)
 
 
-def _synced(timeline: GroupTimeline, position: int) -> set[MemberId]:
-    """The members that have sent SyncGroup in the present generation, or whose SyncGroup was before the history."""
-    began = _generation_began(timeline, position)
-    if began is None:
-        return set()
-    first = bisect_right(timeline.held_requests, began - 1, key=lambda each: each.began.position)
-    synced = {
-        each.member_id
-        for each in timeline.held_requests[first:]
-        if each.response is AwaitedResponse.SYNC and each.began.position <= position
-    }
-    if timeline.is_trimmed and began == timeline.began.position:
-        synced |= {lane.member_id for lane in timeline.lanes if lane.began.position == began}
-    return synced
+def _by_member(spans: Iterable[ByMember]) -> Mapping[MemberId, list[ByMember]]:
+    found: dict[MemberId, list[ByMember]] = defaultdict(list)
+    for span in spans:
+        found[span.member_id].append(span)
+    return found
 
 
-def _generation_began(timeline: GroupTimeline, position: int) -> int | None:
-    """The position at which the present generation began, also where a load has interrupted it."""
-    index = bisect_right(timeline.generations, position, key=lambda each: each.began.position) - 1
-    if index < 0:
-        return None
-    number = timeline.generations[index].generation_id
-    while index and timeline.generations[index - 1].generation_id == number:
-        index -= 1
-    return timeline.generations[index].began.position
+def _began(span: Span) -> int:
+    return span.began.position
 
 
-def moment_sentence(moment: TimelineMoment, names: MemberNames) -> str:
-    """The sentence of a moment, also for the events that a story sums up or leaves out."""
-    sentence = sentence_of(moment, names)
-    if sentence:
-        return sentence
-    describe = FURTHER_SENTENCES.get(type(moment.event))
-    return describe(moment.event, names) if describe else f"{moment.type}."
+def _last_begun(spans: Sequence[Span], position: int) -> Span | None:
+    """The last span that began up to a position, of spans in the order in which they began."""
+    index = bisect_right(spans, position, key=_began) - 1
+    return spans[index] if index >= 0 else None
 
 
-def _committed(offsets: OffsetsByPartition) -> str:
-    """`orders 0 up to 500`; of several partitions their names alone."""
-    found = [(TopicPartition(topic, index), each.offset) for topic, by in offsets.items() for index, each in by.items()]
-    text = partitions_text(partition for partition, _ in found)
-    return f"{text} up to {found[0][1]}" if len(found) == 1 else text
-
-
-def _who(member_id: MemberId, names: MemberNames) -> str:
-    return names[member_id] if member_id else "A client that is no member"
-
-
-FURTHER_SENTENCES: Final[dict[type[Event], Callable[[Any, MemberNames], str]]] = {
-    e.OffsetsCommitted: lambda event, names: f"{_who(event.member_id, names)} committed {_committed(event.offsets)}.",
-    e.OffsetsWritten: lambda event, names: (
-        f"Kafka's log wrote a commit of {_who(event.member_id, names)} and has not committed it: "
-        f"{_committed(event.offsets)}."
-    ),
-    e.TransactionalOffsetsWritten: lambda event, names: (
-        f"Producer {event.producer_id} wrote offsets of {_committed(event.offsets)} in a transaction."
-    ),
-    e.TransactionEnded: lambda event, names: (
-        f"The transaction of producer {event.producer_id} {'committed' if event.committed else 'dropped'} its offsets."
-    ),
-    e.PendingMemberAdded: lambda event, _: (
-        f"{event.client_id or 'A client'} got a member id, and has to send JoinGroup again with it."
-    ),
-    e.GroupMetadataWritten: lambda event, names: "The coordinator's log holds the group's present metadata.",
-    e.AppendCommitted: lambda event, names: f"Kafka's log committed the record of event number {event.append_number}.",
-}
-"""What a story counts, or leaves out because another sentence says it."""
+def _open_at(spans: Sequence[Span], position: int) -> Span | None:
+    """The span that has begun and not ended after the event at a position, of spans that do not overlap."""
+    span = _last_begun(spans, position)
+    return span if span is not None and (span.ended is None or position < span.ended.position) else None

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from regroup.classroom.build import TOPIC_EVENT_TYPES, TimelineBuilder
+from regroup.classroom.fold.build import TOPIC_EVENT_TYPES, TimelineBuilder
 from regroup.classroom.recorded.drafts import ExchangeDrafts
 from regroup.classroom.recorded.exchanges import timeline_exchanges
 from regroup.classroom.recorded.views import ViewsBuilder
@@ -45,18 +45,8 @@ async def read_events(store: EventStore, groups: Collection[str]) -> dict[str, G
 
     Raises StoreError, NoTimeline for a single group of the consumer protocol.
     """
-    trimmed = store.trimmed_through
-    snapshots = await load_groups(store, until=trimmed) if trimmed else {}
-    # The time of the first event that is left stands for the time of the snapshot, which is not stored.
-    times = [record.at_ms async for record in store.read(after=trimmed, until=trimmed + 1)]
-    began = Point(trimmed, times[0] if times else 0)
-    builders = {
-        name: TimelineBuilder(name, trimmed_through=began, group=snapshots[name])
-        if name in snapshots
-        else TimelineBuilder(name)
-        for name in groups
-    }
-    async for record in store.read(after=trimmed):
+    builders = await begin_timelines(store, groups)
+    async for record in store.read(after=store.trimmed_through):
         if record.group is None and record.type in TOPIC_EVENT_TYPES:
             for builder in builders.values():
                 builder.on_record(record)
@@ -70,6 +60,21 @@ async def read_events(store: EventStore, groups: Collection[str]) -> dict[str, G
         )
     shown = {name: builder for name, builder in builders.items() if not builder.has_consumer_protocol}
     return {name: builder.timeline() for name, builder in shown.items() if builder.has_history}
+
+
+async def begin_timelines(store: EventStore, groups: Collection[str]) -> dict[str, TimelineBuilder]:
+    """Builders for these groups, which need the records after the trimmed ones. Raises StoreError."""
+    trimmed = store.trimmed_through
+    snapshots = await load_groups(store, until=trimmed) if trimmed else {}
+    # The time of the first event that is left stands for the time of the snapshot, which is not stored.
+    times = [record.at_ms async for record in store.read(after=trimmed, until=trimmed + 1)]
+    began = Point(trimmed, times[0] if times else 0)
+    return {
+        name: TimelineBuilder(name, trimmed_through=began, group=snapshots[name])
+        if name in snapshots
+        else TimelineBuilder(name)
+        for name in groups
+    }
 
 
 class RecordingsBuilder:
@@ -94,12 +99,16 @@ class RecordingsBuilder:
                     self._views[observation.group].on_view(observation)
 
     def added_to(self, timeline: GroupTimeline) -> GroupTimeline:
-        """The timeline with its exchanges, its views, and what was recorded at all."""
-        group = timeline.group_id
+        """The timeline with its exchanges, its views, and what was recorded at all.
+
+        What was recorded before a trimmed history begins is left out.
+        """
+        group, from_ms = timeline.group_id, timeline.began.at_ms if timeline.is_trimmed else 0
+        views = self._views[group].spans()
         return replace(
             timeline,
-            exchanges=timeline_exchanges(self.exchanges, group, timeline.moments),
-            views=self._views[group].spans(),
+            exchanges=timeline_exchanges(self.exchanges, group, timeline.moments, from_ms),
+            views=tuple(each for each in views if each.ended is None or each.ended.at_ms >= from_ms),
             recorded=Recorded(
                 exchanges=bool(self.exchanges.recorded_since_ms),
                 network=self._has_network,

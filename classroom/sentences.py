@@ -7,7 +7,7 @@ from regroup.classroom.timeline import TimelineMoment
 from regroup.classroom.wording import MemberNames, listed_shares, partitions_text
 from regroup.coordinator import events as e
 from regroup.coordinator.events import Event
-from regroup.coordinator.group import MemberProfile
+from regroup.coordinator.group import MemberId, MemberProfile, OffsetsByPartition
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, TopicPartition, decode_assignment
 from regroup.server.explanation.causes import cause_text
 from regroup.server.explanation.sentences import duration_text
@@ -164,3 +164,44 @@ SENTENCES: Final[dict[type[Event], Callable[[Any, TimelineMoment, MemberNames], 
     e.GroupDeleted: _group_deleted,
 }
 """The other events are about offsets, which a story counts, or continue what one of these says."""
+
+
+def moment_sentence(moment: TimelineMoment, names: MemberNames) -> str:
+    """The sentence of a moment, also for the events that a story sums up or leaves out."""
+    sentence = sentence_of(moment, names)
+    if sentence:
+        return sentence
+    describe = FURTHER_SENTENCES.get(type(moment.event))
+    return describe(moment.event, names) if describe else f"{moment.type}."
+
+
+def _committed(offsets: OffsetsByPartition) -> str:
+    """`orders 0 up to 500`; of several partitions their names alone."""
+    found = [(TopicPartition(topic, index), each.offset) for topic, by in offsets.items() for index, each in by.items()]
+    text = partitions_text(partition for partition, _ in found)
+    return f"{text} up to {found[0][1]}" if len(found) == 1 else text
+
+
+def _who(member_id: MemberId, names: MemberNames) -> str:
+    return names[member_id] if member_id else "A client that is no member"
+
+
+FURTHER_SENTENCES: Final[dict[type[Event], Callable[[Any, MemberNames], str]]] = {
+    e.OffsetsCommitted: lambda event, names: f"{_who(event.member_id, names)} committed {_committed(event.offsets)}.",
+    e.OffsetsWritten: lambda event, names: (
+        f"Kafka's log wrote a commit of {_who(event.member_id, names)} and has not committed it: "
+        f"{_committed(event.offsets)}."
+    ),
+    e.TransactionalOffsetsWritten: lambda event, names: (
+        f"Producer {event.producer_id} wrote offsets of {_committed(event.offsets)} in a transaction."
+    ),
+    e.TransactionEnded: lambda event, names: (
+        f"The transaction of producer {event.producer_id} {'committed' if event.committed else 'dropped'} its offsets."
+    ),
+    e.PendingMemberAdded: lambda event, _: (
+        f"{event.client_id or 'A client'} got a member id, and has to send JoinGroup again with it."
+    ),
+    e.GroupMetadataWritten: lambda event, names: "The coordinator's log holds the group's present metadata.",
+    e.AppendCommitted: lambda event, names: f"Kafka's log committed the record of event number {event.append_number}.",
+}
+"""What a story counts, or leaves out because another sentence says it."""

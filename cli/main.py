@@ -25,8 +25,10 @@ A coordinator of Kafka consumer groups that you may break, replay and look at.
   regroup why regroup.db --group payments       why it rebalanced last, in sentences
   regroup replay regroup.db --at 120            the state of the groups at any position
   regroup story regroup.db                      a group's life in plain sentences
+  regroup step regroup.db                       the same key by key: state, members, clocks, owners, requests
   regroup export regroup.db --group g --svg     a picture of its rebalances, and of who owned what
   regroup view regroup.db                       the same in a browser, step by step
+  regroup lesson                                learn how groups work: questions, replays and tasks
   regroup verify regroup.db                     fold the whole history and check every invariant
   regroup copy regroup.db monday.db             a sound copy, also of a store that is being written
   regroup members --bootstrap 127.0.0.1:9092 --group g --topic orders --count 5 --fault 2:pause:60s
@@ -66,11 +68,18 @@ COMMANDS: Final[dict[str, CliCommand]] = {
     "story": CliCommand(
         "write a group's life in plain sentences", "regroup.cli.classroom.arguments:add_story_arguments"
     ),
+    "step": CliCommand(
+        "walk a group's history key by key, full screen", "regroup.cli.classroom.arguments:add_step_arguments"
+    ),
     "export": CliCommand(
         "draw a group's history: SVG, Mermaid or text", "regroup.cli.classroom.arguments:add_export_arguments"
     ),
     "view": CliCommand(
         "show a group's history in a browser, step by step", "regroup.cli.classroom.arguments:add_view_arguments"
+    ),
+    "lesson": CliCommand(
+        "lessons about consumer groups, with questions and tasks",
+        "regroup.cli.classroom.lesson_arguments:add_arguments",
     ),
     "verify": CliCommand("fold a store's history and check it", "regroup.cli.store.arguments:add_verify_arguments"),
     "trim": CliCommand("delete a store's oldest events", "regroup.cli.store.arguments:add_trim_arguments"),

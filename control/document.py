@@ -18,7 +18,7 @@ EVERYWHERE: Final = (
     Status.UNAVAILABLE,
 )
 """Statuses that any endpoint may answer with."""
-WITH_BODY: Final = (Status.TOO_LARGE, Status.NOT_JSON)
+WITH_BODY: Final = (Status.TIMED_OUT, Status.TOO_LARGE, Status.NOT_JSON)
 DESCRIPTION: Final = (
     "Look at and act on a running `regroup serve`. Names of groups, topics, members and clients travel in the query or "
     "in the JSON body, since they may hold any character. Times are those of the brokers, in real time. Every act on a "
@@ -68,7 +68,7 @@ def _operation(
         "summary": endpoint.description.partition(". ")[0].rstrip("."),
         "description": endpoint.description,
         "tags": [endpoint.path.split("/")[1]],
-        "responses": {"200": {"description": "Done.", "content": {"application/json": {"schema": answer}}}},
+        "responses": {"200": _answer(endpoint, answer)},
     }
     if endpoint.method == "POST":
         content = {"schema": wanted, "example": endpoint.example}
@@ -84,6 +84,13 @@ def _operation(
     return operation
 
 
+def _answer(endpoint: ControlEndpoint, answer: Any) -> dict[str, Any]:
+    if endpoint.streams:
+        described = "Server-sent events, until the client goes: the data of each is JSON of this schema."
+        return {"description": described, "content": {"text/event-stream": {"schema": answer}}}
+    return {"description": "Done.", "content": {"application/json": {"schema": answer}}}
+
+
 def _parameter(endpoint: ControlEndpoint, name: str, schema: dict[str, Any], required: bool) -> dict[str, Any]:
     parameter = {"name": name, "in": "query", "required": required, "schema": schema}
     if "description" in schema:
@@ -96,5 +103,5 @@ def _parameter(endpoint: ControlEndpoint, name: str, schema: dict[str, Any], req
 def statuses_of(endpoint: ControlEndpoint) -> tuple[Status, ...]:
     """The statuses of refused requests to an endpoint, in their order."""
     with_body = WITH_BODY if endpoint.method == "POST" else ()
-    waiting = (Status.TOO_MANY_WAITS,) if endpoint.waits else ()
+    waiting = (Status.TOO_MANY_WAITS,) if endpoint.waits or endpoint.streams else ()
     return tuple(sorted({*EVERYWHERE, *endpoint.refusals, *with_body, *waiting}))

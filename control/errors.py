@@ -18,6 +18,7 @@ class Status(IntEnum):
     FORBIDDEN = 403
     NOT_FOUND = 404
     METHOD_NOT_ALLOWED = 405
+    TIMED_OUT = 408
     REFUSED = 409
     TOO_LARGE = 413
     NOT_JSON = 415
@@ -34,9 +35,10 @@ class Status(IntEnum):
 
 MEANINGS: Final = {
     Status.UNAUTHORIZED: "The token is missing or wrong.",
-    Status.FORBIDDEN: "The Host or the Origin of the request is not one of this address.",
+    Status.FORBIDDEN: "The Host or the Origin of the request is not one of this address, or the page is read-only.",
     Status.NOT_FOUND: "There is no such group, member, client, topic, partition, rule or path.",
     Status.METHOD_NOT_ALLOWED: "The path exists, for another method.",
+    Status.TIMED_OUT: "The body has not come in time.",
     Status.REFUSED: "The state does not allow the act, or what was waited for has not come in time.",
     Status.TOO_LARGE: "The body is too large.",
     Status.NOT_JSON: "The body is not announced as application/json.",

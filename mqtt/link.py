@@ -131,13 +131,9 @@ def _describe(error: Exception) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error) or type(error).__name__
     if isinstance(error, aiomqtt.MqttError | ReconnectRequested):
-        return _without_errno(str(error)) or type(error).__name__
+        # The words behind `[Errno 111]` say what it means.
+        return re.sub(r"\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
     return f"{type(error).__name__}: {error}"
-
-
-def _without_errno(text: str) -> str:
-    """The text without `[Errno 111]`: the words behind it say what it means."""
-    return re.sub(r"\[Errno -?\d+\] ", "", text)
 
 
 @asynccontextmanager

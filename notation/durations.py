@@ -1,6 +1,7 @@
 """Durations as people write them: `300ms`, `20s`, `1.5m`, `1h`. One parser and one formatter for all rooms."""
 
 import re
+from math import inf
 from typing import Final
 
 DURATION_PATTERN: Final = r"\d+(?:\.\d+)?(?:ms|s|m|h)"
@@ -25,7 +26,10 @@ def _parse(pattern: re.Pattern[str], text: str) -> float:
     match = pattern.fullmatch(text)
     if match is None:
         raise ValueError(f"invalid duration: {text!r}; write for example 500ms, 20s or 5m")
-    return float(match[1]) * _UNIT_MS[match[2]]
+    milliseconds = float(match[1]) * _UNIT_MS[match[2]]
+    if milliseconds == inf:
+        raise ValueError(f"invalid duration: {text[:20]}… is too large")
+    return milliseconds
 
 
 def format_duration(milliseconds: int, *, with_fractions: bool = False) -> str:

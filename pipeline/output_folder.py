@@ -3,21 +3,20 @@
 DIR/format                          version of everything below: FORMAT_VERSION
 DIR/bronze, snapshots, ingested     events of stores (pipeline/bronze/ingest.py)
 DIR/events, runs, campaign.json     events and results of a campaign (pipeline/campaign/runner.py)
-DIR/tables                          tables of either (pipeline/gold/build.py)
-DIR/tables.stamp                    hash of the events that the tables were built from
+DIR/tables/version-000001           one version of the tables of either (pipeline/gold/build.py)
+DIR/tables/current.json             the name of the current version (pipeline/gold/versions.py)
 DIR/report, report.html             the report of the tables (pipeline/report/page.py)
 """
 
 import hashlib
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from regroup.pipeline.locations.location import Location, LocationLike, location_of
 from regroup.storage.errors import StoreError, StoreFailed
 from regroup.storage.sqlite.writer_lock import LockFile
 
@@ -35,22 +34,26 @@ class UnsupportedFolderVersion(StoreError):
     """The folder was written by a release with another format."""
 
 
-def make_folder(folder: Path) -> None:
-    """Make the folder unless it exists. Raises StoreFailed."""
+def make_folder(folder: LocationLike) -> None:
+    """Make the folder unless it exists, or is elsewhere than on a disk, where none need be made. Raises StoreFailed."""
+    place = location_of(folder)
+    if not place.is_local:
+        return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        place.path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise StoreFailed(f"{error.filename} cannot be a folder, since a file is in the way: name another.") from error
     except OSError as error:
         raise StoreFailed(f"The folder {folder} cannot be made: {error.strerror}. Name another.") from error
 
 
-def check_format(folder: Path) -> None:
+def check_format(folder: LocationLike) -> None:
     """Raise UnsupportedFolderVersion if the folder holds data of another format. An empty folder has none."""
+    place = location_of(folder)
     try:
-        version = (folder / "format").read_text(encoding="utf-8").strip()
+        version = (place / "format").read_bytes().decode(errors="replace").strip()
     except (FileNotFoundError, NotADirectoryError):
-        version = "1" if any((folder / each).exists() for each in DATA_FOLDERS) else str(FORMAT_VERSION)
+        version = "1" if any((place / each).exists() for each in DATA_FOLDERS) else str(FORMAT_VERSION)
     if version != str(FORMAT_VERSION):
         raise UnsupportedFolderVersion(
             f"{folder} has format {version}, and this release of regroup reads and writes format {FORMAT_VERSION}: "
@@ -58,38 +61,41 @@ def check_format(folder: Path) -> None:
         )
 
 
-def prepare_folder(folder: Path) -> None:
+def prepare_folder(folder: LocationLike) -> None:
     """Make the folder and note its format. Raises StoreFailed, UnsupportedFolderVersion."""
     make_folder(folder)
     check_format(folder)
-    write_atomically(folder / "format", f"{FORMAT_VERSION}\n".encode())
+    (location_of(folder) / "format").replace(f"{FORMAT_VERSION}\n".encode())
 
 
 @contextmanager
-def removed_if_it_stays_empty(folder: Path) -> Iterator[None]:
+def removed_if_it_stays_empty(folder: LocationLike) -> Iterator[None]:
     """After an error, remove a folder that was made inside the block and got no data."""
-    existed = folder.exists()
+    place = location_of(folder)
+    existed = place.exists()
     try:
         yield
     except BaseException:
-        if not existed and folder.is_dir() and {each.name for each in folder.iterdir()} <= EMPTY_FOLDER_FILES:
-            for each in folder.iterdir():
-                each.unlink()
-            folder.rmdir()
+        if not existed and {each.name for each in (*place.files(), *place.folders())} <= EMPTY_FOLDER_FILES:
+            place.remove_folder()
         raise
 
 
 @contextmanager
-def exclusive_writer(folder: Path, *kinds: str) -> Iterator[None]:
+def exclusive_writer(folder: LocationLike, *kinds: str) -> Iterator[None]:
     """Prepare the folder and lock it against other writers. Raises StoreLocked, and what `prepare_folder` raises.
 
-    Files that a killed writer left unfinished in the sub-folders `kinds` are removed.
+    Files that a killed writer left unfinished in the sub-folders `kinds` are removed. Only a disk has locks.
     """
     prepare_folder(folder)
-    lock = LockFile(folder / "writer")
+    place = location_of(folder)
+    if not place.is_local:
+        yield
+        return
+    lock = LockFile(place.path / "writer")
     try:
         for kind in kinds:
-            for unfinished in (folder / kind).rglob(".*.parquet.*"):
+            for unfinished in (place.path / kind).rglob(".*.parquet.*"):
                 unfinished.unlink(missing_ok=True)
         yield
     finally:
@@ -97,48 +103,22 @@ def exclusive_writer(folder: Path, *kinds: str) -> Iterator[None]:
 
 
 @contextmanager
-def atomic_parquet_writer(target: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
-    """A writer of a file that gets its name once it is complete; until then its name is hidden from Spark."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with renamed_to(target) as unfinished, pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
+def parquet_writer(target: Location, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
+    """A writer of a file that gets its name once it is complete."""
+    with target.written() as unfinished, pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
         yield writer
 
 
-def write_atomically(target: Path, content: bytes) -> None:
-    """Replace a small file; a concurrent reader sees the old content or the new."""
-    with renamed_to(target) as unfinished:
-        unfinished.write_bytes(content)
+def parquet_metadata(file: Location) -> pq.FileMetaData:
+    """The number of rows of a file, and its metadata. Raises OSError, pa.ArrowInvalid."""
+    with file.opened() as opened:
+        return pq.read_metadata(opened)
 
 
-@contextmanager
-def renamed_to(target: Path) -> Iterator[Path]:
-    """A temporary path beside `target` that is renamed to it afterwards, or removed after an error."""
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        yield unfinished
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def events_fingerprint(folder: Path) -> str:
+def events_fingerprint(folder: LocationLike) -> str:
     """A hash of the names and sizes of all files with events, which stays the same if the folder is copied."""
-    files = sorted(file for kind in EVENT_FOLDERS for file in (folder / kind).rglob("[!.]*.parquet"))
-    file_lines = [f"{file.relative_to(folder).as_posix()} {file.stat().st_size}" for file in files]
-    return hashlib.sha256("\n".join(file_lines).encode()).hexdigest()
-
-
-def write_stamp(folder: Path, fingerprint: str) -> None:
-    """Note the fingerprint of the events that the tables were built from; empty while they are not complete."""
-    write_atomically(folder / "tables.stamp", fingerprint.encode())
-
-
-def tables_are_current(folder: Path) -> bool:
-    """Whether the tables were built from all events that have been ingested or simulated by now.
-
-    If not, a report would count the gaps of the runs that are in the tables, and divide them by the number of all runs.
-    """
-    try:
-        return (folder / "tables.stamp").read_text(encoding="utf-8") == events_fingerprint(folder)
-    except FileNotFoundError:
-        return False
+    place = location_of(folder)
+    start = len(place.address) + 1
+    found = [(place / kind).files("[!.]*.parquet", below=True) for kind in EVENT_FOLDERS]
+    lines = sorted(f"{file.address[start:]} {size}" for files in found for file, size in files.items())
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

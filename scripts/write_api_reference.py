@@ -84,7 +84,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "protocol.exceptions",
         *(f"protocol.messages.{subject}" for subject in MESSAGES),
     ),
-    "Spark": ("pipeline.spark.session", "pipeline.source.data_source"),
+    "Spark": ("pipeline.spark.session", "pipeline.source.data_source", "pipeline.gold.versions"),
 }
 """The public modules below `regroup`, in the order in which the page shows them."""
 

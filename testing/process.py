@@ -9,12 +9,10 @@ from typing import Self
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.logger import log_sink
 from regroup.coordinator.runtime.timers import TICK_MS
-from regroup.protocol.message import Message
 from regroup.server.broker_cluster import BrokerCluster, ClusterEnvironment
 from regroup.server.clock import Clock
 from regroup.server.faults.cluster_facts import ClusterFacts
-from regroup.server.faults.gate import ActiveFault, FaultRules
-from regroup.server.net.exchange import Exchange
+from regroup.server.faults.gate import FaultRules
 from regroup.server.recording.event_links import EventLinks
 from regroup.server.recording.exchange import RecordedExchange
 from regroup.server.recording.recorder import Recorder
@@ -41,7 +39,7 @@ class EmulatorProcess:
         self.interference = Interference(FaultRules(facts))
         self.interference.faults.on_change = self._forget_cached_responses
         self.interference.faults.recorder = self.recorder
-        self.interference.faults.on_hit = self._on_hit
+        self.interference.faults.on_hit = self._on_change
         self.ports: tuple[int, ...] = ()
         """The ports of the brokers, empty before the start."""
         self._memory = MemoryStore()
@@ -101,7 +99,7 @@ class EmulatorProcess:
             reopen_store=options.reopen_store,
         )
         self.ports = tuple(port for _, port in self._cluster.addresses)
-        self._cluster.observers.append(self._on_exchange)
+        self._cluster.observers.append(self._on_change)
         self._cluster.state.event_listeners.append(lambda event: self.changes.notify())
         self.changes.notify()
 
@@ -168,10 +166,7 @@ class EmulatorProcess:
             await self._links.read(self.history)
         return self._links.link(exchanges)
 
-    def _on_hit(self, fault: ActiveFault, exchange: Exchange) -> None:
-        self.changes.notify()
-
-    def _on_exchange(self, exchange: Exchange, response: Message | None) -> None:
+    def _on_change(self, *what: object) -> None:
         self.changes.notify()
 
     def _forget_cached_responses(self) -> None:

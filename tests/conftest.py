@@ -13,8 +13,10 @@ from hypothesis import HealthCheck, settings
 
 # No property fails because an example took long: the machine may be busy.
 settings.register_profile("hunting", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# Property tests repeat the same examples; `--hypothesis-profile=hunting` draws new ones.
-settings.register_profile("repeatable", settings.get_profile("hunting"), derandomize=True, database=None)
+# Property tests repeat the same examples; `--hypothesis-profile=hunting` draws new ones, and more.
+settings.register_profile(
+    "repeatable", settings.get_profile("hunting"), derandomize=True, database=None, max_examples=40
+)
 settings.load_profile("repeatable")
 
 # Images of containers often forbid Python to keep what it compiles. Then each of the hundreds of processes that tests
@@ -42,10 +44,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = selected
 
 
-def pytest_collection_finish() -> None:
+def pytest_collectstart() -> None:
     """Keep the garbage collector from looking through thousands of collected tests again and again."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

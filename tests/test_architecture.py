@@ -19,6 +19,7 @@ MAX_FILES_IN_A_FOLDER = 16
 LARGER_FOLDERS = {
     "conformance/stories": "a file for each area of the catalogue of behaviours",
     "lab/plan/scenarios": "a YAML file for each scenario",
+    "classroom/lessons/texts": "a YAML file for each lesson",
 }
 
 

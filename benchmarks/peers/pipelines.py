@@ -11,16 +11,14 @@ from contextlib import ExitStack
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from regroup.pipeline.gold.folding import records_of_batch
+from regroup.pipeline.gold.folding import fold_group, records_of_batch, without_garbage_collection
 from regroup.pipeline.gold.group_history import GroupHistory
-from regroup.pipeline.gold.table_builder import TableRow
-from regroup.pipeline.gold.tables import TABLES
+from regroup.pipeline.gold.table_files import TABLE_SCHEMAS, RowBatches
 from regroup.pipeline.source.columns import EVENT_SCHEMA
 from regroup.pipeline.source.store_reader import POSITIONS_PER_QUERY, StoreReader
 from regroup.storage.records import Record
@@ -52,77 +50,53 @@ def duckdb_bronze(store: Path, target: Path) -> None:
 
 
 def plain_tables(bronze: Path, folder: Path) -> None:
-    """Fold all groups at once, in order of position, and write the rows as they are complete."""
+    """Fold all groups at once, in order of position, and write the rows in batches."""
     histories: dict[str, GroupHistory] = {}
-    with ExitStack() as stack:
+    topics: list[Record] = []
+    with without_garbage_collection(), ExitStack() as stack:
         writers = {
-            name: stack.enter_context(pq.ParquetWriter(folder / f"{name}.parquet", schema_of(name), compression="zstd"))
-            for name in TABLES
+            name: stack.enter_context(pq.ParquetWriter(folder / f"{name}.parquet", schema, compression="zstd"))
+            for name, schema in TABLE_SCHEMAS.items()
         }
         rows = RowBatches(lambda name, batch: writers[name].write_batch(batch))
-        for batch in pq.ParquetFile(bronze).iter_batches(POSITIONS_PER_QUERY):
-            for record in records_of_batch(batch):
-                assert record.group is not None
-                if record.group not in histories:
-                    histories[record.group] = GroupHistory(record.group)
-                rows.add(record.group, histories[record.group].on_record(record))
+        for record in all_records(pq.ParquetFile(bronze).iter_batches(POSITIONS_PER_QUERY)):
+            if record.group is None:
+                topics.append(record)
+                for name, history in histories.items():
+                    rows.add("store", name, history.on_record(record))
+                continue
+            history = histories.get(record.group)
+            if history is None:
+                history = histories[record.group] = GroupHistory(record.group)
+                for topic in topics:
+                    rows.add("store", record.group, history.on_record(topic))
+            rows.add("store", record.group, history.on_record(record))
         for name, history in histories.items():
-            rows.add(name, history.on_end())
+            rows.add("store", name, history.on_end())
         rows.flush()
 
 
 def duckdb_tables(bronze: Path, folder: Path) -> None:
     """Fold one group after the other, sorted by DuckDB."""
-    with duckdb.connect() as connection:
-        for name in TABLES:
-            connection.register("empty", schema_of(name).empty_table())
+    with without_garbage_collection(), duckdb.connect() as connection:
+        for name, schema in TABLE_SCHEMAS.items():
+            connection.register("empty", schema.empty_table())
             connection.execute(f"CREATE TABLE {name} AS FROM empty")
         rows = RowBatches(lambda name, batch: connection.execute(f"INSERT INTO {name} FROM batch"))
-        in_order = connection.cursor().sql(f"SELECT {COLUMNS} FROM '{bronze}' ORDER BY \"group\", position")
-        for group, records in groupby(all_records(in_order.to_arrow_reader(POSITIONS_PER_QUERY)), attrgetter("group")):
-            history = GroupHistory(group)
-            for record in records:
-                rows.add(group, history.on_record(record))
-            rows.add(group, history.on_end())
+        topic_batches = connection.sql(f"SELECT {COLUMNS} FROM '{bronze}' WHERE \"group\" IS NULL ORDER BY position")
+        topics = list(all_records(topic_batches.to_arrow_reader()))
+        in_order = connection.cursor().sql(
+            f'SELECT {COLUMNS} FROM \'{bronze}\' WHERE "group" IS NOT NULL ORDER BY "group", position'
+        )
+        records = all_records(in_order.to_arrow_reader(POSITIONS_PER_QUERY))
+        for group, of_group in groupby(records, attrgetter("group")):
+            fold_group("store", group, of_group, topics, rows)
         rows.flush()
-        for name in TABLES:
+        for name in TABLE_SCHEMAS:
             connection.execute(f"COPY {name} TO '{folder / name}.parquet' (FORMAT parquet, COMPRESSION zstd)")
 
 
 def all_records(batches: Iterable[pa.RecordBatch]) -> Iterator[Record]:
     for batch in batches:
-        yield from records_of_batch(batch)
-
-
-def schema_of(table: str) -> pa.Schema:
-    return pa.schema([("group", pa.string()), *TABLES[table].struct])
-
-
-class StoreRows(Protocol):
-    """Stores a batch of rows of a table."""
-
-    def __call__(self, name: str, batch: pa.RecordBatch) -> object: ...
-
-
-class RowBatches:
-    """Collects the rows of every table, and stores them in batches."""
-
-    def __init__(self, store: StoreRows) -> None:
-        self._store = store
-        self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
-
-    def add(self, group: str, rows: Iterable[TableRow]) -> None:
-        for name, row in rows:
-            batch = self._rows[name]
-            batch.append({"group": group, **row})
-            if len(batch) == POSITIONS_PER_QUERY:
-                self._flush(name)
-
-    def flush(self) -> None:
-        for name, rows in self._rows.items():
-            if rows:
-                self._flush(name)
-
-    def _flush(self, name: str) -> None:
-        self._store(name, pa.RecordBatch.from_pylist(self._rows[name], schema_of(name)))
-        self._rows[name] = []
+        stores = pa.array([None] * batch.num_rows, pa.string())
+        yield from (record for _, record in records_of_batch(batch.append_column("store", stores)))

@@ -13,12 +13,12 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from regroup.classroom.moment_view import moment_sentence
 from regroup.classroom.page.columns import PointTable, SpanColumns, StringTable, differences
 from regroup.classroom.page.event_json import EventTexts
 from regroup.classroom.page.recordings import exchange_columns, recorded_facts, session_spans
 from regroup.classroom.page.totals import totals_of
 from regroup.classroom.recorded.messages import ExchangeMessages
+from regroup.classroom.sentences import moment_sentence
 from regroup.classroom.timeline import (
     ArmedDeadline,
     GenerationSpan,

@@ -36,7 +36,10 @@ SCRIPTS: Final = (
     "page.js",
 )
 """In the order in which they are loaded: classic scripts, which share their names."""
+LIVE_SCRIPTS: Final = ("live_words.js", "live.js", "actions.js")
+"""Loaded before the last one, where the histories are still being written."""
 STYLE: Final = "page.css"
+LIVE_STYLE: Final = "live.css"
 PAGE: Final = "index.html"
 
 
@@ -61,13 +64,20 @@ def _text(name: str) -> str:
     return files("regroup.classroom.page").joinpath("static", name).read_text(encoding="utf-8")
 
 
-def page_files(prefix: str = "") -> Mapping[str, PageFile]:
-    """The files by their paths below the page's own address; `""` is the page. `prefix` stands before the others."""
-    scripts = "\n".join(f'<script src="{prefix}{name}" defer></script>' for name in SCRIPTS)
-    page = _filled(head=f'<link rel="stylesheet" href="{prefix}{STYLE}">\n{scripts}', data="", scripts="")
+def page_files(prefix: str = "", *, is_live: bool = False) -> Mapping[str, PageFile]:
+    """The files by their paths below the page's own address; `""` is the page. `prefix` stands before the others.
+
+    A live page follows its histories, and has a panel of actions.
+    """
+    names = (*SCRIPTS[:-1], *LIVE_SCRIPTS, SCRIPTS[-1]) if is_live else SCRIPTS
+    styles = (STYLE, LIVE_STYLE) if is_live else (STYLE,)
+    links = [f'<link rel="stylesheet" href="{prefix}{name}">' for name in styles]
+    scripts = [f'<script src="{prefix}{name}" defer></script>' for name in names]
+    page = _filled(head="\n".join([*links, *scripts]), data="", scripts="")
     found = {"": PageFile("text/html; charset=utf-8", page.encode())}
-    found[prefix + STYLE] = PageFile("text/css; charset=utf-8", _text(STYLE).encode())
-    for name in SCRIPTS:
+    for name in styles:
+        found[prefix + name] = PageFile("text/css; charset=utf-8", _text(name).encode())
+    for name in names:
         found[prefix + name] = PageFile("text/javascript; charset=utf-8", _text(name).encode())
     return found
 

@@ -5,10 +5,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from regroup.classroom.incidents import MEMBER_APIS
 from regroup.classroom.page.columns import StringTable, differences
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.recorded.session_clocks import SessionClocks
-from regroup.classroom.timeline import ArmedDeadline, GroupTimeline, TimelineExchange
+from regroup.classroom.timeline import ArmedDeadline, ExchangeFate, GroupTimeline, TimelineExchange
 from regroup.coordinator.group import MemberId
 
 MAX_SESSION_STEPS: Final = 200_000
@@ -54,11 +55,18 @@ def exchange_columns(
         "reason": [string(each.reason) for each in exchanges],
         "count": [each.count for each in exchanges],
         "refused": [int(each.is_refused) for each in exchanges],
+        "incident": [int(_is_incident(each)) for each in exchanges],
         "generation": [each.generation for each in exchanges],
         "events": [each.events for each in exchanges],
         "request": [_text(messages, each.number, "request") for each in exchanges] if messages else [],
         "response": [_text(messages, each.number, "response") for each in exchanges] if messages else [],
     }
+
+
+def _is_incident(exchange: TimelineExchange) -> bool:
+    """Whether it went wrong for a member; the search for a coordinator may be refused until there is one."""
+    is_answered = exchange.fate in (ExchangeFate.ANSWERED, ExchangeFate.UNANSWERED)
+    return exchange.api in MEMBER_APIS and (exchange.is_refused or not is_answered)
 
 
 def _since(at_ms: int | None, exchange: TimelineExchange) -> int | None:

@@ -99,10 +99,14 @@ class ExchangeDrafts:
         found = self._messages.get((draft.connection, draft.correlation_id), ())
         return [each for each in found if bool(each.request) is (draft.number == 0)]
 
-    def of_group(self, group: str) -> list[ExchangeDraft]:
-        """The exchanges that name a group, in the order of their requests. A heartbeat that was lost or late, or whose
-        response was, stands for itself and not in its run."""
-        drafts = [each for each in self._drafts.values() if group in each.groups]
+    def of_group(self, group: str, from_ms: int = 0) -> list[ExchangeDraft]:
+        """The exchanges that name a group and ended at this time or later, in the order of their requests. A heartbeat
+        that was lost or late, or whose response was, stands for itself and not in its run."""
+        drafts = [
+            each
+            for each in self._drafts.values()
+            if group in each.groups and (each.ended_at_ms is None or max(each.ended_at_ms, each.last_at_ms) >= from_ms)
+        ]
         alone = list(self._alone(drafts))
         taken: dict[tuple[str, int], int] = defaultdict(int)
         for run, _ in alone:
@@ -113,7 +117,7 @@ class ExchangeDrafts:
             else each
             for each in drafts
         ]
-        lost = [each for each in self._lost if group in each.groups]
+        lost = [each for each in self._lost if group in each.groups and each.at_ms >= from_ms]
         return sorted([*whole, *lost, *(each for _, each in alone)], key=lambda each: (each.at_ms, each.number))
 
     def _alone(self, drafts: Collection[ExchangeDraft]) -> Iterator[tuple[ExchangeDraft, ExchangeDraft]]:

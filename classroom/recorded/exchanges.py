@@ -20,13 +20,14 @@ Request: TypeAlias = tuple[str, int]
 
 
 def timeline_exchanges(
-    drafts: ExchangeDrafts, group: str, moments: Iterable[TimelineMoment]
+    drafts: ExchangeDrafts, group: str, moments: Iterable[TimelineMoment], from_ms: int = 0
 ) -> tuple[TimelineExchange, ...]:
-    """The exchanges of one group. Each has the positions of the moments that name it as their cause."""
+    """The exchanges of one group that ended at this time or later, each with the positions of the moments that name it
+    as their cause."""
     events = _events_by_request(moments)
     found: list[TimelineExchange] = []
     unanswered: dict[tuple[str, str], TimelineExchange] = {}
-    for number, draft in enumerate(drafts.of_group(group), start=1):
+    for number, draft in enumerate(drafts.of_group(group, from_ms), start=1):
         exchange = _exchange(draft, number, _fate(drafts, draft), events)
         if exchange.api in SENT_AGAIN:
             key = (exchange.client_id, exchange.api)

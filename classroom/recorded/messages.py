@@ -52,7 +52,7 @@ async def read_messages(store: EventStore, exchanges: Collection[TimelineExchang
                     number = lost.get((observed.connection, observed.correlation_id))
                     if number is not None:
                         rows[number] = lost_request_row(observed)
-    return found | {number: _messages(row) for number, row in rows.items()}
+    return found | {number: messages_of_row(row) for number, row in rows.items()}
 
 
 def lost_request_row(message: MessageObserved) -> ExchangeRow:
@@ -70,7 +70,8 @@ def _with_frames(row: ExchangeRow, earlier: ExchangeRow | None) -> ExchangeRow:
     return row
 
 
-def _messages(row: ExchangeRow) -> ExchangeMessages:
+def messages_of_row(row: ExchangeRow) -> ExchangeMessages:
+    """The messages of an exchange that is in memory."""
     exchange = RecordedExchange(row)
     return ExchangeMessages(request=_builtins(exchange.request), response=_builtins(exchange.response))
 

@@ -73,7 +73,9 @@ class SessionClocks:
             if member is None or (member.awaiting and not member.is_new):
                 continue
             last_seen_ms, uncertain_ms = self._last_seen(member, session, position, now_ms)
-            is_known = self._timeline.recorded.is_complete(moment.coordinator_epoch, last_seen_ms)
+            is_known = self._timeline.recorded.is_complete(moment.coordinator_epoch, last_seen_ms) and not (
+                self._timeline.is_trimmed and last_seen_ms < self._timeline.began.at_ms
+            )
             deadline = member_deadline(member, last_seen_ms)
             if not is_known:
                 unknown.append(member_id)

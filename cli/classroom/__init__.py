@@ -1,1 +1,1 @@
-"""The commands `story`, `export` and `view`: one group's history as sentences, pictures and a page."""
+"""The commands `story`, `export`, `view` and `step`: a group as sentences, pictures, a page, and key by key."""

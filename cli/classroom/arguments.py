@@ -1,4 +1,4 @@
-"""The arguments of `regroup story`, `regroup export` and `regroup view`."""
+"""The arguments of `regroup story`, `export`, `view` and `step`."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -38,6 +38,18 @@ regroup view eager.db cooperative.db        two histories on one time axis, with
 The page is served on this machine alone, until Ctrl-C, and fetches nothing from the network. A reload reads the store
 again. #event-120 behind the address shows the event at position 120, ?language=zh labels in Chinese.
 """
+STEP_HELP = """\
+Walk a group's history key by key, in a full-screen view: the state table, what each member does, the deadlines that
+run, who owns which partition, the event with its cause, and the request and response that led to it.
+
+regroup step regroup.db
+regroup step regroup.db --group payments --at 120
+regroup step regroup.db --at 13:05:20                       a time of day in UTC, as `regroup events` shows it
+
+→ and ← step, g goes to the next rebalance, d to the next deadline that ran out, : to a position, space plays, ? shows
+all keys, q quits. It needs a terminal, best of 80 columns and 24 rows or more, and the package textual. NO_COLOR is
+respected. What was not recorded is called not recorded.
+"""
 PLACE_HELP = "a position in the store, a time since the group's first event (90s), or a time in UTC (13:05:20)"
 
 
@@ -75,6 +87,15 @@ def add_view_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--group", metavar="G", help="only this group (default: the page offers all)")
     port = whole_number(0, MAX_PORT, what="port")
     parser.add_argument("--port", metavar="P", type=port, default=0, help="listen on this port (default: a free one)")
+
+
+def add_step_arguments(parser: ArgumentParser) -> None:
+    parser.description = STEP_HELP
+    parser.set_defaults(job="regroup.cli.classroom.step:run", packages=("textual",), install="pip install textual")
+    _add_store(parser)
+    parser.add_argument("--group", metavar="G", help="only this group")
+    place = loaded_type("regroup.cli.classroom.selection:parse_place")
+    parser.add_argument("--at", metavar="PLACE", type=place, help=f"begin at {PLACE_HELP}")
 
 
 def _add_store(parser: ArgumentParser) -> None:

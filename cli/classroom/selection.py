@@ -57,7 +57,7 @@ def range_of(args: Namespace, timeline: GroupTimeline) -> PositionRange:
     if args.start is not None:
         start = max(start, _first_from(args.start, timeline))
     if args.end is not None:
-        end = min(end, _last_up_to(args.end, timeline))
+        end = min(end, last_up_to(args.end, timeline))
     chosen = PositionRange(start, end)
     if not timeline.moments_between(*chosen):
         first, last = timeline.began, timeline.last
@@ -76,7 +76,8 @@ def _first_from(place: Place, timeline: GroupTimeline) -> int:
     return next(later, timeline.last.position + 1)
 
 
-def _last_up_to(place: Place, timeline: GroupTimeline) -> int:
+def last_up_to(place: Place, timeline: GroupTimeline) -> int:
+    """The position of the last event up to a place; one before the first event if there is none."""
     if place.position is not None:
         return place.position
     at_ms = place.at_ms(timeline)

@@ -5,6 +5,7 @@ regroup serve --port 0 --set group.initial.rebalance.delay.ms=0 --store /tmp/gro
 regroup serve --port 9092 --brokers 3       (then type: stop 1, start 1)
 regroup serve --mqtt mqtt://localhost:1883  (every event as JSON; `regroup watch` shows the groups)
 regroup serve --control 127.0.0.1:9080      (look at groups and act on them over HTTP, from a test in any language)
+regroup serve --page 127.0.0.1:9081         (watch the groups on a page, and add, crash and pause members there)
 """
 
 from argparse import ArgumentParser
@@ -151,7 +152,7 @@ def _add_mqtt_arguments(parser: ArgumentParser) -> None:
 
 
 def _add_control_arguments(parser: ArgumentParser) -> None:
-    """Add the control port and the fault rules."""
+    """Add the control port, the page and the fault rules."""
     add = parser.add_argument
     add(
         "--control",
@@ -166,6 +167,25 @@ def _add_control_arguments(parser: ArgumentParser) -> None:
         type=Path,
         help="a file with the token that every request to --control must carry; REGROUP_CONTROL_TOKEN in the "
         "environment does the same",
+    )
+    add(
+        "--page",
+        metavar="HOST:PORT",
+        type=loaded_type("regroup.cli.serve.control:control_address"),
+        help="show the groups live on a page at this address, where members can be added, crashed and paused "
+        "(docs/classroom.md); it serves what --control serves too",
+    )
+    add(
+        "--page-token",
+        metavar="FILE",
+        type=Path,
+        help="a file with the token that every request to --page must carry; REGROUP_PAGE_TOKEN in the environment "
+        "does the same",
+    )
+    add(
+        "--page-read-only",
+        action="store_true",
+        help="let the page show and not act, for an audience; --control on another port acts",
     )
     add(
         "--faults",

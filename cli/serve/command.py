@@ -38,7 +38,8 @@ class ServePlan(NamedTuple):
     """What `regroup serve` runs."""
 
     options: ServeOptions
-    control: ControlOptions | None
+    ports: tuple[ControlOptions, ...]
+    """Of --control and --page."""
     rules: "list[FaultRule]"
 
 
@@ -159,11 +160,11 @@ def reason_of(error: OSError) -> str:
 async def start_brokers(plan: ServePlan, stack: AsyncExitStack) -> tuple[ServedBrokers, list[str]]:
     """Start the brokers until the end of the stack, and return the lines that name their other addresses."""
     lines = [] if plan.options.mqtt is None else [f"feed on {plan.options.mqtt.address}"]
-    if plan.control is None:
+    if not plan.ports:
         return await stack.enter_async_context(plain_brokers(plan.options)), lines
     controlled_brokers = load("regroup.cli.serve.controlled:controlled_brokers")
-    brokers, address = await stack.enter_async_context(controlled_brokers(plan.options, plan.control))
-    return brokers, [f"control on {address}", *lines]
+    brokers, ports = await stack.enter_async_context(controlled_brokers(plan.options, plan.ports))
+    return brokers, [*ports, *lines]
 
 
 def read_settings(args: Namespace) -> tuple[CoordinatorSettings, BrokerSettings]:

@@ -1,7 +1,8 @@
-"""The options of the control port of `regroup serve`."""
+"""The options of the control port and of the page of `regroup serve`."""
 
 import os
 from argparse import Namespace
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,14 +13,16 @@ from regroup.cli.jobs import CannotRun
 from regroup.cli.terminal.arguments import MAX_PORT, load
 
 PACKAGES: Final = ("starlette", "uvicorn")
-TOKEN_VARIABLE: Final = "REGROUP_CONTROL_TOKEN"
+TOKEN_VARIABLES: Final = {"control": "REGROUP_CONTROL_TOKEN", "page": "REGROUP_PAGE_TOKEN"}
 MAX_TOKEN_BYTES: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class ControlOptions:
-    """Where the control port listens, checked."""
+    """Where a port listens, checked."""
 
+    kind: str
+    """The value of a `PortKind`, which need not be loaded before a port is wanted."""
     host: str
     port: int
     token: str
@@ -36,25 +39,36 @@ def control_address(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def control_options(args: Namespace) -> ControlOptions | None:
-    """The options that the arguments describe; None without --control. Raises CannotRun or InvalidSetting."""
-    if args.control is None:
-        if args.control_token is not None:
-            raise CannotRun("--control-token needs --control HOST:PORT.")
-        return None
-    if missing := [name for name in PACKAGES if find_spec(name) is None]:
-        raise CannotRun(f"--control needs {' and '.join(missing)}: pip install {' '.join(missing)}")
-    host, port = args.control
-    token = _read_token(args.control_token)
-    load("regroup.control.web.server:check_token")(host, token)
-    names = (gethostname(), *([args.advertise[0]] if args.advertise else []))
-    return ControlOptions(host, port, token, names)
+def control_options(args: Namespace) -> tuple[ControlOptions, ...]:
+    """The ports that the arguments describe: of --control, and of --page. Raises CannotRun or InvalidSetting."""
+    for name in TOKEN_VARIABLES:
+        if getattr(args, name) is None and getattr(args, f"{name}_token") is not None:
+            raise CannotRun(f"--{name}-token needs --{name} HOST:PORT.")
+    if args.page_read_only and args.page is None:
+        raise CannotRun("--page-read-only needs --page HOST:PORT.")
+    if args.page is not None and args.page == args.control and args.page[1]:
+        raise CannotRun("--page serves what --control serves: leave --control out, or give it another port.")
+    return tuple(_wanted_ports(args))
 
 
-def _read_token(path: Path | None) -> str:
+def _wanted_ports(args: Namespace) -> Iterator[ControlOptions]:
+    for option, variable in TOKEN_VARIABLES.items():
+        if (address := getattr(args, option)) is None:
+            continue
+        if missing := [name for name in PACKAGES if find_spec(name) is None]:
+            raise CannotRun(f"--{option} needs {' and '.join(missing)}: pip install {' '.join(missing)}")
+        host, port = address
+        token = _read_token(getattr(args, f"{option}_token"), variable)
+        load("regroup.control.web.server:check_token")(option, host, token)
+        names = (gethostname(), *([args.advertise[0]] if args.advertise else []))
+        kind = "page-read-only" if option == "page" and args.page_read_only else option
+        yield ControlOptions(kind, host, port, token, names)
+
+
+def _read_token(path: Path | None, variable: str) -> str:
     """The token in the file, or else in the environment; empty if there is none."""
     if path is None:
-        return os.environ.get(TOKEN_VARIABLE, "").strip()
+        return os.environ.get(variable, "").strip()
     try:
         with path.open(encoding="utf-8") as file:
             token = file.read(MAX_TOKEN_BYTES).strip()

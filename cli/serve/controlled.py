@@ -1,9 +1,9 @@
-"""The brokers of `regroup serve --control`: those of the test kit, with the control port beside them.
+"""The brokers of `regroup serve --control` and `--page`: those of the test kit, with these ports beside them.
 
-Only `--control` loads this module, since the kit and the web server take time to load.
+Only these options load this module, since the kit and the web server take time to load.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
@@ -11,6 +11,8 @@ from regroup.cli.jobs import CannotRun
 from regroup.cli.serve.brokers import ServedBrokers, ServeOptions
 from regroup.cli.serve.control import ControlOptions
 from regroup.cli.serve.mqtt import serve_over_mqtt
+from regroup.control.endpoints.endpoint import ControlledEmulator
+from regroup.control.web.files import PortKind
 from regroup.control.web.server import serve_control
 from regroup.server.faults.gate import FaultRules
 from regroup.testing.async_emulator import AsyncEmulator
@@ -35,9 +37,9 @@ class ControlledBrokers:
 
 @asynccontextmanager
 async def controlled_brokers(
-    options: ServeOptions, control: ControlOptions
-) -> AsyncIterator[tuple[ServedBrokers, str]]:
-    """Run the brokers and the control port until the end of the block; gives the address of the port too.
+    options: ServeOptions, ports: Sequence[ControlOptions]
+) -> AsyncIterator[tuple[ServedBrokers, list[str]]]:
+    """Run the brokers with their control ports until the end of the block; gives the lines that name the ports too.
 
     Raises StoreError, InvalidSetting, CannotRun for a control port that is taken, or OSError for a broker's.
     """
@@ -53,9 +55,16 @@ async def controlled_brokers(
     await emulator.start()
     async with AsyncExitStack() as stack:
         stack.push_async_callback(emulator.close)
-        serving = serve_control(emulator, control.host, control.port, token=control.token, names=control.names)
-        try:
-            address = await stack.enter_async_context(serving)
-        except OSError as error:
-            raise CannotRun(f"cannot listen on {control.host}:{control.port}: {error.strerror}.") from error
-        yield ControlledBrokers(emulator), address
+        controlled = ControlledEmulator(emulator)
+        stack.push_async_callback(controlled.close)
+        lines = []
+        for port in ports:
+            serving = serve_control(
+                controlled, port.host, port.port, token=port.token, names=port.names, kind=PortKind(port.kind)
+            )
+            try:
+                address = await stack.enter_async_context(serving)
+            except OSError as error:
+                raise CannotRun(f"cannot listen on {port.host}:{port.port}: {error.strerror}.") from error
+            lines.append(f"{PortKind(port.kind).option} on {address}")
+        yield ControlledBrokers(emulator), lines

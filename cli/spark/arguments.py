@@ -1,6 +1,6 @@
 """The arguments of the commands that run on Spark: `pipeline`, `campaign` and `report`."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +13,7 @@ regroup pipeline ingest 'runs/*.db' out                events to Parquet, each o
 regroup pipeline tables out                            rebalances, ownership, gaps … below out/tables
 regroup pipeline show out gaps --limit 20              look at a table
 regroup pipeline replay out                            every group's final state, as `regroup replay` shows it
+regroup pipeline clean out                             remove older versions of the tables
 regroup report out                                     one page to look at
 """
 CAMPAIGN_HELP = """\
@@ -29,6 +30,7 @@ One page about many runs: how long partitions had no owner and why, how long reb
 
 regroup report out                                     writes out/report.html, and its numbers as Parquet beside it
 """
+FOLDER_HELP: Final = "a folder, or an address such as s3a://bucket/out (docs/pipeline.md)"
 SPARK_PACKAGES: Final = {
     "packages": ("pyspark", "pyarrow", "pandas"),
     "install": "pip install pyspark pyarrow 'pandas<3' protobuf adbc-driver-sqlite adbc-driver-manager",
@@ -41,7 +43,7 @@ def add_pipeline_arguments(parser: ArgumentParser) -> None:
     steps = parser.add_subparsers(dest="step", metavar="STEP", required=True)
     ingest = steps.add_parser("ingest", help="read the events of stores, and write them as Parquet")
     ingest.add_argument("stores", metavar="STORES", help="files or patterns, with commas between them: 'runs/*.db'")
-    ingest.add_argument("folder", metavar="DIR", type=Path)
+    ingest.add_argument("folder", metavar="DIR", help=FOLDER_HELP)
     ingest.add_argument(
         "--on-error",
         choices=("fail", "skip"),
@@ -51,12 +53,13 @@ def add_pipeline_arguments(parser: ArgumentParser) -> None:
     tables = steps.add_parser("tables", help="build every table from the events")
     show = steps.add_parser("show", help="show a table")
     replay = steps.add_parser("replay", help="every group's final state, as JSON")
-    for step in (tables, show, replay):
-        step.add_argument("folder", metavar="DIR", type=Path)
+    clean = steps.add_parser("clean", help="remove the versions of the tables that are older than the current one")
+    for step in (tables, show, replay, clean):
+        step.add_argument("folder", metavar="DIR", help=FOLDER_HELP)
     show.add_argument("table", metavar="TABLE", help="see docs/tables.md")
     rows = whole_number(1, what="number of rows")
     show.add_argument("--limit", metavar="N", type=rows, default=20, help="rows (default: 20)")
-    for name, step in {"ingest": ingest, "tables": tables, "show": show, "replay": replay}.items():
+    for name, step in {"ingest": ingest, "tables": tables, "show": show, "replay": replay, "clean": clean}.items():
         step.set_defaults(job=f"regroup.cli.spark.pipeline:{name}")
         _add_master(step)
 
@@ -66,7 +69,7 @@ def add_campaign_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(job="regroup.cli.spark.campaign:run", **SPARK_PACKAGES)
     parser.add_argument("plan", metavar="PLAN", type=Path, help="a grid of scenarios (docs/pipeline.md)")
     parser.add_argument(
-        "folder", metavar="DIR", type=Path, nargs="?", help="where the runs are written; needed unless --only is given"
+        "folder", metavar="DIR", nargs="?", help="where the runs are written; needed unless --only is given"
     )
     parser.add_argument("--only", metavar="RUN", help="repeat this one run, in this process")
     parser.add_argument("--store", metavar="FILE", type=Path, help="with --only: the store that the run is written to")
@@ -76,7 +79,7 @@ def add_campaign_arguments(parser: ArgumentParser) -> None:
 def add_report_arguments(parser: ArgumentParser) -> None:
     parser.description = REPORT_HELP
     parser.set_defaults(job="regroup.cli.spark.pipeline:report", **SPARK_PACKAGES)
-    parser.add_argument("folder", metavar="DIR", type=Path, help="the folder of `regroup pipeline tables`")
+    parser.add_argument("folder", metavar="DIR", help="the folder of `regroup pipeline tables`")
     _add_master(parser)
 
 
@@ -84,3 +87,19 @@ def _add_master(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--master", metavar="M", help="Spark's address: local[2], spark://host:7077 (default: this machine, all cores)"
     )
+    parser.add_argument(
+        "--conf",
+        metavar="NAME=VALUE",
+        type=spark_setting,
+        action="append",
+        default=[],
+        help="a setting of Spark, such as spark.hadoop.fs.s3a.endpoint=https://host:9000; can be repeated",
+    )
+
+
+def spark_setting(text: str) -> tuple[str, str]:
+    """The name and the value of a setting. Raises ArgumentTypeError."""
+    name, sign, value = text.partition("=")
+    if not sign or not name.startswith("spark."):
+        raise ArgumentTypeError(f"invalid setting: {text!r}; write spark.NAME=VALUE")
+    return name, value

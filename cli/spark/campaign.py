@@ -15,12 +15,14 @@ from typing import TypeVar
 from pyspark.sql import SparkSession
 
 from regroup.cli.jobs import cannot_run_after
-from regroup.cli.spark.session import STOPPED_RESUMABLE, run_on_spark
+from regroup.cli.spark.session import STOPPED_RESUMABLE, run_on_folder, run_on_spark
 from regroup.cli.terminal.progress import ProgressReporter
 from regroup.cli.terminal.text import printable
 from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign import runner
 from regroup.pipeline.campaign.grid import Campaign, InvalidCampaign, find_run, read_campaign
+from regroup.pipeline.locations.file_systems import scheme_of
+from regroup.pipeline.locations.location import location_of
 from regroup.pipeline.output_folder import make_folder, removed_if_it_stays_empty
 from regroup.storage.records import Record
 from regroup.storage.sqlite.threaded import open_store
@@ -40,6 +42,9 @@ def run(args: Namespace) -> int:
             f"{campaign.run_count:,} runs would be simulated: name the folder to write them to, "
             f"as in regroup campaign {args.plan} out"
         )
+    if scheme_of(args.folder) != "file":
+        check = partial(runner.check_folder, campaign)
+        return run_on_folder(args, check, partial(_simulate, campaign), when_stopped=STOPPED_RESUMABLE)
     with removed_if_it_stays_empty(args.folder):
         make_folder(args.folder)
         runner.check_folder(campaign, args.folder)
@@ -52,7 +57,7 @@ def _simulate(campaign: Campaign, spark: SparkSession, args: Namespace) -> int:
         work = partial(runner.run_campaign, spark, campaign, args.folder, progress=report)
         simulated = run_interruptibly(work, spark.sparkContext.cancelAllJobs)
     rate = f", {simulated / (time.monotonic() - began_s) * 60:,.0f} a minute" if simulated else ""
-    total = sum(last - first for first, last in runner.simulated_ranges(args.folder))
+    total = sum(last - first for first, last in runner.simulated_ranges(location_of(args.folder, spark)))
     print(f"{total:,} runs of {len(campaign.cells)} cells; {simulated:,} simulated now{rate}")
     failed = runner.read_runs(spark, args.folder).where("size(violations) > 0").limit(10).collect()
     for row in failed:
@@ -83,6 +88,8 @@ def run_interruptibly(work: Callable[[], Result], cancel: Callable[[], None]) ->
 
 def repeat_run(campaign: Campaign, args: Namespace) -> int:
     """Repeat one run in this process, and write its events to --store."""
+    if args.store and scheme_of(str(args.store)) != "file":
+        raise InvalidCampaign(f"{args.store}: a store is a file on a disk; name a path")
     if args.store and args.store.exists():
         raise InvalidCampaign(f"{args.store}: the file exists; name a new file for the run")
     outcome = runner.require_stable(play(campaign.plan(find_run(campaign, args.only))))

@@ -1,15 +1,15 @@
-"""The jobs of `regroup pipeline` (ingest, tables, show and replay) and of `regroup report`."""
+"""The jobs of `regroup pipeline` (ingest, tables, show, replay and clean) and of `regroup report`."""
 
 import json
 import sys
 from argparse import Namespace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from regroup.cli.jobs import CannotRun, cannot_run_after
-from regroup.cli.spark.session import STOPPED_NOT_RESUMABLE, STOPPED_RESUMABLE, run_on_spark
+from regroup.cli.spark.session import STOPPED_NOT_RESUMABLE, STOPPED_RESUMABLE, run_on_folder
 from regroup.cli.store.group_json import with_decoded_bytes
 from regroup.cli.terminal.progress import ProgressReporter
 from regroup.cli.terminal.text import counted, printable, printable_json
@@ -17,56 +17,85 @@ from regroup.pipeline.bronze import ingest as bronze
 from regroup.pipeline.campaign import runner as campaign
 from regroup.pipeline.campaign.grid import InvalidCampaign
 from regroup.pipeline.gold import build
-from regroup.pipeline.output_folder import check_format, tables_are_current
+from regroup.pipeline.gold.versions import (
+    TablesVersion,
+    current_version,
+    read_table,
+    remove_old_versions,
+    tables_are_current,
+)
+from regroup.pipeline.locations.file_systems import scheme_of
+from regroup.pipeline.locations.location import LocationLike, location_of
+from regroup.pipeline.output_folder import check_format
 from regroup.pipeline.report.page import write_report
 
 
 def ingest(args: Namespace) -> int:
-    check_format(args.folder)
-    return run_on_spark(args, _ingest, when_stopped=STOPPED_RESUMABLE)
+    return run_on_folder(args, check_format, _ingest, when_stopped=STOPPED_RESUMABLE)
 
 
 def tables(args: Namespace) -> int:
-    check_format(args.folder)
-    if not any((args.folder / name).is_dir() for name in ("bronze", "events")):
-        raise CannotRun(f"no events in {args.folder}: regroup pipeline ingest STORES {args.folder}")
-    return run_on_spark(args, _tables, when_stopped=STOPPED_NOT_RESUMABLE)
+    return run_on_folder(args, require_events, _tables, when_stopped=STOPPED_NOT_RESUMABLE)
 
 
 def show(args: Namespace) -> int:
-    known = table_names(args.folder)
-    check_format(args.folder)
-    if args.table not in known:
-        require_tables(args.folder)
-        raise CannotRun(f"unknown table {args.table!r}; tables in {args.folder}: {', '.join(known)}")
-    return run_on_spark(args, _show, when_stopped=STOPPED_NOT_RESUMABLE)
+    return run_on_folder(args, partial(require_table, name=args.table), _show, when_stopped=STOPPED_NOT_RESUMABLE)
 
 
 def replay(args: Namespace) -> int:
-    require_tables(args.folder)
-    return run_on_spark(args, _replay, when_stopped=STOPPED_NOT_RESUMABLE)
+    return run_on_folder(args, require_tables, _replay, when_stopped=STOPPED_NOT_RESUMABLE)
+
+
+def clean(args: Namespace) -> int:
+    """Only an address needs Spark, for its settings."""
+    if scheme_of(args.folder) == "file":
+        require_tables(args.folder)
+        return _clean(args.folder)
+    return run_on_folder(
+        args,
+        require_tables,
+        lambda spark, args: _clean(location_of(args.folder, spark)),
+        when_stopped=STOPPED_RESUMABLE,
+    )
 
 
 @cannot_run_after(InvalidCampaign)
 def report(args: Namespace) -> int:
-    """Check the tables before Spark is started."""
-    require_tables(args.folder)
-    if not tables_are_current(args.folder):
-        raise CannotRun(f"the tables in {args.folder} lack newer events: regroup pipeline tables {args.folder}")
-    return run_on_spark(args, _report, when_stopped=STOPPED_NOT_RESUMABLE)
+    return run_on_folder(args, require_current_tables, _report, when_stopped=STOPPED_NOT_RESUMABLE)
 
 
-def require_tables(folder: Path) -> None:
-    """Raise CannotRun if no tables were built, and UnsupportedFolderVersion if the folder has another format."""
+def require_events(folder: LocationLike) -> None:
+    """Raise CannotRun if nothing was ingested or simulated, and UnsupportedFolderVersion for another format."""
     check_format(folder)
-    if not (folder / "tables").is_dir():
+    if not any((location_of(folder) / name).is_folder() for name in ("bronze", "events")):
+        raise CannotRun(f"no events in {folder}: regroup pipeline ingest STORES {folder}")
+
+
+def require_tables(folder: LocationLike) -> TablesVersion:
+    """The current tables. Raises CannotRun if there are none, and UnsupportedFolderVersion for another format."""
+    check_format(folder)
+    version = current_version(folder)
+    if version is None:
         raise CannotRun(f"no tables in {folder}: regroup pipeline tables {folder}")
+    return version
 
 
-def table_names(folder: Path) -> list[str]:
-    """The tables that were built, and `runs`, which a campaign has written itself."""
-    found = sorted(each.parent.name for each in folder.glob("tables/*/_SUCCESS"))
-    return [*found, "runs"] if any(folder.glob("runs/*.parquet")) else found
+def require_current_tables(folder: LocationLike) -> None:
+    """Raise CannotRun if there are no tables, or events that they lack."""
+    require_tables(folder)
+    if not tables_are_current(folder):
+        raise CannotRun(f"the tables in {folder} lack newer events: regroup pipeline tables {folder}")
+
+
+def require_table(folder: LocationLike, name: str) -> None:
+    """Raise CannotRun if there is no such table. A campaign has written `runs` itself."""
+    check_format(folder)
+    runs = ["runs"] if (location_of(folder) / "runs").files("*.parquet") else []
+    if name in runs:
+        return
+    known = sorted(require_tables(folder).tables)
+    if name not in known:
+        raise CannotRun(f"unknown table {name!r}; tables in {folder}: {', '.join([*known, *runs])}")
 
 
 def _ingest(spark: SparkSession, args: Namespace) -> int:
@@ -82,8 +111,8 @@ def _tables(spark: SparkSession, args: Namespace) -> int:
     with ProgressReporter() as on_progress:
         build.build_tables(spark, args.folder, progress=on_progress)
     for name in build.TABLE_NAMES:
-        print(f"{build.read_table(spark, args.folder, name).count():>12,}  {name}")
-    violations = build.read_table(spark, args.folder, "violations").orderBy("store", "position").limit(10).collect()
+        print(f"{read_table(spark, args.folder, name).count():>12,}  {name}")
+    violations = read_table(spark, args.folder, "violations").orderBy("store", "position").limit(10).collect()
     for row in violations:
         print(printable(f"{row.store}, group {row.group}, position {row.position}: {row.sentence}"), file=sys.stderr)
     return 1 if violations else 0
@@ -93,19 +122,28 @@ def _show(spark: SparkSession, args: Namespace) -> int:
     if args.table == "runs":
         table = campaign.read_runs(spark, args.folder)
     else:
-        table = build.read_table(spark, args.folder, args.table)
+        table = read_table(spark, args.folder, args.table)
     table.show(args.limit, truncate=80)
     return 0
 
 
 def _replay(spark: SparkSession, args: Namespace) -> int:
     stores: dict[str, dict[str, Any]] = {}
-    for row in build.read_table(spark, args.folder, "groups").orderBy("store", "group").collect():
+    for row in read_table(spark, args.folder, "groups").orderBy("store", "group").collect():
         stores.setdefault(row.store, {})[row.group] = with_decoded_bytes(json.loads(row.json))
     print(printable_json(json.dumps(stores, indent=2, ensure_ascii=False)))
     return 0
 
 
 def _report(spark: SparkSession, args: Namespace) -> int:
-    print(write_report(spark, args.folder))
+    page = write_report(spark, args.folder)
+    print(f"{args.folder.rstrip('/')}/{page.name}")
+    return 0
+
+
+def _clean(folder: LocationLike) -> int:
+    removed = remove_old_versions(folder)
+    for name in removed:
+        print(f"removed {name}")
+    print(f"{counted(len(removed), 'older version')} removed")
     return 0

@@ -5,7 +5,7 @@ import re
 import signal
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Final, TypeAlias
@@ -17,6 +17,8 @@ from pyspark.sql import SparkSession
 from regroup.cli.jobs import CannotRun
 from regroup.cli.terminal.output import EXIT_CANNOT_RUN, EXIT_INTERRUPTED, print_error
 from regroup.cli.terminal.text import printable_lines
+from regroup.pipeline.locations.file_systems import scheme_of
+from regroup.pipeline.locations.location import LocationLike, location_of
 from regroup.pipeline.spark.java import JavaNotFound
 from regroup.pipeline.spark.session import InvalidMaster, spark_session
 
@@ -29,7 +31,7 @@ SparkWork: TypeAlias = Callable[[SparkSession, Namespace], int]
 def run_on_spark(args: Namespace, work: SparkWork, *, when_stopped: str) -> int:
     """Run the work with a session, and return its exit code. `when_stopped` is printed after Ctrl-C."""
     try:
-        with interruptible_session(args.master) as spark:
+        with interruptible_session(args.master, dict(args.conf)) as spark:
             return work(spark, args)
     except KeyboardInterrupt:
         print_error(args.command, when_stopped)
@@ -45,8 +47,26 @@ def run_on_spark(args: Namespace, work: SparkWork, *, when_stopped: str) -> int:
         return EXIT_CANNOT_RUN
 
 
+def run_on_folder(
+    args: Namespace, check: Callable[[LocationLike], object], work: SparkWork, *, when_stopped: str
+) -> int:
+    """Run the work once `check` has accepted `args.folder`.
+
+    A folder on a disk is checked before Spark starts. Others can be reached only with the settings of its session.
+    """
+    if scheme_of(args.folder) == "file":
+        check(args.folder)
+        return run_on_spark(args, work, when_stopped=when_stopped)
+
+    def checked_work(spark: SparkSession, args: Namespace) -> int:
+        check(location_of(args.folder, spark))
+        return work(spark, args)
+
+    return run_on_spark(args, checked_work, when_stopped=when_stopped)
+
+
 @contextmanager
-def interruptible_session(master: str | None) -> Iterator[SparkSession]:
+def interruptible_session(master: str | None, settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """A session that Ctrl-C ends with KeyboardInterrupt and nothing on standard error.
 
     While Spark starts, the first Ctrl-C is held back, since Java would report a lost parent; a second one is not. Logs
@@ -56,7 +76,7 @@ def interruptible_session(master: str | None) -> Iterator[SparkSession]:
     before = signal.signal(signal.SIGINT, interrupts.handle)
     logging.disable()
     try:
-        with spark_session(master) as spark:
+        with spark_session(master, settings=settings) as spark:
             interrupts.is_started = True
             signal.signal(signal.SIGINT, interrupts.handle)  # pyspark has set its own, which calls Java first
             if interrupts.is_interrupted:

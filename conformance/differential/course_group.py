@@ -105,7 +105,7 @@ class CourseGroup:
 
         None if every client waits for a response, or has nothing to do.
         """
-        idle = [each for each in self._members_from(first) if not each.pending]
+        idle = [each for each in self.members[first:] + self.members[:first] if not each.pending]
         match self.state:
             case "PreparingRebalance":
                 candidates = [each for each in idle if each.phase is not ClientPhase.OUTSIDE]
@@ -119,6 +119,3 @@ class CourseGroup:
         if joining:
             return joining[0], joining[0].phase
         return (idle[0], idle[0].phase) if idle else None
-
-    def _members_from(self, first: int) -> list[CourseMember]:
-        return self.members[first:] + self.members[:first]

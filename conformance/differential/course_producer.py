@@ -18,9 +18,6 @@ from regroup.protocol.messages.transactions import (
     TxnOffsetCommitResponse,
 )
 
-FIRST_VERSION_WITH_OWN_EPOCHS = 5
-"""Since EndTxn v5 each transaction has its own epoch, and its groups need not be added before (KIP-890)."""
-
 
 @dataclass(eq=False)
 class CourseProducer:

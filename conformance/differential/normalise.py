@@ -55,7 +55,7 @@ class CourseNames:
         fields = msgspec.structs.asdict(response)
         fields.pop("throttle_time_ms", None)
         if isinstance(response, ListGroupsResponse):
-            fields["groups"] = [each for each in response.groups if self._is_of_course(each.group_id)]
+            fields["groups"] = [each for each in response.groups if each.group_id in dict(self._groups)]
         producer_id = fields.get("producer_id")
         if isinstance(producer_id, int):
             self._producers.setdefault(producer_id, f"id{MOVE_SEPARATOR}{move_name}")
@@ -97,9 +97,6 @@ class CourseNames:
             }
             for group in sorted(response.groups, key=lambda group: group.group_id)
         }
-
-    def _is_of_course(self, group_id: str) -> bool:
-        return any(group_id == known for known, _ in self._groups)
 
     def _normalise(self, field: str, value: object) -> object:
         if field == "error_code":

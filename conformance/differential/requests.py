@@ -98,9 +98,12 @@ class CourseScene:
                 return self._send_read(number, move, move.kind)
             case MoveKind.DELETE_OFFSETS | MoveKind.DELETE_GROUPS:
                 return self._send_deletion(number, move)
-            case MoveKind.INIT_PRODUCER | MoveKind.ADD_OFFSETS:
-                return self._send_of_producer(number, move, move.kind)
-            case MoveKind.COMMIT_IN_TRANSACTION | MoveKind.END_TRANSACTION:
+            case (
+                MoveKind.INIT_PRODUCER
+                | MoveKind.ADD_OFFSETS
+                | MoveKind.COMMIT_IN_TRANSACTION
+                | MoveKind.END_TRANSACTION
+            ):
                 return self._send_of_producer(number, move, move.kind)
         return self._send_of_member(number, move, move.kind, self.groups[move.group].members[move.actor])
 

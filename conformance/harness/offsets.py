@@ -1,6 +1,6 @@
 """Offsets of a group: committed with or without a member, fetched, deleted, and committed in a transaction."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
@@ -21,6 +21,7 @@ from regroup.conformance.harness.remedy import Remedy
 from regroup.conformance.harness.routes import TRANSACTION_KEY
 from regroup.conformance.harness.sent_request import SentRequest
 from regroup.conformance.harness.story import StoryContext
+from regroup.protocol.consumer.primitives import by_topic
 from regroup.protocol.errors import ErrorCode as E
 from regroup.protocol.message import Message
 from regroup.protocol.messages.cluster import FindCoordinatorRequest, FindCoordinatorResponse
@@ -92,21 +93,21 @@ def fetch_offsets(
 ) -> SentRequest[OffsetFetchResponse]:
     """Send one OffsetFetch, in the form of its version; without `partitions` it is for all topics."""
     version = story.target.version_for(OffsetFetchRequest(), version)
-    by_topic = None if partitions is None else _by_topic(partitions).items()
+    wanted = None if partitions is None else by_topic(partitions).items()
     if version <= LAST_SINGLE_GROUP_FETCH:
-        topics = [OffsetFetchRequestTopic(name=name, partition_indexes=numbers) for name, numbers in by_topic or ()]
+        topics = [OffsetFetchRequestTopic(name=name, partition_indexes=numbers) for name, numbers in wanted or ()]
         request = OffsetFetchRequest(
-            group_id=story.group_id, topics=None if by_topic is None else topics, require_stable=require_stable
+            group_id=story.group_id, topics=None if wanted is None else topics, require_stable=require_stable
         )
     else:
         group_topics = [
             OffsetFetchRequestTopics(
                 name=name, topic_id=story.target.topic_ids.get(name, UNKNOWN_TOPIC_ID), partition_indexes=numbers
             )
-            for name, numbers in by_topic or ()
+            for name, numbers in wanted or ()
         ]
         groups = [
-            OffsetFetchRequestGroup(group_id=name, topics=None if by_topic is None else group_topics)
+            OffsetFetchRequestGroup(group_id=name, topics=None if wanted is None else group_topics)
             for name in group_ids or (story.group_id,)
         ]
         request = OffsetFetchRequest(groups=groups, require_stable=require_stable)
@@ -138,16 +139,9 @@ def delete_offsets(story: StoryContext, *partitions: PartitionKey) -> SentReques
         OffsetDeleteRequestTopic(
             name=name, partitions=[OffsetDeleteRequestPartition(partition_index=number) for number in numbers]
         )
-        for name, numbers in _by_topic(partitions).items()
+        for name, numbers in by_topic(partitions).items()
     ]
     return story.send(OffsetDeleteRequest(group_id=story.group_id, topics=topics), OffsetDeleteResponse)
-
-
-def _by_topic(partitions: Iterable[PartitionKey]) -> dict[str, list[int]]:
-    topics: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        topics.setdefault(topic, []).append(number)
-    return topics
 
 
 @dataclass(eq=False)

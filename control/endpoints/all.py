@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from regroup.control.endpoints import brokers, faults, groups, topics
+from regroup.control.endpoints import brokers, faults, groups, live, simulated, topics
 from regroup.control.endpoints.endpoint import ControlEndpoint
 
 ENDPOINTS: Final[tuple[ControlEndpoint, ...]] = (
@@ -10,4 +10,6 @@ ENDPOINTS: Final[tuple[ControlEndpoint, ...]] = (
     *brokers.ENDPOINTS,
     *topics.ENDPOINTS,
     *faults.ENDPOINTS,
+    *simulated.ENDPOINTS,
+    *live.ENDPOINTS,
 )

@@ -23,7 +23,7 @@ TopicName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=MAX_NAME, de
 PartitionIndex: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1, description="A partition, from 0 on.")]
 BrokerNumber: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1, description="A broker, from 0 on.")]
 RowLimit: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_ROWS, description="The most rows of the answer.")]
-FaultNumber: TypeAlias = Annotated[int, Meta(ge=1, le=2**63 - 1, description="The number of a rule, from its answer.")]
+FaultNumber: TypeAlias = Annotated[int, Meta(ge=1, le=2**31 - 1, description="The number of a rule, from its answer.")]
 WaitTimeoutS: TypeAlias = Annotated[
     float, Meta(ge=0, le=MAX_WAIT_S, description="Seconds after which the wait is given up with 409.")
 ]

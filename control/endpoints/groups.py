@@ -10,6 +10,7 @@ from msgspec import Meta
 from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, Done, ListInput, act, look
 from regroup.control.endpoints.fields import GroupName, MemberName, PartitionOfTopic, RowLimit, WaitTimeoutS
 from regroup.control.errors import Status, UnknownGroup
+from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.group import AwaitedResponse, GroupState
 from regroup.coordinator.serialization import Cause
 from regroup.testing.groups.async_group import AsyncGroup
@@ -136,6 +137,15 @@ class EventAnswer(msgspec.Struct, frozen=True, kw_only=True):
     cause: Cause | None
 
 
+class DeadlineAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A deadline that runs."""
+
+    kind: Annotated[DeadlineKind, Meta(description="What expires then.")]
+    at_ms: Annotated[int, Meta(description="When it ends, in epoch milliseconds of the brokers.")]
+    member_id: Annotated[str, Meta(description="Of a session, or of a member id that has not been used.")]
+    since_ms: Annotated[int, Meta(description="When the member was last seen.")] | None
+
+
 class StoryAnswer(msgspec.Struct, frozen=True):
     """Events and requests as text."""
 
@@ -236,6 +246,17 @@ async def events(controlled: ControlledEmulator, wanted: EventsInput) -> tuple[E
     return tuple(found)
 
 
+async def group_deadlines(controlled: ControlledEmulator, wanted: GroupInput) -> tuple[DeadlineAnswer, ...]:
+    """List the deadlines that run for a group, the earliest first: of its phase, and of its members' sessions, unless a
+    JoinGroup or SyncGroup of theirs is held."""
+    name = (await existing_group(controlled, wanted.group)).name
+    running = controlled.emulator.cluster.coordinator_of(name).deadlines(name)
+    return tuple(
+        DeadlineAnswer(kind=each.kind, at_ms=each.at_ms, member_id=each.member_id, since_ms=each.last_seen_ms)
+        for each in sorted(running, key=lambda each: (each.at_ms, each.kind, each.member_id))
+    )
+
+
 async def group_story(controlled: ControlledEmulator, wanted: GroupInput) -> StoryAnswer:
     """Show the last events and requests of a group as a table for people."""
     return StoryAnswer(await controlled.emulator.group(wanted.group).story())
@@ -326,6 +347,7 @@ ENDPOINTS: tuple[ControlEndpoint, ...] = (
     look("/group", group_now, _GONE, group="billing"),
     look("/group/committed", committed, _GONE, group="billing"),
     look("/group/events", events, group="billing", limit=10),
+    look("/group/deadlines", group_deadlines, _GONE, group="billing"),
     look("/group/story", group_story, group="billing"),
     look("/members", members),
     look("/group/wait-stable", wait_stable, _NO, waits=True, group="billing", members=2),

@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from starlette.applications import Starlette
@@ -15,31 +14,31 @@ from starlette.types import ASGIApp
 
 from regroup.control.document import openapi_document
 from regroup.control.endpoints.all import ENDPOINTS
-from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator
+from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulator, Handler, StreamHandler
 from regroup.control.errors import ControlRefused, Problem, Status
 from regroup.control.inputs import input_of_body, input_of_query
 from regroup.control.web.access import Access
+from regroup.control.web.files import PortKind, served_files
 from regroup.control.web.guard import JSON, Guard, json_response, problem_response
+from regroup.control.web.streams import EventStream, disconnected
 
 MAX_BODY_BYTES: Final = 1024 * 1024
+BODY_TIMEOUT_S: Final = 10.0
+"""The time for the body of a request."""
 MAX_WAITS: Final = 100
-"""Requests that may wait for something at the same time."""
-PAGE_FILES: Final = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
-}
+"""Requests that may wait for something at the same time, and streams, at one port."""
 
 
 class ControlApplication:
     """The endpoints over one emulator. `close` ends the requests that wait."""
 
-    def __init__(self, controlled: ControlledEmulator, access: Access) -> None:
-        self._controlled = controlled
+    def __init__(self, controlled: ControlledEmulator, access: Access, kind: PortKind = PortKind.CONTROL) -> None:
+        self._controlled = controlled.at_port(is_read_only=kind.is_read_only)
         self._closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         routes = [Route(each.path, self._handler(each), methods=[each.method]) for each in ENDPOINTS]
-        routes += [Route(path, _page_handler(*page), methods=["GET"]) for path, page in PAGE_FILES.items()]
+        routes += [Route(path, _file_handler(*file), methods=["GET"]) for path, file in served_files(kind).items()]
         routes.append(Route("/openapi.json", _document_handler(), methods=["GET"]))
+        routes.append(Route("/favicon.ico", _no_icon, methods=["GET"]))
         starlette = Starlette(routes=routes, exception_handlers={HTTPException: _on_http_exception})
         self.asgi: ASGIApp = Guard(starlette, access)
 
@@ -51,7 +50,11 @@ class ControlApplication:
     def _handler(self, endpoint: ControlEndpoint) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             try:
+                if endpoint.method == "POST" and self._controlled.is_read_only:
+                    raise ControlRefused(Status.FORBIDDEN, "this page is for an audience: it shows, and does not act")
                 wanted = await _input_of(endpoint, request)
+                if endpoint.streams:
+                    return self._stream(endpoint, wanted)
                 run = self._wait if endpoint.waits else self._run
                 return json_response(await run(endpoint, wanted, request))
             except ClientDisconnect:
@@ -62,15 +65,13 @@ class ControlApplication:
         return handle
 
     async def _run(self, endpoint: ControlEndpoint, wanted: Any, request: Request) -> Any:
-        return await endpoint.handle(self._controlled, wanted)
+        return await cast("Handler", endpoint.handle)(self._controlled, wanted)
 
     async def _wait(self, endpoint: ControlEndpoint, wanted: Any, request: Request) -> Any:
         """Run an endpoint that waits until it is done, the client is gone, or the server stops."""
-        if self._controlled.waits >= MAX_WAITS:
-            raise ControlRefused(Status.TOO_MANY_WAITS, f"{MAX_WAITS} requests wait already: let one of them end")
-        self._controlled.waits += 1
+        self._begin_wait()
         waiting = asyncio.ensure_future(self._run(endpoint, wanted, request))
-        gone = asyncio.ensure_future(_disconnected(request))
+        gone = asyncio.ensure_future(disconnected(request.receive))
         try:
             await asyncio.wait({waiting, gone, self._closing}, return_when=asyncio.FIRST_COMPLETED)
             if waiting.done():
@@ -79,16 +80,25 @@ class ControlApplication:
                 raise ClientDisconnect
             raise ControlRefused(Status.UNAVAILABLE, "regroup is stopping")
         finally:
-            self._controlled.waits -= 1
+            self._end_wait()
             waiting.cancel()
             gone.cancel()
             await asyncio.gather(waiting, gone, return_exceptions=True)
 
+    def _stream(self, endpoint: ControlEndpoint, wanted: Any) -> Response:
+        if self._closing.done():
+            raise ControlRefused(Status.UNAVAILABLE, "regroup is stopping")
+        messages = cast("StreamHandler", endpoint.handle)(self._controlled, wanted)
+        self._begin_wait()
+        return EventStream(messages, self._closing, self._end_wait)
 
-async def _disconnected(request: Request) -> None:
-    """Wait until the client is gone."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+    def _begin_wait(self) -> None:
+        if self._controlled.waits >= MAX_WAITS:
+            raise ControlRefused(Status.TOO_MANY_WAITS, f"{MAX_WAITS} requests wait already: let one of them end")
+        self._controlled.waits += 1
+
+    def _end_wait(self) -> None:
+        self._controlled.waits -= 1
 
 
 async def _input_of(endpoint: ControlEndpoint, request: Request) -> Any:
@@ -101,12 +111,20 @@ async def _input_of(endpoint: ControlEndpoint, request: Request) -> Any:
         raise ControlRefused(
             Status.NOT_JSON, f"the Content-Type is {kind!r}: send {JSON} (curl does it with --json '{{}}')"
         )
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            return input_of_body(endpoint, await _body_of(request))
+    except TimeoutError:
+        raise ControlRefused(Status.TIMED_OUT, f"the body has not come within {BODY_TIMEOUT_S:g} s") from None
+
+
+async def _body_of(request: Request) -> bytes:
     body = bytearray()
     async for piece in request.stream():
         body += piece
         if len(body) > MAX_BODY_BYTES:
             raise ControlRefused(Status.TOO_LARGE, f"the body has more than {MAX_BODY_BYTES} bytes")
-    return input_of_body(endpoint, bytes(body))
+    return bytes(body)
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
@@ -123,13 +141,16 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     return response
 
 
-def _page_handler(name: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:
-    content = files("regroup.control.web").joinpath("page", name).read_bytes()
-
-    async def page(request: Request) -> Response:
+def _file_handler(media_type: str, content: bytes) -> Callable[[Request], Awaitable[Response]]:
+    async def file(request: Request) -> Response:
         return Response(content, media_type=media_type)
 
-    return page
+    return file
+
+
+async def _no_icon(request: Request) -> Response:
+    """Browsers ask for it by themselves, and report an error if it is missing."""
+    return Response(status_code=204)
 
 
 def _document_handler() -> Callable[[Request], Awaitable[Response]]:

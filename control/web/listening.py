@@ -9,8 +9,8 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
-MAX_CONNECTIONS: Final = 500
-"""Connections and requests at once; more are refused."""
+from regroup.control.web import connections
+
 STOP_TIMEOUT_S: Final = 2
 
 
@@ -37,7 +37,7 @@ async def serve_application(
     with closing(await _listening_socket(host, port)) as listener:
         config = uvicorn.Config(
             application,
-            http="h11",
+            http=connections.BoundedConnection,
             ws="none",
             lifespan="off",
             loop="none",
@@ -47,7 +47,7 @@ async def serve_application(
             server_header=False,
             date_header=False,
             proxy_headers=False,
-            limit_concurrency=MAX_CONNECTIONS,
+            limit_concurrency=connections.MAX_CONNECTIONS + 1,
             timeout_graceful_shutdown=STOP_TIMEOUT_S,
         )
         server = UvicornServer(config)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.commands import Deadline
-from regroup.coordinator.deadlines import may_expire_earlier, next_deadline
+from regroup.coordinator.deadlines import deadlines, may_expire_earlier, next_deadline
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision, LeaderPolicy, first_candidate
 from regroup.coordinator.events import Event
@@ -295,6 +295,13 @@ class GroupCoordinator(AsyncRequests):
     def next_deadline(self, group_id: str) -> Deadline | None:
         """The earliest deadline of the group; None if it has none, and while no requests are handled."""
         return self._next_deadline(group_id) if self._unavailable is None else None
+
+    def deadlines(self, group_id: str) -> tuple[Deadline, ...]:
+        """Every deadline that runs for the group, its members' sessions among them; none while it is loading."""
+        group = self._groups.get(group_id)
+        if group is None or self._unavailable is not None:
+            return ()
+        return tuple(deadlines(group, self._last_seen_ms.get(group_id, {})))
 
     # State
 

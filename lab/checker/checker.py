@@ -64,6 +64,8 @@ class RunVerdict:
 
     violations: tuple[RunViolation, ...] = ()
     counts: Counts = NO_COUNTS
+    records_skipped: int = 0
+    """Records below the committed offsets that no member has processed."""
 
     def with_violations(self, violations: Iterable[RunViolation]) -> "RunVerdict":
         """The same counts with other violations."""
@@ -266,10 +268,12 @@ class Checker:
                     self._report(invariant_sentence(invariants.no_deadline_is_missed), detail)
         for group_id in shadow.differing_groups(records) if records is not None else ():
             self._report(FULL_REPLAY, f"group {group_id}", shadow.position)
-        for group_id in self.members.ledgers:
+        skipped = 0
+        for group_id, ledger in self.members.ledgers.items():
             committed_offsets = shadow.group(group_id).committed_offsets
             self._report_members(self.members.skipped_records(group_id, committed_offsets))
-        return RunVerdict(tuple(self.violations), self._counts())
+            skipped += ledger.number_skipped(committed_offsets)
+        return RunVerdict(tuple(self.violations), self._counts(), skipped)
 
     def _counts(self) -> Counts:
         counts = [ledger.counts for ledger in self.members.ledgers.values()]

@@ -93,6 +93,15 @@ class GroupLedger(RecordLedger):
             for partition in [each for each in table if each.topic == topic]:
                 del table[partition]
 
+    def number_skipped(self, committed_offsets: OffsetsByPartition) -> int:
+        """How many records below these offsets were never processed."""
+        return sum(
+            stop - first
+            for topic, partitions in committed_offsets.items()
+            for number, committed in partitions.items()
+            for first, stop in self.skipped_below(TopicPartition(topic, number), committed.offset)
+        )
+
     def skipped_below(self, partition: TopicPartition, committed: int) -> Iterator[tuple[int, int]]:
         """Ranges of unprocessed records below the committed offset: first offset, and offset after the last."""
         known = self._partitions.get(partition)

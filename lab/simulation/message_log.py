@@ -62,8 +62,8 @@ class MessageLog:
         self._loop_s, self._now_ms, self._position = loop_s, now_ms, position
         self._longest_ms = longest_ms + _SMALLEST_DELAY_MS
         self._take = take
-        self._pending: dict[tuple[str, int], int] = {}
-        """API keys of the requests without a response, by connection and correlation id."""
+        self._pending: dict[str, dict[int, int]] = {}
+        """API keys of the requests without a response, by connection and then by correlation id."""
         self._rest: dict[EndOfConnection, int] = {}
         """How many bytes of the last message are still to be sent."""
 
@@ -108,17 +108,17 @@ class MessageLog:
 
     def _begins(self, endpoint: EndOfConnection, data: bytes) -> Iterator[tuple[int, int, int]]:
         """The messages that begin in these bytes. A long one may go on in the next."""
+        header = _REQUEST if endpoint.is_client else _CORRELATION_ID
+        pending = self._pending.setdefault(endpoint.connection_name, {})
         offset = self._rest.get(endpoint, 0)
-        while offset + _LENGTH.size + _REQUEST.size <= len(data) or (
-            not endpoint.is_client and offset + _LENGTH.size + _CORRELATION_ID.size <= len(data)
-        ):
+        while offset + _LENGTH.size + header.size <= len(data):
             begin = offset + _LENGTH.size
             if endpoint.is_client:
                 api_key, _, correlation_id = _REQUEST.unpack_from(data, begin)
-                self._pending[endpoint.connection_name, correlation_id] = api_key
+                pending[correlation_id] = api_key
             else:
                 (correlation_id,) = _CORRELATION_ID.unpack_from(data, begin)
-                api_key = self._pending.pop((endpoint.connection_name, correlation_id), -1)
+                api_key = pending.pop(correlation_id, -1)
             yield begin, correlation_id, api_key
             offset = begin + _LENGTH.unpack_from(data, offset)[0]
         self._rest[endpoint] = max(0, offset - len(data))
@@ -126,3 +126,5 @@ class MessageLog:
     def forget(self, endpoint: EndOfConnection) -> None:
         """The connection is over at this end."""
         self._rest.pop(endpoint, None)
+        if not endpoint.is_client:
+            self._pending.pop(endpoint.connection_name, None)

@@ -71,15 +71,17 @@ def play(
     open_store: StoreOpener | None = None,
     timeline: Timeline | None = None,
     record: bool = False,
+    max_callbacks: int | None = None,
 ) -> RunOutcome:
     """Run a plan to its end, in this thread and in virtual time.
 
     Without `check_invariants` only expectations and recovery are checked. `open_store` opens the store to write to;
     without it the store is in memory. `timeline` gets what happens. With `record` the store also gets the exchanges,
-    what the network did to them, and what members believed they owned; the events stay the same. Raises InvalidSetting
-    or ValueError for a plan that cannot be played, StoreError if the store cannot be opened at the start.
+    what the network did to them, and what members believed they owned; the events stay the same. `max_callbacks` bounds
+    the work of the run: TooManyCallbacks ends one whose event loop calls more. Raises InvalidSetting or ValueError for
+    a plan that cannot be played, StoreError if the store cannot be opened at the start.
     """
-    loop = VirtualLoop()
+    loop = VirtualLoop(max_callbacks)
     runs: list[SimulationRun] = []
     outcomes: list[RunOutcome] = []
 

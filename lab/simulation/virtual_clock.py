@@ -30,6 +30,10 @@ class LoopLivelock(RuntimeError):
     """Something is due again as soon as it is done, so time would never advance."""
 
 
+class TooManyCallbacks(RuntimeError):
+    """The loop has called as many callbacks as it may."""
+
+
 class VirtualLoop(base_events.BaseEventLoop):
     """An event loop that begins at 0 s. Code that waits must use its timers, not a thread or a socket.
 
@@ -39,8 +43,10 @@ class VirtualLoop(base_events.BaseEventLoop):
 
     _ready: deque[asyncio.Handle]
 
-    def __init__(self) -> None:
+    def __init__(self, max_callbacks: int | None = None) -> None:
+        """With `max_callbacks`, TooManyCallbacks ends a run in which more are called in all."""
         super().__init__()
+        self._callbacks_left = max_callbacks
         self._now_s = 0.0
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._timer_numbers = count()
@@ -78,10 +84,19 @@ class VirtualLoop(base_events.BaseEventLoop):
         if self._turns > MAX_TURNS_PER_INSTANT:
             self._turns = 0
             raise LoopLivelock(f"at {self._now_s} s of the run, after {MAX_TURNS_PER_INSTANT:,} turns of its loop")
+        if self._callbacks_left is not None:
+            self._count_down(len(ready))
         for _ in range(len(ready)):
             handle = ready.popleft()
             if not handle.cancelled():
                 handle._run()
+
+    def _count_down(self, callbacks: int) -> None:
+        assert self._callbacks_left is not None
+        self._callbacks_left -= callbacks
+        if self._callbacks_left < 0:
+            self._callbacks_left = None  # the tasks that are cancelled next need a few
+            raise TooManyCallbacks(f"at {self._now_s:.3f} s of the run")
 
     def _fire_timers(self) -> None:
         timers = self._timers

@@ -61,6 +61,10 @@ class FaultInjector:
         else:
             self._inject(fault)
 
+    def end_fault(self, kind: MemberFaultKind) -> None:
+        """End a lasting fault. A delay that has begun goes on."""
+        self._active.pop(kind, None)
+
     def delay_ms(self, kind: MemberFaultKind) -> int | None:
         """The duration of a lasting fault that has begun, None if it has not."""
         fault = self._active.get(kind)

@@ -183,6 +183,16 @@ class SimulatedMember:
                 self._settings = replace(self._settings, group_instance_id=None)
                 self._pause(duration_ms, self._restart, "restarting")
 
+    def end_fault(self, kind: MemberFaultKind) -> None:
+        """End a lasting fault, if it has begun."""
+        self._injector.end_fault(kind)
+
+    def resume(self) -> None:
+        """End a pause before its time. No effect on a member that is not paused."""
+        if self._condition == "paused":
+            self._pause_count += 1
+            self._resume()
+
     def _pause(self, duration_ms: int, then: Callable[[], None], condition: str) -> None:
         """Pause; only the latest pause or restart resumes, the ends of earlier ones are ignored."""
         self._condition = condition

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
-import pyarrow.parquet as pq
 
-from regroup.pipeline.output_folder import atomic_parquet_writer
+from regroup.pipeline.locations.location import Location
+from regroup.pipeline.output_folder import parquet_metadata, parquet_writer
 from regroup.pipeline.source.columns import EVENT_SCHEMA
 from regroup.pipeline.source.store_reader import StoreReader
 from regroup.pipeline.source.stores import StoreExtent, check_complete, check_host
@@ -28,19 +28,19 @@ class BlockCopy:
     host: str
     after: int
     through: int
-    target: str
+    target: Location
 
 
 class WrittenBlock(NamedTuple):
     """An existing file with the events after < position <= through."""
 
-    path: Path
+    place: Location
     after: int
     through: int
     last_event_hash: str
 
 
-def plan_blocks(store: StoreExtent, copied: int, folder: Path) -> Iterator[BlockCopy]:
+def plan_blocks(store: StoreExtent, copied: int, folder: Location) -> Iterator[BlockCopy]:
     """The blocks to write if positions up to `copied` are there. The last block, if incomplete, is written again.
 
     If the first positions of an incomplete block have been trimmed since, its file stays and a second one continues it.
@@ -54,21 +54,21 @@ def plan_blocks(store: StoreExtent, copied: int, folder: Path) -> Iterator[Block
             start = max(copied, store.trimmed_through)
             name = f"block-{number:06}-after-{start}.parquet"
         if start < last:
-            yield BlockCopy(store.path, store.host, start, last, str(folder / name))
+            yield BlockCopy(store.path, store.host, start, last, folder / name)
 
 
-def written_blocks(folder: Path) -> list[WrittenBlock]:
+def written_blocks(folder: Location) -> list[WrittenBlock]:
     """The blocks of a store, by position."""
-    return sorted(map(read_block, folder.glob("block-*.parquet")), key=lambda each: each.after)
+    return sorted(map(read_block, folder.files("block-*.parquet")), key=lambda each: each.after)
 
 
-def read_block(path: Path) -> WrittenBlock:
-    number, *after = path.stem.removeprefix("block-").split("-after-")
-    start, file = int(after[0]) if after else int(number) * POSITIONS_PER_BLOCK, pq.read_metadata(path)
-    return WrittenBlock(path, start, start + file.num_rows, (file.metadata or {}).get(HASH_KEY, b"").decode())
+def read_block(place: Location) -> WrittenBlock:
+    number, *after = place.stem.removeprefix("block-").split("-after-")
+    start, file = int(after[0]) if after else int(number) * POSITIONS_PER_BLOCK, parquet_metadata(place)
+    return WrittenBlock(place, start, start + file.num_rows, (file.metadata or {}).get(HASH_KEY, b"").decode())
 
 
-def copied_through(store: StoreExtent, recorded: int, folder: Path) -> int:
+def copied_through(store: StoreExtent, recorded: int, folder: Location) -> int:
     """The position up to which bronze has the store without a gap: at least the one `recorded` in its manifest.
 
     A later ingest that was killed has written more blocks. They must count: one of them may have replaced a recorded
@@ -82,22 +82,22 @@ def copied_through(store: StoreExtent, recorded: int, folder: Path) -> int:
     return recorded
 
 
-def remove_unplanned_blocks(folder: Path, plan: Iterable[BlockCopy], copied: int) -> None:
+def remove_unplanned_blocks(folder: Location, plan: Iterable[BlockCopy], copied: int) -> None:
     """Remove blocks after the position `copied` that are not planned: a killed ingest wrote them."""
-    planned = {Path(block.target) for block in plan}
+    planned = {block.target for block in plan}
     for each in written_blocks(folder):
-        if each.path not in planned and each.after >= copied:
-            each.path.unlink()
+        if each.place not in planned and each.after >= copied:
+            each.place.remove()
 
 
 def write_block(block: BlockCopy) -> None:
     """Copy a block unless a killed ingest has copied it. Raises a StoreError, and then leaves no file."""
     check_host(Path(block.path), block.host)
-    target, last_event_hash = Path(block.target), event_hash(block.path, block.through)
+    target, last_event_hash = block.target, event_hash(block.path, block.through)
     if target.exists() and read_block(target) == (target, block.after, block.through, last_event_hash):
         return
     rows = 0
-    with StoreReader(Path(block.path)) as reader, atomic_parquet_writer(target, EVENT_SCHEMA) as writer:
+    with StoreReader(Path(block.path)) as reader, parquet_writer(target, EVENT_SCHEMA) as writer:
         for batch in reader.events(block.after, block.through):
             writer.write_batch(batch)
             rows += batch.num_rows

@@ -19,7 +19,6 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from regroup.lab.checker.checker import RunViolation
@@ -27,7 +26,8 @@ from regroup.lab.checker.metrics import Counts
 from regroup.lab.plan.plan import SimulationPlan
 from regroup.lab.simulation.run import RunOutcome, play
 from regroup.pipeline.campaign.grid import Campaign, CampaignRun, InvalidCampaign
-from regroup.pipeline.output_folder import atomic_parquet_writer, check_format, exclusive_writer, write_atomically
+from regroup.pipeline.locations.location import Location, LocationLike, location_of
+from regroup.pipeline.output_folder import check_format, exclusive_writer, parquet_metadata, parquet_writer
 from regroup.pipeline.source.columns import EVENT_SCHEMA, EVENTS_DDL, STORE_EVENT_SCHEMA
 from regroup.pipeline.spark.progress import JobProgress, run_with_progress
 from regroup.storage.records import Record
@@ -47,19 +47,19 @@ class CampaignChunk:
     campaign: Campaign
     first: int
     last: int
-    folder: str
+    folder: Location
 
 
 def run_campaign(
     spark: SparkSession,
     campaign: Campaign,
-    folder: Path,
+    folder: LocationLike,
     *,
     play_one: PlayPlan = play,
     progress: JobProgress | None = None,
 ) -> int:
     """Simulate the runs that are missing, and return their number. Raises InvalidCampaign, StoreError."""
-    folder = folder.resolve()
+    folder = location_of(folder, spark)
     with exclusive_writer(folder, "events", "runs"):
         claim_folder(campaign, folder)
         missing = missing_chunks(campaign, folder)
@@ -70,12 +70,12 @@ def run_campaign(
     return sum(chunk.last - chunk.first for chunk in missing)
 
 
-def campaign_file(folder: Path) -> Path:
+def campaign_file(folder: LocationLike) -> Location:
     """The definition of a folder's campaign, as JSON; `read_campaign` accepts it like the original YAML."""
-    return folder / "campaign.json"
+    return location_of(folder) / "campaign.json"
 
 
-def stored_campaign(folder: Path) -> Campaign | None:
+def stored_campaign(folder: LocationLike) -> Campaign | None:
     """The campaign of a folder; None if it has none. Raises InvalidCampaign."""
     file = campaign_file(folder)
     try:
@@ -88,16 +88,18 @@ def stored_campaign(folder: Path) -> Campaign | None:
         ) from error
 
 
-def claim_folder(campaign: Campaign, folder: Path) -> None:
+def claim_folder(campaign: Campaign, folder: LocationLike) -> None:
     """Make the folder the campaign's, and remove events of chunks that were not completed. Raises InvalidCampaign."""
     check_folder(campaign, folder)
-    write_atomically(campaign_file(folder), msgspec.json.encode(campaign))
-    for events in (folder / "events").glob("chunk-*.parquet"):
-        if not (folder / "runs" / events.name).exists():
-            events.unlink()
+    campaign_file(folder).replace(msgspec.json.encode(campaign))
+    place = location_of(folder)
+    complete = {runs.name for runs in (place / "runs").files("chunk-*.parquet")}
+    for events in (place / "events").files("chunk-*.parquet"):
+        if events.name not in complete:
+            events.remove()
 
 
-def check_folder(campaign: Campaign, folder: Path) -> None:
+def check_folder(campaign: Campaign, folder: LocationLike) -> None:
     """Raise InvalidCampaign if the folder holds another campaign. Its question may change, its seeds may grow."""
     check_format(folder)
     stored = stored_campaign(folder)
@@ -112,17 +114,17 @@ def check_folder(campaign: Campaign, folder: Path) -> None:
         )
 
 
-def simulated_ranges(folder: Path) -> list[tuple[int, int]]:
+def simulated_ranges(folder: LocationLike) -> list[tuple[int, int]]:
     """The first run of each chunk, and the one after its last. Raises InvalidCampaign.
 
     The number of runs is read from each file, since chunks differ: the last one of a campaign may be shorter, and more
     seeds begin a new chunk after it.
     """
     ranges = []
-    for file in sorted((folder / "runs").glob("chunk-*.parquet")):
+    for file in (location_of(folder) / "runs").files("chunk-*.parquet"):
         first = int(file.stem.removeprefix("chunk-"))
         try:
-            ranges.append((first, first + int(pq.read_metadata(file).num_rows)))
+            ranges.append((first, first + int(parquet_metadata(file).num_rows)))
         except (OSError, pa.ArrowInvalid) as error:
             raise InvalidCampaign(
                 f"{file} is damaged. Remove it, and start the campaign again: its runs are simulated again."
@@ -130,12 +132,14 @@ def simulated_ranges(folder: Path) -> list[tuple[int, int]]:
     return ranges
 
 
-def missing_chunks(campaign: Campaign, folder: Path) -> list[CampaignChunk]:
+def missing_chunks(campaign: Campaign, folder: LocationLike) -> list[CampaignChunk]:
     """Chunks for the gaps between the simulated ranges, and for the runs after the last."""
     chunks, begin = [], 0
     for first, last in [*simulated_ranges(folder), (campaign.run_count, campaign.run_count)]:
-        for start in range(begin, first, RUNS_PER_CHUNK):
-            chunks.append(CampaignChunk(campaign, start, min(start + RUNS_PER_CHUNK, first), str(folder)))
+        chunks += [
+            CampaignChunk(campaign, start, min(start + RUNS_PER_CHUNK, first), location_of(folder))
+            for start in range(begin, first, RUNS_PER_CHUNK)
+        ]
         begin = max(begin, last)
     return chunks
 
@@ -149,8 +153,8 @@ def simulate_chunk(chunk: CampaignChunk, play_one: PlayPlan = play) -> None:
         events.append(events_table(run.name, outcome.records))
     tables = {"events": pa.concat_tables(events), "runs": pa.Table.from_pylist(runs, runs_schema(chunk.campaign))}
     for kind, table in tables.items():
-        target = Path(chunk.folder, kind, f"chunk-{chunk.first:08}.parquet")
-        with atomic_parquet_writer(target, table.schema) as writer:
+        target = chunk.folder / kind / f"chunk-{chunk.first:08}.parquet"
+        with parquet_writer(target, table.schema) as writer:
             writer.write_table(table)
 
 
@@ -197,19 +201,21 @@ def events_table(store: str, records: Sequence[Record]) -> pa.Table:
     return pa.table(columns, schema=STORE_EVENT_SCHEMA)
 
 
-def read_events(spark: SparkSession, folder: Path) -> DataFrame:
+def read_events(spark: SparkSession, folder: LocationLike) -> DataFrame:
     """All events of the campaign, in the columns of the data source; `store` is the run's name."""
-    check_format(folder)
-    return spark.read.schema(EVENTS_DDL).parquet(str(folder / "events"))
+    place = location_of(folder, spark)
+    check_format(place)
+    return spark.read.schema(EVENTS_DDL).parquet((place / "events").for_spark)
 
 
-def read_runs(spark: SparkSession, folder: Path) -> DataFrame:
+def read_runs(spark: SparkSession, folder: LocationLike) -> DataFrame:
     """One row for each run of the campaign."""
-    check_format(folder)
-    return spark.read.parquet(str(folder / "runs"))
+    place = location_of(folder, spark)
+    check_format(place)
+    return spark.read.parquet((place / "runs").for_spark)
 
 
-def replay_command(plan: Path, name: str) -> str:
+def replay_command(plan: Path | Location, name: str) -> str:
     """The shell command that simulates one run again, into a store of its own."""
     return shlex.join(["regroup", "campaign", str(plan), "--only", name, "--store", store_file_name(name)])
 

@@ -1,51 +1,89 @@
 """Every committed offset: the table `commits`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 from regroup.coordinator import events as e
 from regroup.coordinator.group import LogRecordKind, MemberId, OffsetsByPartition
+from regroup.pipeline.gold.ownership import Ownership
 from regroup.pipeline.gold.table_builder import TableBuilder, TableRow, Transition
+
+Writers: TypeAlias = dict[tuple[str, int], MemberId]
+"""The member that wrote the offset of a topic's partition last."""
 
 
 class OffsetCommits(TableBuilder):
-    """Builds `commits` of one group."""
+    """Builds `commits` of one group, and says to `ownership` which member committed.
+
+    The event that commits a late or transactional offset does not name the member; the one that wrote the offset does.
+    """
+
+    def __init__(self, ownership: Ownership) -> None:
+        self._ownership = ownership
+        self._late: dict[int, MemberId] = {}
+        """Members by the number of the event `offsets-written`."""
+        self._transactional: dict[int, Writers] = {}
+        """Members by the producer id of a transaction."""
 
     def on_event(self, transition: Transition) -> Iterator[TableRow]:
         event, before = transition.event, transition.before
         match event:
             case e.OffsetsCommitted():
-                yield from commit_rows(transition, event.offsets, event.member_id, "immediate")
+                yield from self._rows(transition, event.offsets, "immediate", event.member_id)
+            case e.OffsetsWritten():
+                self._late[transition.after.event_number] = event.member_id
             case e.AppendCommitted():
                 append = before.pending_appends[event.append_number]
+                member_id = self._late.pop(event.append_number, "")
                 if append.kind is LogRecordKind.OFFSETS:
-                    yield from commit_rows(transition, append.offsets, "", "delayed")
-            case e.TransactionEnded(committed=True):
-                pending = before.pending_transactional_offsets.get(event.producer_id, {})
-                offsets = {
-                    topic: {index: each.offset for index, each in partitions.items() if not each.is_superseded}
-                    for topic, partitions in pending.items()
-                }
-                yield from commit_rows(transition, offsets, "", "transactional")
+                    yield from self._rows(transition, append.offsets, "delayed", member_id)
+            case e.AppendFailed():
+                self._late.pop(event.append_number, None)
+            case e.CoordinatorLoaded() | e.GroupDeleted():
+                self._late.clear()
+            case e.TransactionalOffsetsWritten():
+                writers = self._transactional.setdefault(event.producer_id, {})
+                for topic, offsets in event.offsets.items():
+                    writers |= dict.fromkeys(((topic, index) for index in offsets), event.member_id)
+            case e.TransactionEnded():
+                writers = self._transactional.pop(event.producer_id, {})
+                if event.committed:
+                    pending = before.pending_transactional_offsets.get(event.producer_id, {})
+                    committed = {
+                        topic: {index: each.offset for index, each in partitions.items() if not each.is_superseded}
+                        for topic, partitions in pending.items()
+                    }
+                    yield from self._rows(transition, committed, "transactional", "", writers)
 
-
-def commit_rows(
-    transition: Transition, offsets: OffsetsByPartition, member_id: MemberId, kind: str
-) -> Iterator[TableRow]:
-    for topic, partitions in offsets.items():
-        for index, committed in partitions.items():
-            previous = transition.before.committed_offset(topic, index)
-            yield (
-                "commits",
-                {
-                    "position": transition.record.position,
-                    "coordinator_epoch": transition.record.coordinator_epoch,
-                    "at_ms": transition.at_ms,
-                    "member_id": member_id or None,
-                    "topic": topic,
-                    "partition": index,
-                    "offset": committed.offset,
-                    "previous_offset": previous.offset if previous else None,
-                    "reprocessed": max(0, previous.offset - committed.offset) if previous else 0,
-                    "kind": kind,
-                },
-            )
+    def _rows(
+        self,
+        transition: Transition,
+        offsets: OffsetsByPartition,
+        kind: str,
+        member_id: MemberId,
+        writers: Mapping[tuple[str, int], MemberId] = {},  # it is not changed
+    ) -> Iterator[TableRow]:
+        at_ms, record = transition.at_ms, transition.record
+        position, epoch, on_commit = record.position, record.coordinator_epoch, self._ownership.on_commit
+        for topic, partitions in offsets.items():
+            before = transition.before.committed_offsets.get(topic, {})
+            for index, committed in partitions.items():
+                writer = writers.get((topic, index), member_id) if writers else member_id
+                on_commit(writer, topic, index, at_ms)
+                previous = before.get(index)
+                last = None if previous is None else previous.offset
+                yield (
+                    "commits",
+                    (
+                        position,
+                        epoch,
+                        at_ms,
+                        writer or None,
+                        topic,
+                        index,
+                        committed.offset,
+                        last,
+                        0 if last is None else max(0, last - committed.offset),
+                        kind,
+                    ),
+                )

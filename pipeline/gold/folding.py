@@ -1,94 +1,123 @@
-"""Folds all groups in parallel: events in, rows of all tables out."""
+"""Folds all groups in parallel: events in, the Parquet files of all tables out. Each task writes its own files."""
 
-from collections.abc import Iterable, Iterator
-from itertools import chain
-from typing import Any, Final
+import gc
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, TypeAlias
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from regroup.pipeline.gold.group_history import TOPIC_EVENT_TYPES, GroupHistory
-from regroup.pipeline.gold.table_builder import TableRow
-from regroup.pipeline.gold.tables import KEY_FIELDS, TABLES
+from regroup.pipeline.gold.table_files import RowBatches, TableFiles
+from regroup.pipeline.locations.location import Location
+from regroup.pipeline.source.columns import SNAPSHOT_TYPE
 from regroup.storage.records import Record
-
-FOLDED_SCHEMA: Final = pa.schema(
-    [
-        *((field.name, field.type) for field in KEY_FIELDS),
-        ("table", pa.string()),
-        *((name, table.struct) for name, table in TABLES.items()),
-    ]
-)
-"""One schema for the rows of all tables, so that the events are read once: `table` names the one struct that is set."""
 
 TASKS_PER_CORE: Final = 4
 """Several, since groups differ in length."""
 
+SUMMARY_SCHEMA: Final = pa.schema([("table", pa.string()), ("rows", pa.int64())])
 
-def fold_groups(events: DataFrame) -> DataFrame:
-    """The rows of all tables in `FOLDED_SCHEMA`. Each group is folded by one task, however long its history is."""
+TopicRecords: TypeAlias = Mapping[str, list[Record]]
+"""The topic events of each store, in order of position."""
+
+
+def fold_groups(events: DataFrame, target: Location) -> dict[str, int]:
+    """Write the rows of all tables below `target`, and return how many each has.
+
+    Each group is folded by one task, however long its history is.
+    """
     cores = events.sparkSession.sparkContext.defaultParallelism
     in_order = (
-        with_topics(events)
+        events.where(F.col("group").isNotNull())
         .repartition(TASKS_PER_CORE * cores, "store", "group")
-        # Spark keeps this order, since its first columns are those of the grouping; `fold_group` checks it.
+        # `fold_records` checks this order.
         .sortWithinPartitions("store", "group", "position")
     )
-    return in_order.groupBy("store", "group").applyInArrow(fold_group, from_arrow_schema(FOLDED_SCHEMA))
+    fold = partial(fold_partition, target=target, topics=topic_records(events))
+    written = in_order.mapInArrow(fold, "table string, rows long").groupBy("table").agg(F.sum("rows").alias("rows"))
+    return {row["table"]: row["rows"] for row in written.collect()}
 
 
-def with_topics(events: DataFrame) -> DataFrame:
-    """The events of groups, and for each group a copy of its store's topic events."""
-    of_groups = events.where(F.col("group").isNotNull())
-    topics = events.where(F.col("group").isNull() & F.col("type").isin(*TOPIC_EVENT_TYPES)).drop("group")
-    groups = of_groups.select("store", "group").distinct()
-    return of_groups.unionByName(F.broadcast(topics).join(groups, "store").select(*events.columns))
+def topic_records(events: DataFrame) -> TopicRecords:
+    """The topic events, which the groups of their store get too: they say how many partitions a topic has."""
+    topics = events.where(F.col("group").isNull() & F.col("type").isin(*TOPIC_EVENT_TYPES)).toArrow()
+    found: dict[str, list[Record]] = {}
+    for batch in topics.sort_by("position").to_batches():
+        for store, record in records_of_batch(batch):
+            found.setdefault(store, []).append(record)
+    return found
 
 
-def fold_group(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of one group. Raises RuntimeError if its events are not in order."""
-    store, group = (each.as_py() for each in key)
-    history, last = GroupHistory(group), 0
-    for batch in batches:
+def fold_partition(
+    batches: Iterable[pa.RecordBatch], target: Location, topics: TopicRecords
+) -> Iterator[pa.RecordBatch]:
+    """Fold the groups of one task, and yield the number of rows of each table.
+
+    The name of a file is the number of its task, so a task that is repeated writes the same files again.
+    """
+    context = TaskContext.get()
+    number = context.partitionId() if context else 0
+    with without_garbage_collection(), TableFiles(target, f"part-{number:05}.parquet") as files:
+        fold_records((each for batch in batches for each in records_of_batch(batch)), topics, files)
+    yield pa.RecordBatch.from_pydict(
+        {"table": list(files.rows_written), "rows": list(files.rows_written.values())}, schema=SUMMARY_SCHEMA
+    )
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Do not look for cycles meanwhile. A fold makes none, and the search takes a third of its time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def fold_records(records: Iterable[tuple[str, Record]], topics: TopicRecords, files: TableFiles) -> None:
+    """Fold records with their stores, sorted by store, group and position.
+
+    Raises RuntimeError if a group's records are not in order.
+    """
+    for store, of_store in groupby(records, itemgetter(0)):
+        for group, of_group in groupby((record for _, record in of_store), lambda record: record.group):
+            assert group is not None
+            fold_group(store, group, of_group, topics.get(store, []), files.batches)
+
+
+def fold_group(store: str, group: str, records: Iterable[Record], topics: list[Record], rows: RowBatches) -> None:
+    """Fold one group's records and its topics', in order of position."""
+    history, last, number, topic = GroupHistory(group), 0, 0, 0
+    for record in records:
         # A snapshot may have the position of the last event that it includes.
-        positions = [last, *batch.column("position").to_pylist()]
-        if positions != sorted(positions):
+        if record.position < last:
             raise RuntimeError(
                 f"Spark passed the events of group {group} in another order than that of their positions."
             )
-        last = positions[-1]
-        rows = chain.from_iterable(history.on_record(record) for record in records_of_batch(batch))
-        yield from folded_rows(store, group, rows)
-    yield from folded_rows(store, group, history.on_end())
+        last = record.position
+        while topic < len(topics) and topics[topic].position < last:
+            rows.add(store, group, history.on_record(topics[topic]))
+            topic += 1
+        if record.type != SNAPSHOT_TYPE and record.event_number != number + 1:
+            rows.add(store, group, [("number_gaps", {"position": last})])
+        number = record.event_number
+        rows.add(store, group, history.on_record(record))
+    for record in topics[topic:]:
+        rows.add(store, group, history.on_record(record))
+    rows.add(store, group, history.on_end())
 
 
-def records_of_batch(batch: pa.RecordBatch) -> Iterator[Record]:
-    """The events of a batch as records."""
+def records_of_batch(batch: pa.RecordBatch) -> Iterator[tuple[str, Record]]:
+    """The events of a batch as records, each with its store."""
     columns = [
         (batch.column(name).cast(pa.binary()) if name in ("payload", "cause") else batch.column(name)).to_pylist()
         for name in Record.__struct_fields__
     ]
-    for row in zip(*columns, strict=True):
-        yield Record(*row)
-
-
-def folded_rows(store: str, group: str, rows: Iterable[TableRow]) -> Iterator[pa.RecordBatch]:
-    """One batch with the rows of all tables, one table after another; none if there are no rows."""
-    by_table: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
-    for name, row in rows:
-        by_table[name].append(row)
-    total = sum(map(len, by_table.values()))
-    if not total:
-        return
-    names = chain.from_iterable([name] * len(found) for name, found in by_table.items())
-    arrays = [pa.array([store] * total), pa.array([group] * total), pa.array(list(names), pa.string())]
-    start = 0
-    for name, found in by_table.items():
-        struct, end = TABLES[name].struct, start + len(found)
-        arrays.append(
-            pa.concat_arrays([pa.nulls(start, struct), pa.array(found, struct), pa.nulls(total - end, struct)])
-        )
-        start = end
-    yield pa.RecordBatch.from_arrays(arrays, schema=FOLDED_SCHEMA)
+    return zip(batch.column("store").to_pylist(), map(Record, *columns), strict=True)

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from regroup.coordinator.events import OffsetsCommitted
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group, GroupKind
 from regroup.coordinator.serialization import (
@@ -23,6 +24,7 @@ from regroup.coordinator.serialization import (
     group_as_json,
 )
 from regroup.pipeline.gold.commits import OffsetCommits
+from regroup.pipeline.gold.generation_members import GenerationMembers
 from regroup.pipeline.gold.member_lifetimes import MemberLifetimes
 from regroup.pipeline.gold.ownership import Ownership
 from regroup.pipeline.gold.rebalances import Rebalances
@@ -53,14 +55,19 @@ class GroupHistory:
         self._group = Group(group_id=group_id)
         self._ownership = Ownership()
         self._lifetimes = MemberLifetimes()
+        self._commits = OffsetCommits(self._ownership)
+        self._transitions = Transitions()
         # Rebalances compare with the owners before the event, so they come before the ownership.
         self._builders: tuple[TableBuilder, ...] = (
             Rebalances(self._ownership),
             self._ownership,
             self._lifetimes,
-            OffsetCommits(),
-            Transitions(),
+            GenerationMembers(),
+            self._commits,
+            self._transitions,
         )
+        self._began_command = False
+        """Whether a command began at a commit since the builders got their last event."""
         self._last: Record | None = None
         self._snapshot: Group | None = None
         self._fold_error = ""
@@ -75,6 +82,8 @@ class GroupHistory:
             self._fold_error = f"The event cannot be folded: {error}"
         except UNREADABLE_ERRORS as error:
             self._fold_error = f"The event cannot be folded: {damaged(f'Record {record.position}', error)}"
+        if self._last is not None and is_same_command(self._last, record):
+            self._transitions.stop_within_command()
         return [("fold_errors", {"position": record.position, "sentence": self._fold_error})]
 
     def on_end(self) -> Iterator[TableRow]:
@@ -111,10 +120,23 @@ class GroupHistory:
             self._ownership.on_snapshot(self._snapshot, record.at_ms)
             self._lifetimes.on_snapshot(self._snapshot)
             self._snapshot = None
-        last, event = self._last, decode_event(record)
-        begins_command = last is None or (last.cause, last.at_ms) != (record.cause, record.at_ms)
-        transition = Transition(record, event, self._group, evolve(self._group, event), begins_command)
-        self._group, self._last = transition.after, record
-        if GroupKind.CONSUMER in (transition.before.kind, transition.after.kind):
-            return []  # the tables are about the classic protocol; `groups` has these groups too
-        return [row for builder in self._builders for row in builder.on_event(transition)]
+        last, event, before = self._last, decode_event(record), self._group
+        begins_command = last is None or not is_same_command(last, record)
+        after = evolve(before, event)
+        if GroupKind.CONSUMER in (before.kind, after.kind):
+            rows = []  # the tables are about the classic protocol; `groups` has these groups too
+        elif isinstance(event, OffsetsCommitted):
+            # Most events: only one table has rows for it.
+            rows = list(self._commits.on_event(Transition(record, event, before, after, begins_command)))
+            self._began_command |= begins_command
+        else:
+            transition = Transition(record, event, before, after, begins_command or self._began_command)
+            rows = [row for builder in self._builders for row in builder.on_event(transition)]
+            self._began_command = False
+        self._group, self._last = after, record
+        return rows
+
+
+def is_same_command(record: Record, following: Record) -> bool:
+    """Whether two records that follow each other are of one command: they have the same cause and time."""
+    return (record.cause, record.at_ms) == (following.cause, following.at_ms)

@@ -39,7 +39,10 @@ class Ownership:
         """The identity of each partition's present or last owner."""
         self._owners: dict[TopicPartition, dict[MemberId, dict[str, Any]]] = {}
         """The open rows of `ownership`."""
-        self._partitions: dict[MemberId, dict[TopicPartition, None]] = {}
+        self._partitions: dict[MemberId, dict[TopicPartition, dict[str, Any]]] = {}
+        """The same rows by member."""
+        self._has_changed = True
+        """Whether owners, subscriptions or topics have changed since the gaps were updated."""
         self._gaps: dict[TopicPartition, dict[str, Any]] = {}
         """The open rows of `gaps`."""
         self._partition_counts: dict[str, int] = {}
@@ -61,23 +64,28 @@ class Ownership:
     def on_topic(self, topic: str, partitions: int, at_ms: int) -> Iterator[TableRow]:
         """A topic was created, got more partitions, or (with 0) was deleted."""
         self._partition_counts[topic] = partitions
+        self._has_changed = True
         if self._group is not None:
             yield from self._update_gaps(at_ms, self._group)
 
+    def on_commit(self, member_id: MemberId, topic: str, index: int, at_ms: int) -> None:
+        """A member committed an offset."""
+        owned = self._partitions.get(member_id)
+        row = owned.get((topic, index)) if owned else None  # type: ignore[call-overload]  # equal to a TopicPartition
+        if row is not None:
+            row["last_commit_ms"] = at_ms
+
     def on_event(self, transition: Transition) -> Iterator[TableRow]:
-        event = transition.event
-        if isinstance(event, e.OffsetsCommitted):
-            for topic, offsets in event.offsets.items():
-                for index in offsets:
-                    row = self._owners.get(TopicPartition(topic, index), {}).get(event.member_id)
-                    if row:
-                        row["last_commit_ms"] = transition.at_ms
+        before, after = transition.before, transition.after
+        if isinstance(transition.event, e.OFFSET_EVENTS):
             return
         yield from self._update_owners(transition)
-        if transition.before.members is not transition.after.members:
-            self._subscribe(transition.after)
-        self._group = transition.after
-        yield from self._update_gaps(transition.at_ms, transition.after)
+        if before.members is not after.members:
+            self._subscribe(after)
+        self._group = after
+        assignments_may_differ = after.state is GroupState.STABLE and before.members is not after.members
+        if self._has_changed or before.state is not after.state or assignments_may_differ:
+            yield from self._update_gaps(transition.at_ms, after)
 
     def on_end(self) -> Iterator[TableRow]:
         for owners in self._owners.values():
@@ -117,12 +125,14 @@ class Ownership:
     def _subscribe(self, group: Group) -> None:
         """Take over the members' subscriptions. A group without members keeps its last ones."""
         if group.members:
-            self._subscribed = {
+            subscribed: dict[str, None] = {
                 topic: None
                 for member in group.members.values()
                 if member.profile.supported_protocols
                 for topic in subscribed_topics(member.profile.supported_protocols[0].metadata)
             }
+            self._has_changed |= subscribed != self._subscribed
+            self._subscribed = subscribed
 
     def _assign(self, transition: Transition, member: Member) -> Iterator[TableRow]:
         """The member has its assignment: it loses what that leaves out, and owns the rest."""
@@ -133,7 +143,7 @@ class Ownership:
                 self._add_owner(partition, member, transition.at_ms, transition.after.generation_id)
 
     def _add_owner(self, partition: TopicPartition, member: Member, at_ms: int, generation_id: int) -> None:
-        self._owners.setdefault(partition, {})[member.member_id] = {
+        row: dict[str, Any] = {
             "topic": partition.topic,
             "partition": partition.partition,
             "member_id": member.member_id,
@@ -142,7 +152,9 @@ class Ownership:
             "from_ms": at_ms,
             "last_commit_ms": None,
         }
-        self._partitions.setdefault(member.member_id, {})[partition] = None
+        self._owners.setdefault(partition, {})[member.member_id] = row
+        self._partitions.setdefault(member.member_id, {})[partition] = row
+        self._has_changed = True
         self.last_owner[partition] = member_identity(member)
 
     def _remove_owner(
@@ -157,6 +169,7 @@ class Ownership:
         kept = dict.fromkeys(kept)
         for partition in [each for each in self._partitions.get(member_id, ()) if each not in kept]:
             row = self._owners[partition].pop(member_id)
+            self._has_changed = True
             del self._partitions[member_id][partition]
             end = {"to_ms": transition.at_ms, "ended_by": ended_by, "last_seen_ms": last_seen_ms}
             yield "ownership", row | end
@@ -164,14 +177,19 @@ class Ownership:
             self._partitions.pop(member_id, None)
 
     def _session_expiry_gaps(self, event: e.MemberRemoved) -> Iterator[TableRow]:
-        """Gaps from the time at which a removed member was last seen: since then its partitions had no live owner."""
+        """Gaps from the time at which a removed member was last seen: since then its partitions had no live owner.
+
+        A partition that another member owns too is not without one from then on.
+        """
         if event.last_seen_ms is None:
             return
-        for partition in self._partitions.get(event.member_id, ()):
-            from_ms = max(event.last_seen_ms, self._owners[partition][event.member_id]["from_ms"])
-            yield from closed_gap(open_gap(partition, from_ms, "session-expiry", "removed"), event.at_ms)
+        for partition, row in self._partitions.get(event.member_id, {}).items():
+            others = [each["from_ms"] for each in self._owners[partition].values() if each is not row]
+            gap = open_gap(partition, max(event.last_seen_ms, row["from_ms"]), "session-expiry", "removed")
+            yield from closed_gap(gap | {"owner_id": event.member_id}, min([event.at_ms, *others]))
 
     def _update_gaps(self, at_ms: int, group: Group) -> Iterator[TableRow]:
+        self._has_changed = False
         unowned = {each: None for each in self._subscribed_partitions() if not self._owners.get(each)}
         for partition in [each for each in self._gaps if each not in unowned]:
             yield from closed_gap(self._gaps.pop(partition), at_ms)

@@ -1,9 +1,8 @@
 """The input of the tables: one event with the group before and after it, and decoded consumer protocol bytes."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from regroup.coordinator.events import Event
 from regroup.coordinator.group import Group, Member
@@ -15,12 +14,11 @@ from regroup.protocol.consumer.subscription import (
 )
 from regroup.storage.records import Record
 
-TableRow: TypeAlias = tuple[str, dict[str, Any]]
-"""The name of a table, and one of its rows."""
+TableRow: TypeAlias = tuple[str, dict[str, Any] | tuple[Any, ...]]
+"""The name of a table, and one of its rows: the values that are not null, or (of `commits`) those of all columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(NamedTuple):
     """One event of a group, with the group before and after it."""
 
     record: Record
@@ -66,3 +64,17 @@ def subscribed_topics(metadata: bytes) -> tuple[str, ...]:
         return decode_subscribed_topics(metadata)
     except MalformedConsumerProtocol:
         return ()
+
+
+@lru_cache(maxsize=4096)
+def rack_of(metadata: bytes) -> str | None:
+    """The rack in a subscription (KIP-881); None if there is none, or the bytes are not of the consumer protocol."""
+    try:
+        return decode_subscription(metadata).rack_id
+    except MalformedConsumerProtocol:
+        return None
+
+
+def partition_names(partitions: Iterable[TopicPartition]) -> list[str]:
+    """Topic and number of each partition, such as `orders 3`."""
+    return [f"{topic} {index}" for topic, index in partitions]

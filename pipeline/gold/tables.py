@@ -107,6 +107,28 @@ TABLES: Final[dict[str, GoldTable]] = {
             """
         ),
     ),
+    "generation_members": GoldTable(
+        "one member of one generation, or a new process that took over a static member of it without a rebalance",
+        parse_fields(
+            """
+            position           long   of the event `generation-started`
+            coordinator_epoch  long   of the coordinator that wrote the event; it grows with each load
+            generation_id      int
+            started_ms         long   epoch ms, the join phase ended
+            member_id          text
+            instance_id        text   of a static member; else null
+            is_leader          flag
+            joined_ms          long   epoch ms, the member's last JoinGroup; null if it was not stored
+            synced_ms          long   epoch ms, the member's first SyncGroup; null if it sent none
+            assigned_ms        long   epoch ms, the assignment was committed; null if it was not
+            assignors          texts  the assignors that the member supports, in the order of its preference
+            topics             texts  subscribed topics
+            rack               text   the rack in the subscription (KIP-881); else null
+            owned              texts  partitions that the member still owned when it joined, such as `orders 3`
+            assignment         texts  partitions that it was assigned; null before the assignment was committed
+            """
+        ),
+    ),
     "ownership": GoldTable(
         "one period in which one member owned one partition",
         parse_fields(
@@ -137,6 +159,8 @@ TABLES: Final[dict[str, GoldTable]] = {
                              SyncGroup yet), unassigned (the group is Stable, and the assignment lacks the partition)
                              or empty (the group has no members)
             trigger    text  trigger of the rebalance that runs, or ran last, as in `rebalances`
+            owner_id   text  of session-expiry: the member that was removed, whose period in `ownership` includes this
+                             one; else null
             """
         ),
     ),
@@ -167,7 +191,7 @@ TABLES: Final[dict[str, GoldTable]] = {
             position           long  of the event, within its store
             coordinator_epoch  long  of the coordinator that wrote the event; it grows with each load
             at_ms              long  epoch ms
-            member_id          text  the member that committed; null if no member did, or the event does not name it
+            member_id          text  the member that committed; null if no member did, or it was not stored
             topic              text
             partition          int
             offset             long  of the next record to read

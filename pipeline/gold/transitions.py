@@ -20,6 +20,7 @@ class Transitions:
 
     def __init__(self) -> None:
         self._last: tuple[dict[str, Any], Group] | None = None
+        self._stops_within_command = False
 
     def on_event(self, transition: Transition) -> Iterator[TableRow]:
         if transition.begins_command:
@@ -28,8 +29,12 @@ class Transitions:
             yield from self._complete(ends_command=False)
             self._last = (transition_columns(transition), transition.after)
 
+    def stop_within_command(self) -> None:
+        """The next event of the present command cannot be folded, so its last row does not end it."""
+        self._stops_within_command = True
+
     def on_end(self) -> Iterator[TableRow]:
-        yield from self._complete(ends_command=True)
+        yield from self._complete(ends_command=not self._stops_within_command)
 
     def _complete(self, *, ends_command: bool) -> Iterator[TableRow]:
         if self._last is not None:

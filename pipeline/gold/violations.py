@@ -9,11 +9,9 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window
 
 from regroup.coordinator import invariants as i
 from regroup.coordinator.classic.transitions import TRANSITIONS
-from regroup.pipeline.source.columns import SNAPSHOT_TYPE
 
 LEGAL_TRANSITIONS: Final = ", ".join(
     f"'{before} {after}'" for before, targets in TRANSITIONS.items() for after in sorted(targets)
@@ -68,8 +66,11 @@ SENTENCES: Final = {
 """Every sentence of `violations`, except those of events that cannot be folded."""
 
 
-def find_violations(transitions: DataFrame, events: DataFrame, fold_errors: DataFrame) -> DataFrame:
-    """Rows of store, group, position, and the sentence of the invariant that does not hold after this event."""
+def find_violations(transitions: DataFrame, number_gaps: DataFrame, fold_errors: DataFrame) -> DataFrame:
+    """Rows of store, group, position, and the sentence of the invariant that does not hold after this event.
+
+    `number_gaps` has the events of groups whose number does not follow the number before; the fold finds them.
+    """
     conditions: list[tuple[Callable[..., object], str]] = [*STEP_CONDITIONS.items()]
     conditions += [(invariant, f"ends_command AND ({sql})") for invariant, sql in GROUP_CONDITIONS.items()]
     violated = [F.when(F.expr(sql), F.lit(i.invariant_sentence(invariant))) for invariant, sql in conditions]
@@ -77,18 +78,6 @@ def find_violations(transitions: DataFrame, events: DataFrame, fold_errors: Data
     columns = ("store", "group", "position")
     return (
         transitions.select(*columns, sentences)
-        .unionByName(find_number_gaps(events))
+        .unionByName(number_gaps.select(*columns, F.lit(NUMBERS_SENTENCE).alias("sentence")))
         .unionByName(fold_errors.select(*columns, "sentence"))
-    )
-
-
-def find_number_gaps(events: DataFrame) -> DataFrame:
-    """The events of groups whose number does not follow the number before. A snapshot may have any number."""
-    in_order = Window.partitionBy("store", "group").orderBy("position")
-    last = F.lag("event_number", 1, 0).over(in_order).alias("last")
-    numbered = events.where(F.col("group").isNotNull()).select(
-        "store", "group", "position", "type", "event_number", last
-    )
-    return numbered.where(f"type <> '{SNAPSHOT_TYPE}' AND event_number <> last + 1").select(
-        "store", "group", "position", F.lit(NUMBERS_SENTENCE).alias("sentence")
     )

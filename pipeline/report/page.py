@@ -9,9 +9,9 @@ from typing import Final
 
 from pyspark.sql import Row, SparkSession
 
-from regroup.pipeline.bronze.ingest import store_paths
 from regroup.pipeline.campaign.grid import Campaign
 from regroup.pipeline.campaign.runner import campaign_file, replay_command, stored_campaign
+from regroup.pipeline.locations.location import Location, LocationLike, location_of
 from regroup.pipeline.report.run_statistics import RunStatistics
 from regroup.pipeline.report.sections import ReportRows, cell_label, render_sections
 from regroup.pipeline.report.summary import conclusion_html, limits_html, ordered_cells, setup_html
@@ -19,19 +19,21 @@ from regroup.pipeline.report.summary import conclusion_html, limits_html, ordere
 STYLESHEET: Final = Path(__file__).with_name("report.css")
 
 
-def write_report(spark: SparkSession, folder: Path) -> Path:
+def write_report(spark: SparkSession, folder: LocationLike) -> Location:
     """Write DIR/report.html, and every statistic on it below DIR/report. Raises InvalidCampaign, StoreError."""
-    campaign = stored_campaign(folder)
-    statistics = RunStatistics(spark, folder)
+    place = location_of(folder, spark)
+    campaign = stored_campaign(place)
+    statistics = RunStatistics(spark, place)
     rows: dict[str, list[Row]] = {}
     for name, frame in statistics.frames().items():
-        frame.coalesce(1).write.mode("overwrite").parquet(str(folder / "report" / name))
-        written = spark.read.parquet(str(folder / "report" / name)).collect()
+        target = (place / "report" / name).for_spark
+        frame.coalesce(1).write.mode("overwrite").parquet(target)
+        written = spark.read.parquet(target).collect()
         rows[name] = written if name == "worst_runs" else sorted(written, key=natural_order)
     title = campaign.question if campaign else f"The runs in {folder}"
-    page = folder / "report.html"
-    html = render_page(title, folder, rows, is_campaign=statistics.is_campaign, campaign=campaign)
-    page.write_text(html, encoding="utf-8")
+    page = place / "report.html"
+    html = render_page(title, place, rows, is_campaign=statistics.is_campaign, campaign=campaign)
+    page.replace(html.encode())
     return page
 
 
@@ -43,7 +45,7 @@ def natural_order(row: Row) -> list[tuple[int, str]]:
 
 
 def render_page(
-    title: str, folder: Path, rows: ReportRows, *, is_campaign: bool, campaign: Campaign | None = None
+    title: str, folder: LocationLike, rows: ReportRows, *, is_campaign: bool, campaign: Campaign | None = None
 ) -> str:
     """The whole page. It needs no other file. With a campaign it begins with the result, and ends with the limits."""
     runs = sum(row.value_count for row in rows["time_without_owner"])
@@ -76,7 +78,7 @@ def table_html(headings: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
     return f"<table>{head}{'</tr>'.join([*lines, ''])}</table>"
 
 
-def failed_runs_html(rows: Sequence[Row], folder: Path) -> str:
+def failed_runs_html(rows: Sequence[Row], folder: LocationLike) -> str:
     """The first section of the page: a violation may explain the other numbers of its cell."""
     if not rows:
         return ""
@@ -93,12 +95,12 @@ def failed_runs_html(rows: Sequence[Row], folder: Path) -> str:
     return f'<div class="failed">{inside}</div>'
 
 
-def worst_runs_html(rows: Sequence[Row], folder: Path, is_campaign: bool) -> str:
+def worst_runs_html(rows: Sequence[Row], folder: LocationLike, is_campaign: bool) -> str:
     """The worst runs, each with a shell command."""
     if is_campaign:
         commands = {row.store: replay_command(campaign_file(folder), row.store) for row in rows}
     else:
-        commands = {name: shlex.join(["regroup", "events", path]) for name, path in store_paths(folder).items()}
+        commands = {row.store: shlex.join(["regroup", "events", row.store]) for row in rows}
     lines = ([f"{row.ownerless_s:,.1f}", f"<code>{escape(commands[row.store])}</code>"] for row in rows)
     words = "Each command simulates its run again." if is_campaign else "Each command shows the events of its store."
     return section_html("The ten worst runs", words, table_html(["partition-seconds", "command"], lines))

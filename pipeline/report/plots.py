@@ -84,8 +84,10 @@ def bar_axis(layout: BarLayout, unit: str) -> str:
     drawn = []
     for mark in layout.marks:
         x = layout.left + mark * layout.pixels
-        drawn.append(stroke(x, x, 0, layout.height, "grid"))
-        drawn.append(text(x, layout.height + 14, mark_text(mark), anchor="middle", css="soft"))
+        drawn += [
+            stroke(x, x, 0, layout.height, "grid"),
+            text(x, layout.height + 14, mark_text(mark), anchor="middle", css="soft"),
+        ]
     return "".join(drawn) + text(PLOT_WIDTH, layout.height + 30, unit, anchor="end", css="soft")
 
 
@@ -105,10 +107,13 @@ def box_plot(rows: Mapping[str, Percentiles], unit: str, title: str) -> str:
     for name, label, middle in layout.lines:
         p5, p25, p50, p75, p95 = (layout.left + value * layout.pixels for value in rows[name])
         width = max(1.0, p75 - p25)
-        drawn.append(label + stroke(p5, p95, middle, middle, "whisker"))
-        drawn.append(f'<rect x="{p25:.1f}" y="{middle - 7:.1f}" width="{width:.1f}" height="14" class="box"/>')
-        drawn.append(stroke(p50, p50, middle - 9, middle + 9, "median"))
-        drawn.append(text(p95 + 6, middle + 4, medians[name], css="soft"))
+        drawn += [
+            label,
+            stroke(p5, p95, middle, middle, "whisker"),
+            f'<rect x="{p25:.1f}" y="{middle - 7:.1f}" width="{width:.1f}" height="14" class="box"/>',
+            stroke(p50, p50, middle - 9, middle + 9, "median"),
+            text(p95 + 6, middle + 4, medians[name], css="soft"),
+        ]
     return svg(layout.height, "".join(drawn), title)
 
 
@@ -196,8 +201,12 @@ def fan_chart(series: PercentileSeries, scale: FanScale, unit: str, x_unit: str,
 def fan_axes(scale: FanScale, unit: str, x_unit: str) -> str:
     drawn = [text(0, 12, unit, css="soft"), text(PLOT_WIDTH, scale.height + 30, x_unit, anchor="end", css="soft")]
     for mark in axis_scale(scale.top, scale.height, max_marks=4)[1]:
-        drawn.append(stroke(scale.left, PLOT_WIDTH - 16, scale.y(mark), scale.y(mark), "grid"))
-        drawn.append(text(scale.left - 6, scale.y(mark) + 4, mark_text(mark), anchor="end", css="soft"))
-    for mark in axis_scale(scale.end, PLOT_WIDTH)[1]:
-        drawn.append(text(scale.x(mark), scale.height + 15, mark_text(mark), anchor="middle", css="soft"))
+        drawn += [
+            stroke(scale.left, PLOT_WIDTH - 16, scale.y(mark), scale.y(mark), "grid"),
+            text(scale.left - 6, scale.y(mark) + 4, mark_text(mark), anchor="end", css="soft"),
+        ]
+    drawn += [
+        text(scale.x(mark), scale.height + 15, mark_text(mark), anchor="middle", css="soft")
+        for mark in axis_scale(scale.end, PLOT_WIDTH)[1]
+    ]
     return "".join(drawn)

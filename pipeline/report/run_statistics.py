@@ -1,13 +1,13 @@
 """The statistics of a report as Spark tables: distributions over runs, for each cell of a campaign."""
 
-from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, GroupedData, SparkSession
 from pyspark.sql import functions as F
 
 from regroup.pipeline.campaign.runner import read_runs
-from regroup.pipeline.gold.build import read_table
+from regroup.pipeline.gold.versions import current_version, read_table
+from regroup.pipeline.locations.location import LocationLike, location_of
 
 PERCENTILES: Final = {"p5": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 TIME_STEPS: Final = 120
@@ -22,10 +22,11 @@ NOT_OWNED_YET: Final = "not-owned-yet"
 class RunStatistics:
     """The statistics of one folder. The runs of a campaign with the same options have the same `cell`."""
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self._spark, self._folder = spark, folder
-        self.is_campaign = (folder / "runs").is_dir()
-        self.runs = read_runs(spark, folder) if self.is_campaign else self._stores()
+    def __init__(self, spark: SparkSession, folder: LocationLike) -> None:
+        self._spark, self._folder = spark, location_of(folder, spark)
+        self._version = current_version(self._folder)
+        self.is_campaign = (self._folder / "runs").is_folder()
+        self.runs = read_runs(spark, self._folder) if self.is_campaign else self._stores()
         self._cells = self.runs.select("store", "cell")
 
     def frames(self) -> dict[str, DataFrame]:
@@ -122,7 +123,7 @@ class RunStatistics:
         )
 
     def _table(self, name: str) -> DataFrame:
-        return read_table(self._spark, self._folder, name)
+        return read_table(self._spark, self._folder, name, self._version)
 
     def _stores(self) -> DataFrame:
         """Ingested stores as runs of one cell. Only their gaps say how long partitions had no owner."""

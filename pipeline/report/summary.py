@@ -30,10 +30,11 @@ def ordered_cells(campaign: Campaign) -> list[str]:
     """The cells of a campaign; those that differ in the first option of the grid alone are next to each other."""
     names = list(campaign.grid)
     others = [campaign.grid[name] for name in names[1:]]
-    cells = []
-    for rest in product(*others):
-        for first in campaign.grid[names[0]] if names else ():
-            cells.append(dict(zip(names, (first, *rest), strict=True)))
+    cells = [
+        dict(zip(names, (first, *rest), strict=True))
+        for rest in product(*others)
+        for first in (campaign.grid[names[0]] if names else ())
+    ]
     return [CampaignRun(cell, 0).cell_name for cell in cells] or [""]
 
 

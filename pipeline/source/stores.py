@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from regroup.pipeline.locations.file_systems import local_path, scheme_of
 from regroup.pipeline.source.store_reader import StoreReader
 from regroup.storage.errors import NotAStore, StoreDamaged, StoreError
 from regroup.storage.sqlite.files import SHARED_MEMORY_BYTES, file_size_bytes, sibling_file, store_exists
@@ -23,6 +24,8 @@ class StoreExtent(NamedTuple):
     last_position: int
     host: str
     """The machine that inspected it."""
+    address: str
+    """Where the store is; `path` is a copy of it, unless it is on a disk."""
 
 
 class SkippedStore(NamedTuple):
@@ -39,7 +42,13 @@ class StoreOnOtherHost(StoreError):
 def find_stores(patterns: str) -> list[Path]:
     """The files of comma-separated paths and patterns (`runs/*.db`), each once, in order. Raises NotAStore."""
     found: dict[str, None] = {}
-    for pattern in filter(None, (each.strip() for each in patterns.split(","))):
+    for pattern in split_patterns(patterns):
+        if scheme_of(pattern) != "file":
+            raise NotAStore(
+                f"{pattern} is not on a disk, and SQLite reads files on disks only: `regroup pipeline ingest` copies "
+                "such stores and writes their events as Parquet."
+            )
+        pattern = local_path(pattern)
         matching = sorted(glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else [pattern]
         if not matching:
             raise NotAStore(f"No file matches {pattern}: check the pattern and the current folder.")
@@ -47,6 +56,11 @@ def find_stores(patterns: str) -> list[Path]:
     if not found:
         raise NotAStore("No store is named: give a file, or a pattern such as 'runs/*.db'.")
     return [Path(each) for each in found if not each.endswith(("-wal", "-shm", ".lock"))]
+
+
+def split_patterns(patterns: str) -> list[str]:
+    """The patterns in a list with commas."""
+    return [each.strip() for each in patterns.split(",") if each.strip()]
 
 
 def inspect_store(path: Path, *, read_all: bool = False) -> StoreExtent:
@@ -59,7 +73,7 @@ def inspect_store(path: Path, *, read_all: bool = False) -> StoreExtent:
         trimmed, last = reader.bounds()
         if read_all:
             check_complete(path, trimmed, last, sum(batch.num_rows for batch in reader.events(trimmed, last)))
-    return StoreExtent(str(path), trimmed, last, socket.gethostname())
+    return StoreExtent(str(path), trimmed, last, socket.gethostname(), str(path))
 
 
 def inspect_stores(paths: Iterable[Path], on_error: OnError) -> Iterator[StoreExtent | SkippedStore]:

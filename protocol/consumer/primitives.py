@@ -25,7 +25,7 @@ def topic_partitions(topic: str, numbers: Iterable[int]) -> list[TopicPartition]
     return list(map(tuple.__new__, repeat(TopicPartition), zip(repeat(topic), numbers, strict=False)))
 
 
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     """The partition numbers of each topic; topics in the order of their first partition."""
     numbers: dict[str, list[int]] = {}
     for topic, partition in partitions:

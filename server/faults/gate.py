@@ -66,10 +66,7 @@ class ActiveFault:
     def hold(self, exchange: Exchange, go_on: Callable[[], None]) -> None:
         """Keep the request until the rule is released, or its connection is lost."""
         self.held[exchange] = go_on
-        exchange.on_connection_lost = lambda: self._drop(exchange)
-
-    def _drop(self, exchange: Exchange) -> None:
-        self.held.pop(exchange, None)
+        exchange.on_connection_lost = lambda: self.held.pop(exchange, None)
 
     def release(self) -> int:
         """Go on with the requests that are held; returns their number."""

@@ -108,11 +108,6 @@ def parse_rule(text: str) -> FaultRule:
     return read_rule(fields, from_text=True)
 
 
-def format_rule(rule: FaultRule) -> str:
-    """The rule as text, without the fields that have their defaults. `parse_rule` reads it."""
-    return _format(rule, (*CONDITIONS, *COUNTS, *EFFECTS))
-
-
 def describe_fault(fault: ActiveFault) -> FaultLine:
     """The rule in force, as a list shows it."""
     return FaultLine(

@@ -36,7 +36,11 @@ class MessageTransport(MqttByteTransport):
         send: Callable[[bytes], object],
         on_close: Callable[["MessageTransport", bool], object],
     ) -> None:
-        super().__init__(send, self._close_later, {"peername": (client_host, 0)})
+        super().__init__(
+            send,
+            lambda: asyncio.get_running_loop().call_soon(self._finish_close),
+            {"peername": (client_host, 0)},
+        )
         self._on_broker_close = on_close
         self._held: deque[bytes] = deque()
         self._held_bytes = 0
@@ -73,9 +77,6 @@ class MessageTransport(MqttByteTransport):
         """Close; a connection aborts its transport when it was idle for too long."""
         self._was_idle = not self._is_closing
         self.close()
-
-    def _close_later(self) -> None:
-        asyncio.get_running_loop().call_soon(self._finish_close)
 
     def _finish_close(self) -> None:
         if self._protocol is not None:

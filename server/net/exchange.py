@@ -58,7 +58,7 @@ class Exchange:
         """A response was given, and is being encoded or sent."""
         self.still_valid: StillValid | None = None
         """Set before `respond`: while it returns True, the connection answers the same bytes with the same response."""
-        self.on_connection_lost: Callable[[], None] | None = None
+        self.on_connection_lost: Callable[[], object] | None = None
         """Called if the connection is lost before the response: a handler that holds the exchange can drop it."""
         self.intercept: Callable[[Message | None], None] | None = None
         """Takes the next response in place of the client, once; None for a request that expects none."""

@@ -153,7 +153,7 @@ class RecordedExchange:
     def _facts(self) -> RequestFacts | None:
         if self.request is None:
             return None
-        return RequestFacts(_Sent(self.header, self.request), 0, _no_topic_name)
+        return RequestFacts(_Sent(self.header, self.request), 0, lambda topic_id: "")  # names are not asked for
 
     @cached_property
     def groups(self) -> frozenset[str]:
@@ -181,11 +181,6 @@ class RecordedExchange:
 
     def __repr__(self) -> str:
         return f"<{self}>"
-
-
-def _no_topic_name(topic_id: bytes) -> str:
-    """Names of topics are not asked for."""
-    return ""
 
 
 def error_codes(response: Structure) -> Iterator[int]:

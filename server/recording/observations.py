@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from regroup.storage.errors import StoreDamaged
+from regroup.storage.numbers import StoredNumber, StoredTime
 from regroup.storage.records import ExchangeBlock, NewExchangeBlock
 from regroup.storage.store import EventStore
 
@@ -17,8 +18,8 @@ from regroup.storage.store import EventStore
 class ObservationsBegan(msgspec.Struct, frozen=True, array_like=True, tag="began"):
     """From this time on the network and the members' views are observed, until the end of the store."""
 
-    at_ms: int
-    position: int
+    at_ms: StoredTime
+    position: StoredNumber
     latency_ms: float
     """The time that each message takes in a network without faults. One that takes longer has a row."""
     jitter_ms: float
@@ -31,9 +32,9 @@ class MessageObserved(msgspec.Struct, frozen=True, array_like=True, tag="message
     Times are epoch milliseconds, by the clock of the brokers.
     """
 
-    at_ms: int
+    at_ms: StoredTime
     """When it was sent."""
-    position: int
+    position: StoredNumber
     """Position of the last event in the store at that time."""
     client: str
     """The name of the client's host."""
@@ -42,9 +43,9 @@ class MessageObserved(msgspec.Struct, frozen=True, array_like=True, tag="message
     correlation_id: int
     api_key: int
     is_response: bool
-    arrived_at_ms: int | None
+    arrived_at_ms: StoredTime | None
     """None if it was lost."""
-    delay_ms: int
+    delay_ms: StoredNumber
     """How long it took, by a clock that is never set; 0 if it was lost."""
     reason: str
     """`anna and broker 0 were cut off from each other`."""
@@ -55,8 +56,8 @@ class MessageObserved(msgspec.Struct, frozen=True, array_like=True, tag="message
 class ViewObserved(msgspec.Struct, frozen=True, array_like=True, tag="view"):
     """From this time on a member believed that it owned these partitions and no others."""
 
-    at_ms: int
-    position: int
+    at_ms: StoredTime
+    position: StoredNumber
     client: str
     """The name of the member's host, which is its client id."""
     group: str

@@ -125,10 +125,6 @@ class Recorder:
         """Begin or end to note which exchanges have changed; those that are in memory by then are not noted."""
         self._changes = {} if wanted else None
 
-    @property
-    def change_count(self) -> int:
-        return len(self._changes or ())
-
     def take_changes(self) -> list[ExchangeRow]:
         """The rows that have changed since the last call."""
         if not self._changes:

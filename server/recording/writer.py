@@ -1,6 +1,7 @@
 """Writes exchanges to the store while brokers run, at least once a second, and never before an answer."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Protocol
@@ -36,6 +37,8 @@ class RecordingWriter:
         self._now_ms = now_ms
         self._max_bytes = max_bytes
         self._encoder = BlockEncoder()
+        self._blocks: deque[NewExchangeBlock] = deque()
+        """What is to be written next; it is empty between two writes."""
         self._task: asyncio.Task[None] | None = None
         self._lost = 0
         self._writes_to_next_warning = 0
@@ -66,12 +69,16 @@ class RecordingWriter:
 
     async def _write(self) -> None:
         rows = self._recorder.take_changes()
-        for block in self._encoder.encode(rows, self._now_ms()):
+        self._blocks.extend(self._encoder.encode(rows, self._now_ms()))
+        while self._blocks:
+            block = self._blocks[0]
             try:
                 await self._store().append_exchanges(block, max_bytes=self._max_bytes)
             except StoreError as error:
                 self._lost += block.count
                 self._warn(str(error))
+            # A write that was cancelled is repeated: rows that are stored twice are read once.
+            self._blocks.popleft()
             await asyncio.sleep(0)  # requests come first
         if self._recorder.skipped_changes:
             self._lost += self._recorder.skipped_changes

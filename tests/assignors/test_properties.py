@@ -3,7 +3,7 @@
 from itertools import chain, pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from regroup.assignors.interface import (
@@ -125,7 +125,6 @@ def test_when_a_member_leaves_the_others_keep_their_partitions(
     assert assigned_partitions(after) == wanted_partitions(cluster, left)
 
 
-@settings(max_examples=60)
 @given(cluster=clusters, old=groups, new=groups)
 def test_cooperative_assigns_no_partition_that_another_member_still_owns(
     cluster: ClusterMetadata, old: Subscriptions, new: Subscriptions

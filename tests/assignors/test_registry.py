@@ -15,7 +15,7 @@ from regroup.assignors.interface import (
     RebalanceProtocol,
     leader_order,
 )
-from regroup.assignors.registry import BUILT_IN, assign_checked, assignor_named
+from regroup.assignors.registry import BUILT_IN, assign_checked, assignor_named, offering
 from regroup.protocol.consumer.subscription import Assignment, TopicPartition
 
 CLUSTER = ClusterMetadata({"orders": 2, "payments": 1})
@@ -49,6 +49,17 @@ def test_only_cooperative_sticky_is_cooperative_and_it_prefers_that() -> None:
     protocols = {name: assignor_named(name).supported_protocols for name in BUILT_IN}
     assert protocols.pop("cooperative-sticky") == (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
     assert set(protocols.values()) == {eager}
+
+
+def test_an_assignor_is_offered_by_its_name_inside_a_block_only() -> None:
+    own = FixedAssignor()
+    with offering(own):
+        assert assignor_named("fixed") is own
+        assert assignor_named("range").name == "range"
+        with offering(None), pytest.raises(AssignorError, match="unknown assignor 'fixed'"):
+            assignor_named("fixed")
+    with pytest.raises(AssignorError, match="unknown assignor 'fixed'"):
+        assignor_named("fixed")
 
 
 def test_a_package_can_offer_an_assignor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.timeline import GroupTimeline
 from regroup.pipeline.gold.group_history import TOPIC_EVENT_TYPES, GroupHistory
 from regroup.pipeline.gold.table_builder import TableRow

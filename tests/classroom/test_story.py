@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regroup.classroom.build import timeline_of
-from regroup.classroom.names import member_names
+from regroup.classroom.fold.build import timeline_of
+from regroup.classroom.fold.names import member_names
 from regroup.classroom.story import gaps_of, story_lines
 from regroup.coordinator.events import OffsetsCommitted
 from tests.classroom.histories import drawn_history, groups_of, scenario_history
@@ -57,7 +57,7 @@ def test_the_time_of_a_rebalance_is_that_of_its_events() -> None:
     assert max(gaps.values()) >= 15_000
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(1, 400))
 def test_every_history_has_a_story_in_the_order_of_its_events(seed: int) -> None:
     records = drawn_history(seed, minutes=3)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.reading import read_timelines
 from regroup.classroom.timeline import BEFORE, GroupTimeline
 from regroup.coordinator.group import Group
@@ -52,7 +52,7 @@ def assigned_at(timeline: GroupTimeline, position: int) -> set[tuple[str, int, s
     }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(FEW_SEEDS, st.data())
 def test_at_any_position_a_timeline_equals_a_replay(seed: int, data: st.DataObject) -> None:
     records = drawn_history(seed, minutes=3)
@@ -82,7 +82,7 @@ def is_open_at(began: tuple[int, int], ended: tuple[int, int] | None, position: 
     return began[0] <= position and (ended is None or position < ended[0])
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(FEW_SEEDS)
 def test_the_spans_of_a_partition_follow_one_another(seed: int) -> None:
     records = drawn_history(seed, minutes=3)

@@ -1,6 +1,6 @@
 """Groups without members, without partitions, without causes, and with two owners of one partition."""
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.pictures.mermaid import mermaid_picture
 from regroup.classroom.pictures.svg import svg_picture
 from regroup.classroom.pictures.text import text_picture

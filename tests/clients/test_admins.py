@@ -38,6 +38,7 @@ def test_every_library_sees_the_same_group(serve: Serve, consume: Consume, proce
         assert admin.committed(GROUP) == dict.fromkeys(BOTH, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", quick_with("confluent-kafka", CHANGING_ADMINS))
 def test_offsets_are_altered_only_in_an_empty_group(
     library: str, serve: Serve, consume: Consume, processes: ExitStack

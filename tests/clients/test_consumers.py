@@ -74,6 +74,7 @@ def test_after_a_crash_the_other_consumer_goes_on_from_the_committed_offsets(
     eventually(lambda: last <= values(survivor), "the last records")
 
 
+@pytest.mark.slow
 def test_a_consumer_that_leaves_is_replaced_before_its_session_timeout(serve: Serve, consume: Consume) -> None:
     emulator = serve("--topic", "orders:4")
     staying, leaving = start_two_consumers("confluent-kafka", emulator, consume, session_timeout_ms=60_000)

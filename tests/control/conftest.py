@@ -1,10 +1,12 @@
 """An emulator with its control port, both in a thread, and requests to it."""
 
+import asyncio
 import http.client
 import json
 import threading
+import types
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack, closing
+from contextlib import AsyncExitStack, ExitStack, closing, contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -12,8 +14,9 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
 
+from regroup.control.endpoints.endpoint import ControlledEmulator
 from regroup.control.web.server import serve_control
-from regroup.testing import Emulator
+from regroup.testing import AsyncEmulator, Emulator
 
 TIMEOUT_S = 20
 TOKEN = "a token for these tests alone"
@@ -62,6 +65,12 @@ class Control:
     def act(self, path: str, **body: Any) -> Any:
         return answered(self.post(path, **body))
 
+    @contextmanager
+    def stream(self, path: str, headers: dict[str, str] | None = None, **query: Any) -> Iterator["Stream"]:
+        with closing(http.client.HTTPConnection(self.host, self.port, timeout=TIMEOUT_S)) as connection:
+            connection.request("GET", f"{path}?{urlencode(query)}", headers=headers or {})
+            yield Stream(connection.getresponse())
+
     def in_background(self, path: str, **query: Any) -> "Background":
         """A request that waits, in a thread."""
         return Background(lambda: self.get(path, **query))
@@ -70,6 +79,22 @@ class Control:
 def answered(answer: Answer) -> Any:
     assert answer.status == 200, answer
     return answer.json
+
+
+class Stream:
+    """Server-sent events, one after another."""
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        assert response.status == 200, response.read()
+        self.media_type = response.headers["content-type"]
+        self._response = response
+
+    def next(self) -> Any:
+        """The JSON of the next message; None at the end of the stream."""
+        while line := self._response.readline():
+            if line.startswith(b"data: "):
+                return json.loads(line[len(b"data: ") :])
+        return None
 
 
 class Background:
@@ -91,15 +116,27 @@ class Port:
         self._stack = AsyncExitStack()
         self._kafka = kafka
         options = {"host": "127.0.0.1", "port": 0} | options
-        address = kafka._running.run(self._stack.enter_async_context(serve_control(kafka._emulator, **options)))
+        address = kafka._running.run(self._open(kafka._emulator, options))
         host, _, port = address.removeprefix("http://").rpartition(":")
         self.control = Control("127.0.0.1" if host == "0.0.0.0" else host.strip("[]"), int(port))
+
+    async def _open(self, emulator: AsyncEmulator, options: dict[str, Any]) -> str:
+        controlled = ControlledEmulator(emulator)
+        self._stack.push_async_callback(controlled.close)
+        return await self._stack.enter_async_context(serve_control(controlled, **options))
 
     def close(self) -> None:
         self._kafka._running.run(self._stack.aclose())
 
 
 StartControl = Callable[..., Control]
+
+
+@pytest.fixture(autouse=True)
+def short_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let uvicorn look 200 times a second whether it is to stop; by itself a stop takes 0.2 s, most of a test."""
+    hurried = vars(asyncio) | {"sleep": lambda delay_s: asyncio.sleep(delay_s / 20)}
+    monkeypatch.setattr("uvicorn.server.asyncio", types.SimpleNamespace(**hurried))
 
 
 @pytest.fixture

@@ -26,6 +26,13 @@ class Element {
   texts() {
     return this.children.flatMap((each) => (each instanceof Element ? each.texts() : [String(each)]));
   }
+  get childNodes() {
+    return this.children;
+  }
+  paragraphs() {
+    const below = this.children.flatMap((each) => (each instanceof Element ? each.paragraphs() : []));
+    return this.name === "p" ? [this.texts().join(""), ...below] : below;
+  }
   tags() {
     return [this.name, ...this.children.flatMap((each) => (each instanceof Element ? each.tags() : []))];
   }
@@ -35,11 +42,12 @@ const byId = {};
 for (const id of ["title", "description", "contents", "endpoints", "failure"]) byId[id] = new Element(id);
 const context = {
   document: { createElement: (name) => new Element(name), getElementById: (id) => byId[id] },
-  location: { origin: "http://127.0.0.1:9080" },
+  location: { origin: "http://127.0.0.1:9080", hash: "" },
   fetch: async () => ({ ok: true, json: async () => JSON.parse(description) }),
 };
 vm.runInNewContext(script, context);
 setTimeout(() => {
   const parts = Object.values(byId);
-  console.log(JSON.stringify({ texts: parts.flatMap((each) => each.texts()), tags: parts.flatMap((each) => each.tags()) }));
+  const found = (what) => parts.flatMap((each) => each[what]());
+  console.log(JSON.stringify({ texts: found("texts"), tags: found("tags"), paragraphs: found("paragraphs") }));
 }, 0);

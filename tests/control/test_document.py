@@ -20,6 +20,7 @@ DOCUMENT = openapi_document()
 OPERATIONS = {
     (path, method): operation for path, methods in DOCUMENT["paths"].items() for method, operation in methods.items()
 }
+ADD_ANNA = ("/simulated-member/add", {"group": "billing", "topics": ["orders"], "client_id": "anna"})
 BEFORE: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "/group/complete-join-phase": [("/group/rebalance", {"group": "billing"})],
     "/emulator/restart": [("/emulator/kill", {})],
@@ -28,6 +29,11 @@ BEFORE: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "/coordinator/finish-loading": [("/coordinator/begin-loading", {"group": "billing"})],
     "/client/revive": [("/client/crash", {"client": "second"})],
     "/topic/delete": [("/topic/create", {"topic": "payments"})],
+    "/simulated-member/start": [ADD_ANNA, ("/simulated-member/crash", {"client": "anna"})],
+    **{
+        f"/simulated-member/{act}": [ADD_ANNA]
+        for act in ("crash", "leave", "pause", "resume", "slow", "restart", "fault", "remove")
+    },
 }
 """What must happen before the example of an endpoint can."""
 LEFT_OUT = {
@@ -120,9 +126,14 @@ def test_the_answer_to_the_example_has_the_documented_schema(
 ) -> None:
     for path, body in BEFORE.get(endpoint.path, ()):
         control.act(path, **body)
+    operation = OPERATIONS[endpoint.path, endpoint.method.lower()]
+    if endpoint.streams:
+        with control.stream(endpoint.path, **endpoint.example) as stream:
+            validate(stream.next(), operation["responses"]["200"]["content"]["text/event-stream"]["schema"])
+        return
     answer = send(control, endpoint, endpoint.example)
     assert answer.status == 200, answer
-    validate(answer.json, schema_of(OPERATIONS[endpoint.path, endpoint.method.lower()], 200))
+    validate(answer.json, schema_of(operation, 200))
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: each.path)

@@ -40,7 +40,8 @@ def open_behaviours() -> frozenset[str]:
 
 def behaviours_in(source: Path) -> Iterator[str]:
     """The ids in every `behaviour("…")` of a file."""
-    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+    text = source.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)) if "behaviour(" in text else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "behaviour":
             yield from (each.value for each in node.args if isinstance(each, ast.Constant))
 

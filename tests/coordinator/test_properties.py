@@ -237,6 +237,6 @@ def test_the_same_choices_give_the_same_history_in_every_process() -> None:
             text=True,
             check=True,
         ).stdout.strip()
-        for hash_seed in ("0", "1", "4711")
+        for hash_seed in ("1", "4711")
     }
     assert digests == {digest(7)}

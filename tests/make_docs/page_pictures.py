@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from playwright.sync_api import Browser, sync_playwright
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.page.files import Run, html_file
 from regroup.lab.plan.scenario_files import scenario
 from regroup.lab.simulation.run import play

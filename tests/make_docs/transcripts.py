@@ -79,7 +79,7 @@ class Shell:
             text=True,
         )
         assert self._server.stdout is not None
-        lines = 1 + (" --control " in command)
+        lines = 1 + sum(option in command for option in (" --control ", " --page "))
         return [self._as_documented(self._server.stdout.readline()).rstrip() for _ in range(lines)]
 
     def stop_server(self) -> None:

@@ -44,3 +44,9 @@ def test_a_duration_is_formatted_in_whole_units_or_in_seconds_with_a_fraction() 
     assert [format_duration(each) for each in lengths] == ["0ms", "999ms", "1500ms", "61050ms", "90s", "5m"]
     with_fractions = [format_duration(each, with_fractions=True) for each in lengths]
     assert with_fractions == ["0s", "999ms", "1.5s", "61.05s", "90s", "5m"]
+
+
+def test_a_duration_that_no_number_can_hold_is_refused() -> None:
+    for parse in (parse_duration_ms, parse_exact_duration_ms):
+        with pytest.raises(ValueError, match="too large"):
+            parse("9" * 400 + "s")

@@ -10,6 +10,7 @@ from regroup.lab.simulation.run import play
 from regroup.pipeline.campaign.scenarios import SCENARIOS, ScenarioOptions
 from regroup.pipeline.gold.group_history import TOPIC_EVENT_TYPES, GroupHistory
 from regroup.pipeline.gold.table_builder import TableRow
+from regroup.pipeline.gold.tables import TABLES
 from regroup.storage.records import Record
 from regroup.storage.sqlite.inline import open_inline_store
 
@@ -28,6 +29,14 @@ def crash_history(assignor: str, seed: int, *, crashes: int = 2) -> tuple[Record
         restart_ms=15_000,
     )
     return play(SCENARIOS["crashes"](options, seed)).records
+
+
+def halves(records: Sequence[Record]) -> tuple[Sequence[Record], Sequence[Record]]:
+    """The records in two parts, between two commands."""
+    cut = len(records) // 2
+    while (records[cut].cause, records[cut].at_ms) == (records[cut - 1].cause, records[cut - 1].at_ms):
+        cut += 1
+    return records[:cut], records[cut:]
 
 
 def write_store(path: Path, records: Sequence[Record]) -> None:
@@ -73,4 +82,7 @@ def all_rows(records: Iterable[Record]) -> list[TableRow]:
 
 
 def rows_of_table(rows: Iterable[TableRow], name: str) -> list[dict[str, object]]:
-    return [row for table, row in rows if table == name]
+    columns = [field.name for field in TABLES[name].fields] if name in TABLES else []
+    return [
+        row if isinstance(row, dict) else dict(zip(columns, row, strict=True)) for table, row in rows if table == name
+    ]

@@ -17,6 +17,9 @@ from regroup.cli import jobs
 from regroup.cli.main import COMMANDS, main
 from regroup.cli.spark.session import print_spark_error
 from regroup.pipeline.bronze import ingest
+from regroup.pipeline.bronze.store_progress import store_name
+from regroup.pipeline.gold.versions import TablesVersion, make_current
+from regroup.pipeline.output_folder import prepare_folder
 from regroup.pipeline.spark import java
 from regroup.storage.errors import StoreError
 from tests.pipeline.histories import crash_history, overwrite_pages, write_store
@@ -68,7 +71,7 @@ def test_bad_stores_among_good_ones_are_named_and_skipped(
     for name in ("damaged.db", "foreign.db", "newer.db"):
         assert f"skipped: {mixed_stores / name}" in err
     ingested = {path.parent.name.partition("=")[2] for path in (mixed_stores / "out" / "bronze").rglob("*.parquet")}
-    assert ingested == {ingest.store_name(str(mixed_stores / name)) for name in ("range.db", "cooperative-sticky.db")}
+    assert ingested == {store_name(str(mixed_stores / name)) for name in ("range.db", "cooperative-sticky.db")}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +114,7 @@ def test_show_prints_a_table_and_replay_prints_the_groups_of_each_store(built_ta
     groups = json.loads(capsys.readouterr().out)
     for path in built_tables.glob("runs/*.db"):
         assert regroup("replay", path) == 0
-        assert groups[ingest.store_name(str(path))] == json.loads(capsys.readouterr().out)["groups"]
+        assert groups[str(path)] == json.loads(capsys.readouterr().out)["groups"]
     assert len(groups) == 2
 
 
@@ -155,6 +158,24 @@ def test_an_invalid_master_is_one_line_before_java_starts(tmp_path: Path, capsys
     )
 
 
+@pytest.mark.parametrize("setting", ["spark.ui.enabled", "ui.enabled=true"])
+def test_a_setting_that_is_none_of_spark_is_refused(tmp_path: Path, capsys: Printed, setting: str) -> None:
+    with pytest.raises(SystemExit):
+        regroup("pipeline", "tables", tmp_path, "--conf", setting)
+    assert f"invalid setting: {setting!r}; write spark.NAME=VALUE" in capsys.readouterr().err
+
+
+def test_clean_removes_older_versions_without_spark(tmp_path: Path, capsys: Printed) -> None:
+    assert regroup("pipeline", "clean", tmp_path) == 2
+    assert f"no tables in {tmp_path}: regroup pipeline tables {tmp_path}" in capsys.readouterr().err
+    prepare_folder(tmp_path)
+    for name in ("version-000001-a", "version-000002-b"):
+        (tmp_path / "tables" / name).mkdir(parents=True)
+    make_current(tmp_path, TablesVersion("version-000002-b", "", ("gaps",)))
+    assert regroup("pipeline", "clean", tmp_path, "--master", "no such master") == 0
+    assert capsys.readouterr().out == "removed version-000001-a\n1 older version removed\n"
+
+
 def test_the_message_of_our_own_error_is_printed_without_the_traces_around_it(capsys: Printed) -> None:
     print_spark_error("pipeline", TRACE)
     assert capsys.readouterr().err == (
@@ -195,6 +216,7 @@ def test_without_java_the_error_says_what_to_install(
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_campaign_simulates_only_what_is_missing(spark: SparkSession, tmp_path: Path, capsys: Printed) -> None:
     plan, out = tmp_path / "plan.yaml", tmp_path / "out"
     plan.write_text(PLAN)

@@ -16,8 +16,9 @@ from regroup.lab.simulation.run import play
 from regroup.pipeline.bronze import ingest
 from regroup.pipeline.campaign import grid
 from regroup.pipeline.campaign import runner as campaign
+from regroup.pipeline.gold.versions import current_version, read_table
 from tests.clients.emulator import eventually
-from tests.pipeline.histories import crash_history, write_store
+from tests.pipeline.histories import crash_history, halves, write_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -59,6 +60,19 @@ def stall(plan, folder):
 runner.run_campaign = partial(runner.run_campaign, play_one=partial(stall, folder=sys.argv[3]))
 sys.exit(main(sys.argv[1:]))
 """
+TABLES = """
+import sys, time
+from pathlib import Path
+from regroup.cli.main import main
+from regroup.pipeline.gold import build
+
+def stall(*frames):
+    Path(sys.argv[3], "stalled").touch()
+    time.sleep(3600)
+
+build.find_violations = stall
+sys.exit(main(sys.argv[1:]))
+"""
 PLAN = """
 question: Does it continue?
 scenario: crashes
@@ -98,6 +112,26 @@ def test_a_killed_ingest_continues_with_the_missing_blocks(spark: SparkSession, 
     assert main([*words, str(tmp_path / "not-killed")]) == 0
     assert in_order(ingest.read_bronze(spark, out)) == in_order(ingest.read_bronze(spark, tmp_path / "not-killed"))
     assert not list(out.rglob(".*.parquet.*"))
+
+
+def test_a_killed_build_of_the_tables_leaves_the_version_before_it(spark: SparkSession, tmp_path: Path) -> None:
+    (first_half, second_half), out = halves(crash_history("range", 1)), tmp_path / "out"
+    write_store(tmp_path / "a.db", first_half)
+    assert main(["pipeline", "ingest", f"{tmp_path}/a.db", str(out)]) == 0
+    assert main(["pipeline", "tables", str(out)]) == 0
+    first, rows = current_version(out), in_order(read_table(spark, out, "transitions"))
+    write_store(tmp_path / "a.db", second_half)
+    assert main(["pipeline", "ingest", f"{tmp_path}/a.db", str(out)]) == 0
+    with started(TABLES, "pipeline", "tables", out):
+        eventually((out / "stalled").exists, "most tables", TIMEOUT_S)
+    assert len([each for each in (out / "tables").iterdir() if each.is_dir()]) == 2
+    assert current_version(out) == first
+    assert in_order(read_table(spark, out, "transitions")) == rows
+    assert main(["report", str(out)]) == 2
+    assert main(["pipeline", "tables", str(out)]) == 0
+    assert read_table(spark, out, "transitions").count() > len(rows)
+    assert main(["pipeline", "clean", str(out)]) == 0
+    assert len([each for each in (out / "tables").iterdir() if each.is_dir()]) == 1
 
 
 def test_a_killed_campaign_continues_with_the_missing_runs(spark: SparkSession, tmp_path: Path) -> None:

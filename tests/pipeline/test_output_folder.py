@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from regroup.cli.main import main
 from regroup.pipeline.bronze.ingest import read_bronze
 from regroup.pipeline.campaign.runner import read_events, read_runs
-from regroup.pipeline.gold.build import build_tables, read_table
+from regroup.pipeline.gold.build import build_tables
+from regroup.pipeline.gold.versions import TablesVersion, make_current, read_table, tables_are_current
 from regroup.pipeline.output_folder import (
     DATA_FOLDERS,
     FORMAT_VERSION,
@@ -19,8 +20,6 @@ from regroup.pipeline.output_folder import (
     events_fingerprint,
     exclusive_writer,
     prepare_folder,
-    tables_are_current,
-    write_stamp,
 )
 
 NO_SPARK = cast(SparkSession, None)
@@ -37,10 +36,15 @@ def add_events(folder: Path, name: str, size: int = 4) -> None:
     (folder / "events" / name).write_bytes(b"x" * size)
 
 
+def build(folder: Path) -> None:
+    """Note tables that were built from the present events."""
+    make_current(folder, TablesVersion("version-000001-0000", events_fingerprint(folder), ("gaps",)))
+
+
 def test_tables_are_current_until_events_are_added(tmp_path: Path) -> None:
     add_events(tmp_path, "chunk-00000000.parquet")
     assert not tables_are_current(tmp_path)
-    write_stamp(tmp_path, events_fingerprint(tmp_path))
+    build(tmp_path)
     assert tables_are_current(tmp_path)
     add_events(tmp_path, ".chunk-00000020.parquet.17")
     assert tables_are_current(tmp_path), "an unfinished file does not count yet"
@@ -48,14 +52,13 @@ def test_tables_are_current_until_events_are_added(tmp_path: Path) -> None:
     assert not tables_are_current(tmp_path)
 
 
-def test_tables_are_not_current_while_they_are_built_and_when_a_block_has_grown(tmp_path: Path) -> None:
+def test_tables_are_not_current_when_a_block_has_grown(tmp_path: Path) -> None:
     add_events(tmp_path, "block-000000.parquet")
-    write_stamp(tmp_path, events_fingerprint(tmp_path))
+    build(tmp_path)
     add_events(tmp_path, "block-000000.parquet", size=5)
     assert not tables_are_current(tmp_path)
-    write_stamp(tmp_path, events_fingerprint(tmp_path))
-    write_stamp(tmp_path, "")
-    assert not tables_are_current(tmp_path)
+    build(tmp_path)
+    assert tables_are_current(tmp_path)
 
 
 def test_a_new_folder_gets_the_present_format(tmp_path: Path) -> None:
@@ -118,7 +121,6 @@ def test_commands_refuse_another_format_in_one_line_before_spark_starts(
     (tmp_path / "plan.yaml").write_text(PLAN)
     for folder in ("bronze", "tables/gaps"):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "tables" / "gaps" / "_SUCCESS").touch()
     assert main([*(word.format(tmp_path) for word in words), "--master", "no such master"]) == 2
     assert capsys.readouterr().err == (
         f"regroup {words[0]}: {tmp_path} has format 1, and this release of regroup reads and writes format 2: "
@@ -130,7 +132,7 @@ def test_a_report_of_stale_tables_is_refused_before_spark_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prepare_folder(tmp_path)
-    (tmp_path / "tables").mkdir()
+    build(tmp_path)
     add_events(tmp_path, "chunk-00000000.parquet")
     assert main(["report", str(tmp_path), "--master", "no such master"]) == 2
     assert f"lack newer events: regroup pipeline tables {tmp_path}" in capsys.readouterr().err

@@ -159,7 +159,7 @@ def count_of(emulator: EmulatorProcess, change: Change) -> int:
     return len(emulator.events(change.group, kind=change.event))
 
 
-@pytest.mark.quick("[OffsetCommit]", "[CreateTopics]")
+@pytest.mark.quick("[OffsetCommit]")
 @pytest.mark.parametrize("name", CHANGES)
 async def test_a_response_waits_for_the_commit_and_survives_a_kill(serve: Serve, name: str) -> None:
     change = CHANGES[name]

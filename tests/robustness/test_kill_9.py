@@ -43,7 +43,7 @@ async def all_commit_beyond(members: list[RetryingMember], offsets: list[int]) -
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("rounds", [3, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(100, marks=pytest.mark.slow)])
 async def test_every_acknowledged_event_survives_and_the_clients_continue(serve: Serve, rounds: int) -> None:
     emulator = serve("--topic", "orders:8", "--set", "group.initial.rebalance.delay.ms=0", "--log-level", "error")
     rng, checked = random.Random(rounds), dict[str, int]()

@@ -104,7 +104,7 @@ async def committed_when_lost(emulator: EmulatorProcess, member: RetryingMember,
     return committed
 
 
-@pytest.mark.quick("[delete_the_store]", "[replace_the_log]", "[cut_the_end_off_the_log]")
+@pytest.mark.quick("[delete_the_store]")
 @pytest.mark.parametrize("lose", LOSSES)
 async def test_at_most_one_commit_is_acknowledged_after_the_loss(serve: Serve, lose: Callable[[Path], None]) -> None:
     emulator = serve(*OPTIONS)

@@ -306,6 +306,6 @@ def with_examples(count: int) -> Callable[[], None]:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("examples", [10, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [4, pytest.param(600, marks=pytest.mark.slow)])
 def test_any_sequence_of_requests_leaves_a_valid_history_and_a_working_group(examples: int) -> None:
     with_examples(examples)()

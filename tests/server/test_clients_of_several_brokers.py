@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -10,6 +11,7 @@ from tests.server.cluster_harness import GROUPS, ClusterHarness, expected_coordi
 from tests.server.wire_client import TIMEOUT_S
 
 
+@pytest.mark.slow
 async def test_a_confluent_consumer_follows_its_group_to_the_next_broker_and_back(brokers: ClusterHarness) -> None:
     servers = ",".join(f"{host}:{port}" for host, port in brokers.cluster.addresses)
     loop = asyncio.get_running_loop()

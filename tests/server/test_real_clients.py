@@ -80,6 +80,7 @@ async def aio_read(address: str, topic: str, count: int, **more: object) -> list
 WRITTEN = list(enumerate(VALUES))
 
 
+@pytest.mark.quick("[gzip]", "[zstd]")
 @pytest.mark.parametrize("codec", CODECS)
 async def test_records_of_confluent_kafka_are_read_by_every_library(harness, codec: str) -> None:
     await harness.create_topic("orders")

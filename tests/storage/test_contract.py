@@ -325,6 +325,20 @@ async def test_exchanges_are_read_back_in_the_order_in_which_they_were_stored(fi
     assert await positions(filled.read()) == [1, 2, 3, 4, 5, 6]
 
 
+async def test_observations_are_kept_beside_exchanges_and_bounded_as_they_are(filled: EventStore) -> None:
+    rng = random.Random(1)
+    await filled.append_exchanges(block(1, 9), max_bytes=1_000_000)
+    for number in range(1, 21):
+        await filled.append_observations(block(number, number, rng.randbytes(1_000)), max_bytes=10_500)
+    kept = [each async for each in filled.read_observations()]
+    assert [each.number for each in kept] == list(range(11, 21))
+    assert [each.number async for each in filled.read_observations(from_ms=13, to_ms=14)] == [13, 14]
+    assert [each.payload for each in await blocks(filled)] == [b"rows"]
+    await filled.save_snapshots(6, [snapshot("a", 2, 4)])
+    await filled.trim(before=5)
+    assert len([each async for each in filled.read_observations()]) == 10
+
+
 async def test_the_oldest_exchanges_are_deleted_beyond_the_bound(store: EventStore) -> None:
     rng = random.Random(1)
     for number in range(1, 201):

@@ -157,4 +157,4 @@ class StoreComparison(RuleBasedStateMachine):
 
 
 TestStoreComparison = StoreComparison.TestCase
-TestStoreComparison.settings = settings(max_examples=60, stateful_step_count=30)
+TestStoreComparison.settings = settings(stateful_step_count=30)

@@ -26,6 +26,7 @@ def kafka(emulator: StartEmulator) -> Emulator:
     return emulator(topics={"orders": 6}, wait_timeout_s=30)
 
 
+@pytest.mark.quick("[confluent-kafka]")
 def test_a_crashed_consumer_is_replaced_and_joins_again_when_it_is_revived(library: str, kafka: Emulator) -> None:
     group = kafka.group("billing")
     with polling(library, kafka.bootstrap_servers, "first"), polling(library, kafka.bootstrap_servers, "second"):

@@ -63,6 +63,7 @@ def test_a_consumer_that_works_long_on_a_record_sends_heartbeats(kafka: Emulator
     assert kafka.group("billing").now().partitions_of("worker") == ALL
 
 
+@pytest.mark.quick("[confluent-kafka]")
 def test_consumers_follow_a_coordinator_that_moves(library: str, emulator: StartEmulator) -> None:
     kafka = emulator(topics={"orders": 6}, brokers=3, wait_timeout_s=30)
     group = kafka.group("billing")
@@ -102,6 +103,7 @@ async def test_a_commit_of_aiokafka_whose_answer_is_lost_is_sent_again() -> None
             await kafka.assert_exchanges(["OffsetCommit: no answer", "OffsetCommit: NONE"], api="OffsetCommit")
 
 
+@pytest.mark.quick("[confluent-kafka]")
 def test_a_consumer_whose_session_was_ended_is_back_at_its_next_heartbeat(library: str, kafka: Emulator) -> None:
     group = kafka.group("billing")
     with polling(library, kafka.bootstrap_servers, "first"), polling(library, kafka.bootstrap_servers, "second"):
@@ -123,6 +125,7 @@ def test_a_static_member_is_fenced_by_a_second_process_with_its_name(kafka: Emul
         assert kafka.group("billing").wait_until_stable(members=1).partitions_of("pod-1") == ALL
 
 
+@pytest.mark.quick("[kafka-python]")
 def test_a_rebalance_storm_loses_no_member_and_no_offset(library: str, kafka: Emulator) -> None:
     kafka.produce("orders", "one")
     group = kafka.group("billing")
@@ -148,6 +151,7 @@ def test_a_consumer_that_never_polls_leaves_the_group(kafka: Emulator, consumer)
         raise confluent_kafka.KafkaException(next(each for each in iter(idle.poll, None) if each.error()).error())
 
 
+@pytest.mark.quick("[confluent-kafka]")
 def test_a_rolling_deploy_of_static_members_starts_no_rebalance(library: str, kafka: Emulator) -> None:
     group, pods = kafka.group("billing"), ("pod-0", "pod-1", "pod-2")
 

@@ -86,8 +86,18 @@ def test_a_failure_tells_the_story_of_its_groups_and_names_the_history(suite: Su
     assert "generation-started" in shown.stdout
 
 
+@pytest.mark.quick("[failed]")
+@pytest.mark.parametrize(
+    ("passes", "options", "code", "text"),
+    [
+        (False, (), 0, "anna  ApiVersions v0  NONE"),
+        (True, (), 2, "no recorded exchanges"),
+        (True, ("--kafka-record",), 0, "anna  ApiVersions v0  NONE"),
+    ],
+    ids=["failed", "passed", "--kafka-record"],
+)
 def test_the_history_of_a_failed_test_holds_the_requests_and_that_of_another_on_request(
-    suite: Suite, tmp_path: Path
+    suite: Suite, tmp_path: Path, passes: bool, options: tuple[str, ...], code: int, text: str
 ) -> None:
     test = """
         from regroup.protocol.messages.cluster import ApiVersionsRequest
@@ -96,16 +106,12 @@ def test_the_history_of_a_failed_test_holds_the_requests_and_that_of_another_on_
             kafka.connect("anna").send(ApiVersionsRequest(), 0)
             assert {passes}, "as it is meant to"
         """
-    shown = []
-    for passes, options in ((False, ()), (True, ()), (True, ("--kafka-record",))):
-        suite.run(test.format(passes=passes), "--kafka-keep", str(tmp_path / "kept"), *options)
-        (kept,) = (tmp_path / "kept").glob("*.db")
-        command = [sys.executable, "-m", "regroup", "exchanges", str(kept)]
-        shown.append(subprocess.run(command, capture_output=True, text=True, timeout=60, check=False))
-    assert [each.returncode for each in shown] == [0, 2, 0]
-    assert "no recorded exchanges" in shown[1].stderr
-    for each in (shown[0], shown[2]):
-        assert "anna  ApiVersions v0  NONE" in each.stdout
+    suite.run(test.format(passes=passes), "--kafka-keep", str(tmp_path / "kept"), *options)
+    (kept,) = (tmp_path / "kept").glob("*.db")
+    command = [sys.executable, "-m", "regroup", "exchanges", str(kept)]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert shown.returncode == code
+    assert text in shown.stdout + shown.stderr
 
 
 def test_tests_that_share_an_emulator_are_told_apart(suite: Suite) -> None:
@@ -206,6 +212,7 @@ def test_all_histories_are_kept_on_request(suite: Suite) -> None:
     assert len(list((suite.folder / "kept").glob("*.db"))) == 3
 
 
+@pytest.mark.slow
 def test_it_works_with_xdist_asyncio_and_unittest(suite: Suite) -> None:
     output = suite.run(
         """

@@ -99,19 +99,20 @@ class GroupHistory {
   phaseOf(member, index) {
     const position = this.positions[index], held = this.heldAt(member, position);
     if (held) return `${held.api} held`;
-    if (this.states[index] === "PreparingRebalance") return "JoinGroup awaited";
-    return this._hasSynced(member, position) ? "assigned" : "SyncGroup awaited";
+    if (this.states[index] === "PreparingRebalance") return "JoinGroup expected";
+    if (this.states[index] === "CompletingRebalance") return "SyncGroup expected";
+    return this._hasFetched(member, position) ? "assigned" : "SyncGroup expected";
   }
 
-  _hasSynced(member, position) {
-    let number = lastUpTo(this.generations, position, (each) => each.began);
-    if (number < 0) return false;
-    while (number && this.generations[number - 1].number === this.generations[number].number) number--;
-    const began = this.generations[number].began, held = this.heldByMember.get(member) ?? [];
-    for (let index = lastUpTo(held, position, (each) => each.began); index >= 0 && held[index].began >= began; index--) {
-      if (held[index].api === "SyncGroup") return true;
-    }
-    return this.isTrimmed && began === this.beganPosition && this.lanesByMember.get(member)?.began === began;
+  /** Whether a member has sent SyncGroup in this generation, or needs not to: it was loaded with it, or took over. */
+  _hasFetched(member, position) {
+    const generation = this.spanAt(this.generations, position);
+    if (!generation) return true;
+    const start = lastUpTo(this.positions, generation.began), lane = this.lanesByMember.get(member);
+    const isFromStart = start < 0 ? generation.assigned === generation.began : this.types[start] !== "generation-started";
+    if (isFromStart || lane.began > generation.began) return true;
+    const held = this.heldByMember.get(member) ?? [], last = held[lastUpTo(held, position, (each) => each.began)];
+    return last?.api === "SyncGroup" && last.began >= generation.began;
   }
 
   _takeMoments(document) {

@@ -225,8 +225,9 @@ async function begin() {
     window.addEventListener("hashchange", () => { const to = positionInAddress(); if (to !== undefined) stage.goToPosition(to); });
     page.showView(VIEWS[wanted.get("view")] ? wanted.get("view") : "sequence");
     await page.showRun(0, positionInAddress());
-    if (source.runs.length > 1) await page.showBeside(1);
+    if (source.runs.length > 1 && !source.onPage) await page.showBeside(1);
     window.regroupPage = page;
+    source.onPage?.(page);
     document.documentElement.dataset.ready = "true";
   } catch (error) {
     document.body.replaceChildren(element("p", { id: "status", role: "alert" }, `${word("failed")}: ${shown(String(error.message ?? error))}`));

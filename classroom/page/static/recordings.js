@@ -14,17 +14,16 @@ function readExchanges(document, strings) {
       at, arrivedAt: since("arrived"), lastAt: at + columns.last[index], answeredAt: since("answered"), sentAt: since("sent"),
       receivedAt: since("received"), member: strings[columns.member[index]], client: strings[columns.client[index]],
       api: strings[columns.api[index]], error: strings[columns.error[index]], fate: strings[columns.fate[index]],
-      reason: strings[columns.reason[index]], count: columns.count[index], isRefused: Boolean(columns.refused[index]),
+      reason: strings[columns.reason[index]], count: columns.count[index],
+      isRefused: Boolean(columns.refused[index]), isIncident: Boolean(columns.incident[index]),
       generation: columns.generation[index], events: columns.events[index],
       request: columns.request[index] ?? "", response: columns.response[index] ?? "",
     };
   });
 }
 
-/** Whether a request went wrong: refused, lost, late, closed, or handled twice. */
-function isIncident(exchange) {
-  return exchange.isRefused || !["answered", "unanswered"].includes(exchange.fate);
-}
+/** Whether a member's request went wrong: refused, lost, late, closed, or handled twice. */
+function isIncident(exchange) { return exchange.isIncident; }
 
 /** What became of a request, in a few words. */
 function fateText(exchange) {

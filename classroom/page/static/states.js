@@ -4,7 +4,11 @@
 const STATE_PLACES = {
   Empty: [110, 80], PreparingRebalance: [390, 80], CompletingRebalance: [690, 80], Stable: [690, 290], Dead: [110, 290],
 };
-const STATE_SIZE = [204, 58];
+// On a narrow page the names stand in two lines, and the states closer together.
+const LAYOUTS = {
+  wide: { box: [204, 58], view: "0 40 800 290", across: (x) => x, lines: (name) => [name] },
+  narrow: { box: [136, 66], view: "0 34 540 300", across: (x) => 76 + (x - 110) * 0.67, lines: (name) => name.split(/(?=Rebalance)/) },
+};
 
 function svg(name, attributes = {}, text) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -16,7 +20,7 @@ function svg(name, attributes = {}, text) {
 class StatesPicture {
   constructor(stage) {
     this.stage = stage;
-    this.picture = svg("svg", { viewBox: "0 40 800 290", role: "img" });
+    this.picture = svg("svg", { role: "img" });
     this.move = element("p", { className: "move" });
     this.members = element("div", { className: "phases" });
     this.host = element("div", { className: "states-host" }, this.picture, element("div", {}, this.move, this.members));
@@ -27,7 +31,8 @@ class StatesPicture {
   _draw() {
     const { history, cursor } = this.stage;
     if (!this.host.isConnected || !history?.length) return;
-    if (this._drawnFor !== history || this._states !== history.stateMachine) this._build();
+    const layout = LAYOUTS[this.host.clientWidth < 560 * look.scale ? "narrow" : "wide"];
+    if (this._drawnFor !== history || this._states !== history.stateMachine || this.layout !== layout) this._build(layout);
     const state = history.states[cursor.index], position = history.positions[cursor.index];
     const spans = history.stateSpans, number = lastUpTo(spans, position, (each) => each.began);
     const before = number > 0 ? spans[number - 1] : undefined;
@@ -86,7 +91,9 @@ class StatesPicture {
     this.members.replaceChildren(...parts);
   }
 
-  _build() {
+  _build(layout) {
+    this.layout = layout;
+    this.picture.setAttribute("viewBox", layout.view);
     const { states, transitions } = this.stage.history.stateMachine;
     this._drawnFor = this.stage.history; this._states = this.stage.history.stateMachine; this._countedTo = -1;
     this.picture.setAttribute("aria-label", word("states"));
@@ -102,12 +109,15 @@ class StatesPicture {
   }
 
   _place(name, index) {
-    return STATE_PLACES[name] ?? [400 + 120 * Math.cos(index), 190 + 80 * Math.sin(index)];
+    const [x, y] = STATE_PLACES[name] ?? [400 + 120 * Math.cos(index), 190 + 80 * Math.sin(index)];
+    return [this.layout.across(x), y];
   }
 
   _node(name, [x, y]) {
-    const group = svg("g", { class: `node ${STATE_COLORS[name] ?? "none"}` }), [width, height] = STATE_SIZE;
-    group.append(svg("rect", { x: x - width / 2, y: y - height / 2, width, height, rx: 12 }), svg("text", { x, y: y + 5 }, name));
+    const group = svg("g", { class: `node ${STATE_COLORS[name] ?? "none"}` }), [width, height] = this.layout.box;
+    const lines = this.layout.lines(name), text = svg("text");
+    lines.forEach((each, index) => text.append(svg("tspan", { x, y: y + 6 + 20 * (index - (lines.length - 1) / 2) }, each)));
+    group.append(svg("rect", { x: x - width / 2, y: y - height / 2, width, height, rx: 12 }), text);
     this.picture.append(group);
     this.nodes.set(name, group);
   }
@@ -117,7 +127,7 @@ class StatesPicture {
     const from = this._place(before, states.indexOf(before)), to = this._place(after, states.indexOf(after));
     const length = Math.hypot(to[0] - from[0], to[1] - from[1]), across = [-(to[1] - from[1]) / length, (to[0] - from[0]) / length];
     const shift = isDouble ? 13 : 0, move = ([x, y]) => [x + across[0] * shift, y + across[1] * shift];
-    const [start, end] = [atBorder(move(from), move(to), from), atBorder(move(to), move(from), to)];
+    const [start, end] = [atBorder(move(from), move(to), from, this.layout.box), atBorder(move(to), move(from), to, this.layout.box)];
     const group = svg("g", { class: "edge" });
     const count = svg("text", { x: (start[0] + end[0]) / 2 + across[0] * 13, y: (start[1] + end[1]) / 2 + across[1] * 13 + 4 });
     group.append(svg("path", { d: `M${start}L${end}`, "marker-end": "url(#arrow)" }), count);
@@ -127,8 +137,8 @@ class StatesPicture {
 }
 
 /** Where the line from a place to another one leaves the box around a centre. */
-function atBorder(from, to, center) {
-  const [width, height] = STATE_SIZE, dx = to[0] - from[0], dy = to[1] - from[1];
+function atBorder(from, to, center, [width, height]) {
+  const dx = to[0] - from[0], dy = to[1] - from[1];
   const offsetX = from[0] - center[0], offsetY = from[1] - center[1];
   const reach = (delta, offset, half) => (delta === 0 ? Infinity : ((delta > 0 ? half : -half) - offset) / delta);
   const share = Math.min(reach(dx, offsetX, width / 2 + 3), reach(dy, offsetY, height / 2 + 3));

@@ -38,9 +38,16 @@ class Surface {
     this.host.setAttribute("aria-label", label);
     this.pen = this.canvas.getContext("2d");
     this.width = this.height = this.scroll = 0;
+    this.room = { width: 0, height: 0 };
     this._redraw = () => this._draw();
-    this.host.addEventListener("scroll", () => this.invalidate(), { passive: true });
-    new ResizeObserver(() => this.invalidate()).observe(this.host);
+    this.host.addEventListener("scroll", () => {
+      this.scroll = this.host.scrollTop;
+      this.invalidate();
+    }, { passive: true });
+    new ResizeObserver(([{ contentRect }]) => {
+      this.room = { width: Math.round(contentRect.width), height: Math.round(contentRect.height) };
+      this.invalidate();
+    }).observe(this.host);
     this._listen();
   }
 
@@ -56,7 +63,7 @@ class Surface {
   invalidate() { beforeNextFrame(this._redraw); }
 
   _draw() {
-    const width = this.host.clientWidth, height = this.host.clientHeight, ratio = window.devicePixelRatio || 1;
+    const { width, height } = this.room, ratio = window.devicePixelRatio || 1;
     if (!width || !height || !this.picture.stage.history) return;
     if (this.width !== width || this.height !== height || this._ratio !== ratio) {
       this.width = width; this.height = height; this._ratio = ratio;
@@ -64,7 +71,6 @@ class Surface {
       this.canvas.style.width = `${width}px`; this.canvas.style.height = `${height}px`;
       this.pen.fontKey = "";
     }
-    this.scroll = this.host.scrollTop;
     this.pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.pen.clearRect(0, 0, width, height);
     this.pen.textBaseline = "middle";

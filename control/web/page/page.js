@@ -8,6 +8,23 @@ function element(name, text, attributes = {}) {
   return made;
 }
 
+// A paragraph or cell whose parts in `backticks` are code.
+function sentences(name, text) {
+  const made = element(name);
+  text.split("`").forEach((part, index) => made.append(index % 2 ? element("code", part) : part));
+  return made;
+}
+
+// A type; one that has a section of its own is a link to it.
+function typeLink(schema, all) {
+  const code = element("code", typeOf(schema, all));
+  const target = (schema.type === "array" ? schema.items : schema).$ref;
+  if (!target) return code;
+  const link = element("a", undefined, { href: "#type-" + target.split("/").pop() });
+  link.append(code);
+  return link;
+}
+
 function resolved(schema, all) {
   return schema && schema.$ref ? all[schema.$ref.split("/").pop()] : schema || {};
 }
@@ -27,8 +44,9 @@ function limits(schema) {
   const parts = [];
   if (schema.minimum !== undefined) parts.push("from " + schema.minimum);
   if (schema.maximum !== undefined) parts.push("to " + schema.maximum);
-  if (schema.default !== undefined) parts.push("default " + JSON.stringify(schema.default));
-  return parts.join(", ");
+  const standard = JSON.stringify(schema.default);
+  if (standard !== undefined && !["null", '""', "[]"].includes(standard)) parts.push("default " + standard);
+  return parts.length ? "(" + parts.join(", ") + ")" : "";
 }
 
 function quoted(text) {
@@ -44,7 +62,12 @@ function curlLine(method, path, operation) {
   const parts = (operation.parameters || [])
     .filter((each) => each.example !== undefined)
     .map((each) => "--data-urlencode " + quoted(each.name + "=" + each.example));
-  return ["curl", ...(parts.length ? ["--get"] : []), ...parts, url].join(" ");
+  const waits = streams(operation) ? ["--no-buffer"] : [];
+  return ["curl", ...waits, ...(parts.length ? ["--get"] : []), ...parts, url].join(" ");
+}
+
+function streams(operation) {
+  return "text/event-stream" in operation.responses["200"].content;
 }
 
 function fieldTable(fields, all) {
@@ -56,7 +79,7 @@ function fieldTable(fields, all) {
     const row = body.appendChild(element("tr"));
     row.appendChild(element("td")).append(element("code", name));
     row.append(element("td", typeOf(schema, all) + (required ? ", required" : "")));
-    row.append(element("td", [schema.description, limits(schema)].filter(Boolean).join(" ")));
+    row.append(sentences("td", [schema.description, limits(schema)].filter(Boolean).join(" ")));
   }
   return table;
 }
@@ -74,20 +97,20 @@ function drawEndpoint(path, method, operation, all) {
   const section = element("section", undefined, { id: operation.operationId });
   const title = section.appendChild(element("h3"));
   title.append(element("span", method.toUpperCase(), { class: "method" }), " " + path);
-  section.append(element("p", operation.description));
+  section.append(sentences("p", operation.description));
   const fields = inputFields(operation, all);
   if (fields.length) section.append(fieldTable(fields, all));
   section.append(element("pre", curlLine(method, path, operation)));
-  const answer = operation.responses["200"].content["application/json"].schema;
-  const line = section.appendChild(element("p", "Answer: "));
-  line.append(element("code", typeOf(answer, all)), ". Refused with ");
+  const answer = Object.values(operation.responses["200"].content)[0].schema;
+  const line = section.appendChild(element("p", streams(operation) ? "A stream of: " : "Answer: "));
+  line.append(typeLink(answer, all), ". Refused with ");
   line.append(Object.keys(operation.responses).filter((each) => each !== "200").join(", ") + ".");
   return section;
 }
 
 function drawType(name, schema, all) {
   const section = element("section", undefined, { id: "type-" + name });
-  section.append(element("h3", name), element("p", schema.description || ""));
+  section.append(element("h3", name), sentences("p", schema.description || ""));
   if (schema.enum) section.append(element("p", schema.enum.join(", ")));
   const required = new Set(schema.required || []);
   const fields = Object.entries(schema.properties || {}).map(([field, each]) => [field, each, required.has(field)]);
@@ -98,7 +121,7 @@ function drawType(name, schema, all) {
 function draw(description) {
   const all = description.components.schemas;
   document.getElementById("title").textContent = description.info.title + " " + description.info.version;
-  document.getElementById("description").textContent = description.info.description;
+  document.getElementById("description").append(...sentences("p", description.info.description).childNodes);
   const list = document.getElementById("contents").appendChild(element("ul"));
   const endpoints = document.getElementById("endpoints");
   endpoints.append(element("h2", "Endpoints"));
@@ -111,6 +134,8 @@ function draw(description) {
   }
   endpoints.append(element("h2", "Types"));
   for (const [name, schema] of Object.entries(all)) endpoints.append(drawType(name, schema, all));
+  // The address may name a section, which did not exist when the page was loaded.
+  document.getElementById(location.hash.slice(1))?.scrollIntoView();
 }
 
 fetch("/openapi.json")

@@ -9,13 +9,14 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.page.files import Run, html_file
 from regroup.classroom.timeline import GroupTimeline
 from tests.classroom.histories import scenario_history
 
 CHROMIUM = which("chromium")
-IN_BROWSER = pytest.mark.asyncio(loop_scope="module")
+IN_BROWSER = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("chromium")]
+"""The marks of a file with tests in a browser: one browser for the file, and one file at a time."""
 TIMEOUT_MS = 30_000
 DESKTOP = {"width": 1440, "height": 900}
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.page.document import armed_spans, encoded_document, state_machine
 from regroup.classroom.page.totals import totals_of
 from regroup.classroom.timeline import GroupTimeline, Point

@@ -4,7 +4,9 @@ import re
 from html.parser import HTMLParser
 from importlib.resources import files
 
-from regroup.classroom.page.files import SCRIPTS, Run, html_file, page_files
+import pytest
+
+from regroup.classroom.page.files import LIVE_SCRIPTS, SCRIPTS, Run, html_file, page_files
 from regroup.classroom.timeline import GroupTimeline
 
 REFERENCES = {"src", "href", "srcset", "action", "data", "poster", "style"}
@@ -38,8 +40,9 @@ def test_the_same_history_gives_the_same_file(lesson: GroupTimeline) -> None:
     assert html_file([Run("a", lesson)]) == html_file([Run("a", lesson)])
 
 
-def test_every_script_and_style_is_served_and_named(lesson: GroupTimeline) -> None:
-    found = page_files("page/")
+@pytest.mark.parametrize("is_live", [False, True])
+def test_every_script_and_style_is_served_and_named(is_live: bool) -> None:
+    found = page_files("page/", is_live=is_live)
     page = found[""].content.decode()
     named = [
         attributes.get("src") or attributes.get("href")
@@ -47,13 +50,18 @@ def test_every_script_and_style_is_served_and_named(lesson: GroupTimeline) -> No
         if tag in ("script", "link")
     ]
     assert sorted(filter(None, named)) == sorted(path for path in found if path)
+    scripts = {*SCRIPTS, *(LIVE_SCRIPTS if is_live else ())}
+    assert {path.removeprefix("page/") for path in found if path.endswith(".js")} == scripts
+
+
+def test_no_script_is_left_out() -> None:
     static = files("regroup.classroom.page").joinpath("static")
-    assert {each.name for each in static.iterdir() if each.name.endswith(".js")} == set(SCRIPTS)
+    assert {each.name for each in static.iterdir() if each.name.endswith(".js")} == {*SCRIPTS, *LIVE_SCRIPTS}
 
 
 def test_scripts_make_no_markup_of_texts() -> None:
     """Names come from any client: they become text nodes."""
-    for name in SCRIPTS:
+    for name in (*SCRIPTS, *LIVE_SCRIPTS):
         script = files("regroup.classroom.page").joinpath("static", name).read_text(encoding="utf-8")
         for forbidden in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
             assert forbidden not in script, name

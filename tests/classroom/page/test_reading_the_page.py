@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.timeline import GroupTimeline
 from tests.classroom.histories import scenario_history
 from tests.classroom.made_histories import generation_of, records_of
@@ -78,6 +78,7 @@ async def test_axe_finds_nothing_serious(
     assert await faults(page) == []
 
 
+@pytest.mark.slow
 async def test_axe_finds_nothing_serious_in_the_first_view(
     lesson: GroupTimeline, open_page: OpenPage, write_page: WritePage
 ) -> None:
@@ -86,6 +87,7 @@ async def test_axe_finds_nothing_serious_in_the_first_view(
     assert await faults(page) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "zh"])
 async def test_a_phone_needs_no_scrolling_to_the_side(
     lesson: GroupTimeline, open_page: OpenPage, write_page: WritePage, language: str
@@ -96,6 +98,7 @@ async def test_a_phone_needs_no_scrolling_to_the_side(
         assert await page.evaluate("document.scrollingElement.scrollWidth") <= PHONE["width"]
 
 
+@pytest.mark.slow
 async def test_the_large_mode_and_the_theme_change_the_pictures(
     lesson: GroupTimeline, open_page: OpenPage, write_page: WritePage
 ) -> None:
@@ -108,6 +111,7 @@ async def test_the_large_mode_and_the_theme_change_the_pictures(
     assert after[1] > before[1]
 
 
+@pytest.mark.slow
 async def test_chinese_labels_and_names_have_glyphs(open_page: OpenPage, write_page: WritePage) -> None:
     """A font without a character draws the same box for each such character."""
     records = records_of(generation_of("消费者甲", "订单服务", assignments={}))
@@ -119,6 +123,7 @@ async def test_chinese_labels_and_names_have_glyphs(open_page: OpenPage, write_p
     assert await page.evaluate(MISSING_GLYPHS, ["\ue456"]) == ["\ue456"]
 
 
+@pytest.mark.slow
 async def test_every_label_has_both_languages(
     lesson: GroupTimeline, open_page: OpenPage, write_page: WritePage
 ) -> None:
@@ -127,6 +132,7 @@ async def test_every_label_has_both_languages(
     assert sorted(english) == sorted(chinese)
 
 
+@pytest.mark.slow
 async def test_the_file_opens_without_network(
     lesson: GroupTimeline, open_page: OpenPage, write_page: WritePage
 ) -> None:
@@ -149,6 +155,7 @@ async def test_the_file_opens_without_network(
         "zombie-commits-after-removal",
     ],
 )
+@pytest.mark.slow
 async def test_unusual_histories_are_shown_in_every_view(open_page: OpenPage, write_page: WritePage, name: str) -> None:
     records = await to_thread(scenario_history, name)
     timeline = timeline_of("lab", records)

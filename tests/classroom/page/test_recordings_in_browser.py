@@ -52,6 +52,7 @@ async def test_two_members_that_believe_to_own_a_partition_are_marked_red(
     assert await page.evaluate(RED_PIXELS) == 0
 
 
+@pytest.mark.slow
 async def test_a_refused_request_shows_its_error_and_its_messages(open_page: OpenPage, write_page: WritePage) -> None:
     zombie = await to_thread(timeline, "zombie-commits-after-removal")
     refused = next(each for each in zombie.exchanges if each.is_refused and each.error == "UNKNOWN_MEMBER_ID")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from regroup.classroom.build import timeline_of
+from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.pictures.mermaid import mermaid_picture, mermaid_text
 from regroup.classroom.pictures.part import Unreadable
 from regroup.classroom.pictures.svg import svg_picture
@@ -52,7 +52,7 @@ def test_every_label_of_the_svg_is_inside_the_picture() -> None:
             assert float(each.get("x", 0)) + float(each.get("width", 0)) <= width + 0.1
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(1, 400))
 def test_a_picture_of_any_history_is_made_or_refused_with_a_range_that_is_not(seed: int) -> None:
     records = drawn_history(seed, minutes=3)

@@ -1,10 +1,13 @@
 """`regroup story`: lines of a terminal, parts of a history, and what it refuses."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from regroup.cli.classroom.selection import Place, parse_place
+from regroup.lab.plan.scenario_files import scenario
 from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
 from regroup.storage.sqlite.inline import open_inline_store
@@ -17,6 +20,19 @@ def test_a_story_is_80_columns_wide_and_says_what_is_not_recorded(lesson_store: 
     assert max(map(len, out.splitlines())) <= 80
     assert "Group lab: " in out
     assert "Not recorded: session clocks, lost messages, refused requests" in out
+
+
+def test_a_damaged_recording_is_one_clear_error(tmp_path: Path, run_command: RunCommand) -> None:
+    store = tmp_path / "run.db"
+    play(scenario("first-join"), open_store=lambda: open_inline_store(store), record=True)
+    assert "Not recorded" not in run_command("story", store).out
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("UPDATE observations SET payload = x'00'")
+    for words in (("story", store), ("export", store, "--group", "lab", "--text")):
+        code, out, err = run_command(*words)
+        assert (code, out, len(err.splitlines())) == (2, "", 1)
+        assert "is damaged: block 1 of its observations" in err
+    assert run_command("events", store).code == 0
 
 
 def test_a_part_of_a_story_has_only_the_events_of_that_part(lesson_store: Path, run_command: RunCommand) -> None:

@@ -107,6 +107,7 @@ def test_one_line_explains_why_nothing_was_tested(
     assert said in line
 
 
+@pytest.mark.quick("group.max.size")
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

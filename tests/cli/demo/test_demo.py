@@ -45,6 +45,9 @@ def test_it_runs_to_its_last_line_and_the_commands_that_it_names_work(tmp_path: 
     assert lines[-3:] == [f"    bin/regroup {word} out/groups.db" for word in ("events", "replay", "verify")]
     for line in lines[-3:]:
         subprocess.run(line.split(), cwd=tmp_path, capture_output=True, timeout=TIMEOUT_S, check=True)
+    command = ["bin/regroup", "exchanges", "out/groups.db", "--group", "shop", "--api", "JoinGroup"]
+    shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    assert {"anna", "ben", "carla"} <= {line.split()[1] for line in shown.stdout.splitlines()[1:]}
     assert (tmp_path / "out" / "thesis.txt").read_text() == "years of work"
 
 

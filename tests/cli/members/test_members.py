@@ -107,7 +107,7 @@ def test_the_cells_of_the_table_hold_no_control_characters() -> None:
 def test_members_without_a_broker_end_with_1_and_name_its_address(run_command: RunCommand) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    words = ["--bootstrap", f"127.0.0.1:{port}", "--for", "2s", "--count", "1"]
+    words = ["--bootstrap", f"127.0.0.1:{port}", "--for", "500ms", "--count", "1"]
     code, _, err = run_command("members", *NEEDED[2:], *words)
     assert code == 1
     assert f"no member joined the group: 127.0.0.1:{port} cannot be reached" in err
@@ -227,7 +227,8 @@ async def test_in_a_cluster_that_is_not_regroups_written_records_need_consent() 
 
 
 async def test_a_topic_that_does_not_exist_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    async with await BrokerCluster.start() as cluster:
+    options = ClusterOptions(settings=CoordinatorSettings(group_initial_rebalance_delay_ms=0))
+    async with await BrokerCluster.start(options=options) as cluster:
         await run_for_a_moment(cluster, group="g")
     assert "there is no topic orders yet; the broker makes it" in capsys.readouterr().err
 

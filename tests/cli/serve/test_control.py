@@ -8,10 +8,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import confluent_kafka
 import pytest
@@ -19,49 +17,11 @@ import pytest
 pytest.importorskip("uvicorn", reason="needs starlette and uvicorn")
 
 from tests.cli.conftest import RunCommand
+from tests.cli.serve.conftest import Served, Start
 from tests.clients.emulator import REGROUP_COMMAND, TIMEOUT_S, eventually
 from tests.control.conftest import TOKEN, Control
 
 RULES = "- on: OffsetCommit\n  group: billing\n  answer: COORDINATOR_NOT_AVAILABLE\n  times: 2\n"
-
-
-class Served:
-    """A `regroup serve` with its first lines."""
-
-    def __init__(self, process: subprocess.Popen[str], lines: int) -> None:
-        assert process.stdout
-        self.process = process
-        self.lines = [process.stdout.readline().rstrip("\n") for _ in range(lines)]
-
-    @property
-    def servers(self) -> str:
-        return self.lines[0].removeprefix("listening on ")
-
-    @property
-    def control(self) -> Control:
-        (line,) = [each for each in self.lines if each.startswith("control on http://")]
-        host, _, port = line.removeprefix("control on http://").rpartition(":")
-        return Control(host, int(port))
-
-
-Start = Callable[..., Any]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Start:
-    @contextmanager
-    def started(*words: str, lines: int = 2, **environment: str) -> Iterator[Served]:
-        command = [REGROUP_COMMAND, "serve", "--port", "0", "--store", tmp_path / "groups.db", *words]
-        pipe = subprocess.PIPE
-        env = os.environ | environment
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=env) as process:
-            yield Served(process, lines)
-            if process.poll() is None:
-                process.terminate()
-                _, errors = process.communicate(timeout=TIMEOUT_S)
-                assert (process.returncode, "Traceback" in errors) == (0, False), errors
-
-    return started
 
 
 def test_the_addresses_come_first(start: Start) -> None:
@@ -72,6 +32,7 @@ def test_the_addresses_come_first(start: Start) -> None:
         assert served.control.look("/topics") == [{"topic": "orders", "partitions": 6}]
 
 
+@pytest.mark.slow
 def test_a_dead_consumer_is_replaced(start: Start) -> None:
     settings = ["--set", "group.initial.rebalance.delay.ms=0", "--topic", "orders:6"]
     with start("--control", "127.0.0.1:0", *settings) as served:
@@ -105,6 +66,7 @@ def test_a_dead_consumer_is_replaced(start: Start) -> None:
             consumer.close()
 
 
+@pytest.mark.slow
 def test_a_killed_server_comes_back_on_its_store(start: Start, tmp_path: Path) -> None:
     with start("--control", "127.0.0.1:0") as served:
         served.control.act("/topic/create", topic="orders", partitions=3)
@@ -130,6 +92,7 @@ def test_a_killed_server_ends_in_good_order(start: Start) -> None:
         served.control.act("/emulator/kill")
 
 
+@pytest.mark.quick("[file]")
 @pytest.mark.parametrize("how", ["file", "environment"])
 def test_other_machines_may_ask_with_the_token(start: Start, tmp_path: Path, how: str) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\n")
@@ -143,6 +106,7 @@ def test_other_machines_may_ask_with_the_token(start: Start, tmp_path: Path, how
         assert control.get("/groups", {"authorization": f"Bearer {TOKEN}", "host": "evil.example"}).status == 403
 
 
+@pytest.mark.slow
 def test_the_embedded_mqtt_broker_runs_beside_it(start: Start, tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as drawn:
         port = drawn.getsockname()[1]
@@ -230,6 +194,7 @@ def test_rules_from_a_file_are_in_force_from_the_start(start: Start, tmp_path: P
         assert (rule["fault"], rule["rule"]["group"], rule["rule"]["times"]) == (1, "billing", 2)
 
 
+@pytest.mark.slow
 def test_rules_from_a_file_need_no_control_port(start: Start, run_command: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text("- on: ApiVersions\n  client_id: anna\n  close: before\n  times: 1\n")
     recorded = ("--record", "--store", str(tmp_path / "recorded.db"))
@@ -283,23 +248,20 @@ def test_rules_are_typed_at_the_prompt(start: Start) -> None:
         assert served.control.look("/faults") == []
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("fault on=SyncGroup", "regroup serve: the rule does nothing"),
-        ("fault on=Sync hold", "regroup serve: unknown API 'Sync'"),
-        ("remove 7", "regroup serve: no rule 7 is in force; in force: none"),
-        ("release x", "regroup serve: invalid command: 'release x'"),
-    ],
-)
-def test_a_wrong_line_is_answered_on_standard_error(start: Start, line: str, said: str) -> None:
+def test_a_wrong_line_is_answered_on_standard_error(start: Start) -> None:
     with start("--brokers", "2", lines=1) as served:
         assert served.process.stdin
         assert served.process.stderr
-        served.process.stdin.write(line + "\n")
-        served.process.stdin.flush()
-        assert served.process.stderr.readline().startswith(said)
-        assert typed(served, "faults") == "no rule is in force"
+        for line, said in (
+            ("fault on=SyncGroup", "the rule does nothing"),
+            ("fault on=Sync hold", "unknown API 'Sync'"),
+            ("remove 7", "no rule 7 is in force; in force: none"),
+            ("release x", "invalid command: 'release x'"),
+        ):
+            served.process.stdin.write(line + "\n")
+            served.process.stdin.flush()
+            assert served.process.stderr.readline().startswith(f"regroup serve: {said}")
+            assert typed(served, "faults") == "no rule is in force"
 
 
 def test_a_stopped_broker_of_killed_brokers_is_reported(start: Start) -> None:

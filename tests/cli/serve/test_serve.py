@@ -47,6 +47,7 @@ def one_line(said: str) -> str:
     return said
 
 
+@pytest.mark.quick("[15]")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_in_good_order(number: signal.Signals, tmp_path: Path) -> None:
     words = [REGROUP_COMMAND, "serve", "--port", "0", "--store", tmp_path / "groups.db", "--topic", "orders:3"]

@@ -2,10 +2,12 @@
 
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from tests.clients.emulator import REGROUP_COMMAND, TIMEOUT_S, eventually, run_regroup
+from tests.cli.conftest import GROUP, RunCommand
+from tests.clients.emulator import REGROUP_COMMAND, TIMEOUT_S
 from tests.clients.libraries import ConsumerOptions
 from tests.clients.processes import Consume, Serve
 
@@ -28,9 +30,5 @@ def test_a_group_can_be_followed_before_it_exists(serve: Serve, consume: Consume
         assert follower.stderr.read() == ""
 
 
-def test_a_known_group_without_events_after_the_position_is_no_mistake(serve: Serve, consume: Consume) -> None:
-    emulator = serve("--topic", "orders:1")
-    consumer = consume("confluent-kafka", ConsumerOptions(emulator.address, "early", ["orders"]))
-    eventually(lambda: len(consumer.owned_partitions) == 1, "the assignment")
-    done = run_regroup("events", emulator.store, "--group", "early", "--after", "100000")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+def test_a_known_group_without_events_after_the_position_is_no_mistake(store: Path, run_command: RunCommand) -> None:
+    assert run_command("events", store, "--group", GROUP, "--after", "100000") == (0, "", "")

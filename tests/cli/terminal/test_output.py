@@ -45,7 +45,7 @@ def write_history(path: Path, events: int) -> None:
     asyncio.run(write())
 
 
-@pytest.mark.quick("[events STORE]", "[serve --port 0 --store NEW]")
+@pytest.mark.quick("[events STORE]")
 @pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
 @pytest.mark.parametrize(
     "words",
@@ -75,6 +75,7 @@ def test_a_full_disk_is_reported_in_one_line_with_exit_code_2(words: list[str], 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.quick("[jsonl]")
 @pytest.mark.parametrize("form", ["text", "jsonl"])
 def test_a_pipe_that_is_closed_early_is_no_error(form: str, history: Path) -> None:
     command = [REGROUP_COMMAND, "events", history, "--format", form]
@@ -86,6 +87,7 @@ def test_a_pipe_that_is_closed_early_is_no_error(form: str, history: Path) -> No
         assert (process.wait(TIMEOUT_S), process.stderr.read()) == (0, "")
 
 
+@pytest.mark.quick("[1-1]")
 @pytest.mark.parametrize(("position", "code"), [("0", 0), ("1", 1)])
 def test_the_exit_code_is_kept_although_the_pipe_is_closed(position: str, code: int, tmp_path: Path) -> None:
     """The exit code for an empty history, and for one with an impossible event."""
@@ -100,6 +102,7 @@ def test_the_exit_code_is_kept_although_the_pipe_is_closed(position: str, code: 
     assert (done.returncode, done.stderr) == (code, b"")
 
 
+@pytest.mark.slow
 def test_members_leave_their_group_when_the_pipe_is_closed(serve: Serve) -> None:
     emulator = serve("--topic", "orders:2")
     words = ["--bootstrap", emulator.address, "--group", "g", "--topic", "orders", "--count", "2", "--for", "30s"]
@@ -133,6 +136,7 @@ def test_json_stays_json_in_an_old_encoding(history: Path) -> None:
     assert row["group"] == "café \U0001f980"
 
 
+@pytest.mark.quick("[verify]")
 @pytest.mark.parametrize("command", ["events", "replay", "verify"])
 def test_a_missing_store_is_reported_with_the_command_that_creates_one(command: str, tmp_path: Path) -> None:
     done = run_regroup(command, tmp_path / "my groups.db")

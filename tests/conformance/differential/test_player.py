@@ -31,7 +31,7 @@ MOVES = [
 ]
 REJOIN = RandomCourse(0, ACTORS, tuple(CourseMove(kind, actor, group=0) for kind, actor in MOVES), slot_ms=400)
 """Three members join with JoinGroup v3; then the leader leaves, and another member has to lead."""
-JOIN = RandomCourse(0, ACTORS, REJOIN.moves[:4], slot_ms=600)
+JOIN = RandomCourse(0, ACTORS, REJOIN.moves[:4], slot_ms=400)
 WITH_RESTART = RandomCourse(
     0, ACTORS, (*REJOIN.moves[:2], CourseMove(MoveKind.RESTART, 0, 0), CourseMove(MoveKind.NEXT, 0, 0)), slot_ms=400
 )

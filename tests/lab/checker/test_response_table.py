@@ -33,6 +33,8 @@ from tests.coordinator.group_harness import GroupHarness
 from tests.coordinator.join_requests import join_request
 from tests.coordinator.random_commands import ACTIONS, CommandChoice, RandomCommandRunner
 
+pytestmark = pytest.mark.xdist_group("response table")  # one process plays the courses
+
 SETTINGS = CoordinatorSettings(group_max_size=3)
 COURSES, MOVES_PER_COURSE = 30, 100
 MOVES_WITHOUT_LOG = [number for number, action in enumerate(ACTIONS) if "log" not in action.__name__]

@@ -21,6 +21,7 @@ def test_two_processes_find_the_same_in_the_same_order_as_one() -> None:
     assert hunt(range(1, 101), 2, fails_every_13th) == hunt(range(1, 101), 1, fails_every_13th)
 
 
+@pytest.mark.quick("[1]")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_hunt_can_stop_at_the_first_seed_that_fails(jobs: int) -> None:
     findings = hunt(range(1, 101), jobs, fails_every_13th, stop_at_first=True)
@@ -39,6 +40,7 @@ def test_progress_is_reported_after_every_seed() -> None:
 
 
 @pytest.mark.usefixtures("default_sigint")
+@pytest.mark.quick("[1]")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_ends_a_hunt_with_the_findings_so_far(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if jobs > 1:

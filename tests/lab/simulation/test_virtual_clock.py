@@ -5,7 +5,13 @@ import asyncio
 import pytest
 
 from regroup.lab.simulation import virtual_clock
-from regroup.lab.simulation.virtual_clock import LoopDeadlock, LoopLivelock, VirtualLoop, run_in_virtual_time
+from regroup.lab.simulation.virtual_clock import (
+    LoopDeadlock,
+    LoopLivelock,
+    TooManyCallbacks,
+    VirtualLoop,
+    run_in_virtual_time,
+)
 
 
 def test_a_deadlocked_loop_raises() -> None:
@@ -48,3 +54,12 @@ def test_a_thread_cannot_schedule_callbacks() -> None:
     with pytest.raises(RuntimeError, match="inline"):
         loop.call_soon_threadsafe(print)
     loop.close()
+
+
+def test_a_loop_with_a_limit_ends_a_run_that_calls_too_much() -> None:
+    async def tick() -> None:
+        for _ in range(1_000):
+            await asyncio.sleep(1)
+
+    with pytest.raises(TooManyCallbacks, match=r"at \d+\.000 s of the run"):
+        run_in_virtual_time(tick(), VirtualLoop(max_callbacks=100))

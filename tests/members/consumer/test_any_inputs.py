@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from regroup.assignors.interface import ClusterMetadata
@@ -178,7 +178,6 @@ class CheckedConsumer:
 
 
 @given(data=st.data(), settings_of_consumer=consumer_settings)
-@settings(max_examples=100, deadline=None)
 def test_no_order_of_inputs_breaks_a_consumer(data: st.DataObject, settings_of_consumer: ConsumerSettings) -> None:
     checked = CheckedConsumer(settings_of_consumer)
     checked.receive(i.Subscribe(("orders",)))

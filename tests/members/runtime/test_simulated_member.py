@@ -171,6 +171,50 @@ async def test_a_member_that_joins_late_delays_the_rebalance_and_stays_in_the_gr
         assert not group.reports_of("anna", PartitionsLost)
 
 
+async def test_a_pause_can_be_ended_before_its_time() -> None:
+    async with group_of_members() as group:
+        group.add("anna")
+        ben = group.add("ben", "pause:1h@20s")
+        await asyncio.sleep(30)
+        assert ben.view.condition == "paused"
+        ben.resume()
+        assert ben.view.condition == ""
+        await asyncio.sleep(3600)
+        assert not group.reports_of("ben", PartitionsLost)
+        assert group.assigned_counts() == {"anna": 3, "ben": 3}
+
+
+async def test_the_end_of_an_earlier_pause_does_not_end_a_later_one() -> None:
+    async with group_of_members() as group:
+        ben = group.add("ben")
+        await asyncio.sleep(20)
+        ben.inject_fault(parse_fault("pause:10s"))
+        ben.resume()
+        ben.inject_fault(parse_fault("pause:30s"))
+        await asyncio.sleep(20)
+        assert ben.view.condition == "paused"
+        await asyncio.sleep(20)
+        assert ben.view.condition == ""
+
+
+async def test_a_member_that_is_not_paused_cannot_be_resumed() -> None:
+    async with group_of_members() as group:
+        ben = group.add("ben", "zombie@20s")
+        await asyncio.sleep(30)
+        ben.resume()
+        assert (ben.view.condition, ben.is_zombie) == ("zombie", True)
+
+
+async def test_a_lasting_fault_that_has_ended_delays_no_further_rebalance() -> None:
+    async with group_of_members() as group:
+        anna = group.add("anna", "slow-join:60s@20s")
+        await asyncio.sleep(30)
+        anna.end_fault(parse_fault("slow-join:60s").kind)
+        group.add("ben")
+        await asyncio.sleep(15)
+        assert group.assigned_counts() == {"anna": 3, "ben": 3}
+
+
 async def test_a_member_that_syncs_late_gets_its_partitions_late() -> None:
     async with group_of_members() as group:
         group.add("anna", "slow-sync:10s")

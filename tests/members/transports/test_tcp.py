@@ -321,6 +321,7 @@ def mock_cluster() -> Iterator[NodeAddress]:
     cluster.flush(1)
 
 
+@pytest.mark.slow  # its initial rebalance delay is three seconds
 async def test_a_member_gets_all_partitions_from_librdkafkas_mock_cluster(mock_cluster: NodeAddress) -> None:
     # The mock advertises JoinGroup v6 and SyncGroup v4 but reads and writes them as if they were not flexible, and
     # leaves the throttle time out of LeaveGroup.

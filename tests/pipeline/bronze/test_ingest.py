@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from regroup.pipeline.bronze import blocks
 from regroup.pipeline.bronze import ingest as bronze
 from regroup.pipeline.bronze.blocks import BlockCopy, write_block
+from regroup.pipeline.bronze.store_progress import EventsTrimmed
 from tests.pipeline.histories import crash_history, trim_store, write_store
 
 RECORDS = crash_history("range", 1)
@@ -37,7 +38,7 @@ def ingest(folder: Path) -> int:
 
 def ingest_killed_before_the_manifest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(bronze, "write_manifest", lambda store, folder: None)
+        patch.setattr(bronze, "write_manifest", lambda manifest, folder: None)
         ingest(folder)
 
 
@@ -108,7 +109,7 @@ def test_an_ingest_names_a_store_whose_events_were_trimmed_before_they_were_inge
     ingest(tmp_path)
     write_store(tmp_path / "a.db", RECORDS[30:])
     trim_store(tmp_path / "a.db", before=41)
-    with pytest.raises(bronze.EventsTrimmed, match=r"a\.db has been trimmed up to position 40, and was ingested only"):
+    with pytest.raises(EventsTrimmed, match=r"a\.db has been trimmed up to position 40, and was ingested only"):
         ingest(tmp_path)
     shutil.rmtree(tmp_path / "out")
     ingest(tmp_path)

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from regroup.pipeline.bronze import ingest
+from regroup.pipeline.bronze.store_progress import StoreReplaced
 from tests.pipeline.histories import crash_history, write_store
 
 
@@ -14,6 +15,7 @@ def modified_at(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*.*") if path.suffix in (".parquet", ".json")}
 
 
+@pytest.mark.slow
 def test_a_second_ingest_changes_nothing_and_a_grown_store_adds_its_new_events(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -29,5 +31,5 @@ def test_a_second_ingest_changes_nothing_and_a_grown_store_adds_its_new_events(
     assert positions == list(range(1, len(records) + 1))
     (tmp_path / "a.db").unlink()
     write_store(tmp_path / "a.db", crash_history("range", 12))
-    with pytest.raises(ingest.StoreReplaced, match="Give it another name"):
+    with pytest.raises(StoreReplaced, match="Give it another name"):
         ingest.ingest(spark, f"{tmp_path}/*.db", out)

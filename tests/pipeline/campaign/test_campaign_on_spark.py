@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 from regroup.lab.checker.checker import RunViolation
 from regroup.lab.simulation.run import RunOutcome, play
 from regroup.pipeline.campaign import grid, runner
-from regroup.pipeline.gold.build import build_tables, read_table
+from regroup.pipeline.gold.build import build_tables
+from regroup.pipeline.gold.versions import read_table
 from regroup.pipeline.output_folder import exclusive_writer
 from regroup.pipeline.report.page import write_report
 
@@ -34,7 +35,7 @@ def test_a_campaign_continues_with_missing_runs_and_its_report_needs_no_other_fi
     violations = {row.store: len(row.violations) for row in runner.read_runs(spark, out).collect()}
     assert len(violations) == 22
     assert read_table(spark, out, "violations").count() == sum(violations.values()) == 0
-    page = write_report(spark, out).read_text()
+    page = write_report(spark, out).read_bytes().decode()
     assert page.count("<svg") >= 6
     assert "http" not in page
     stored = grid.read_campaign(out / "campaign.json")

@@ -118,7 +118,7 @@ def test_fewer_seeds_are_accepted_while_nothing_is_simulated(tmp_path: Path) -> 
 def test_an_unreadable_campaign_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     claim_folder(campaign_of(1), tmp_path)
     file = campaign_file(tmp_path)
-    file.write_bytes(file.read_bytes()[:20])
+    file.replace(file.read_bytes()[:20])
     with pytest.raises(
         InvalidCampaign, match=r"campaign\.json cannot be read .* Remove it, and start the same campaign"
     ):

@@ -18,25 +18,26 @@ from regroup.lab.checker.checker import MAX_VIOLATIONS
 from regroup.lab.search.seed_run import plant_bug
 from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
-from regroup.pipeline.bronze.ingest import store_name
 from regroup.pipeline.campaign.runner import events_table
 from regroup.pipeline.gold import build
-from regroup.pipeline.gold.group_history import GroupHistory
-from regroup.pipeline.gold.tables import TABLES
+from regroup.pipeline.gold.folding import fold_records
+from regroup.pipeline.gold.table_files import TableFiles, write_empty_table
+from regroup.pipeline.gold.versions import read_table
 from regroup.pipeline.gold.violations import SENTENCES, find_violations
+from regroup.pipeline.locations.location import location_of
 from regroup.storage.records import Record
 from regroup.storage.sqlite.inline import open_inline_store
-from tests.pipeline.histories import crash_history, rows_of_table
+from tests.pipeline.histories import crash_history
 
 
 def test_every_group_is_the_one_that_a_load_of_its_store_returns(spark: SparkSession, built_tables: Path) -> None:
-    rows = build.read_table(spark, built_tables / "out", "groups").collect()
+    rows = read_table(spark, built_tables / "out", "groups").collect()
 
     async def loaded_groups(path: Path) -> dict[tuple[str, str], object]:
         async with await open_inline_store(path, read_only=True) as store:
             groups = await load_groups(store)
         as_json = {group_id: json.loads(json.dumps(group_as_json(group))) for group_id, group in groups.items()}
-        return {(store_name(str(path)), group_id): group for group_id, group in as_json.items()}
+        return {(str(path), group_id): group for group_id, group in as_json.items()}
 
     expected: dict[tuple[str, str], object] = {}
     for path in built_tables.glob("runs/*.db"):
@@ -46,7 +47,7 @@ def test_every_group_is_the_one_that_a_load_of_its_store_returns(spark: SparkSes
 
 
 def test_sound_histories_have_no_violations(spark: SparkSession, built_tables: Path) -> None:
-    assert build.read_table(spark, built_tables / "out", "violations").count() == 0
+    assert read_table(spark, built_tables / "out", "violations").count() == 0
 
 
 @pytest.mark.slow
@@ -61,15 +62,14 @@ def test_sql_finds_the_violations_that_the_verifier_finds(spark: SparkSession, t
 @pytest.mark.parametrize(
     "bug", ["protocol-of-the-first-member", "load-begins-at-generation-0", "load-remembers-what-was-never-stored"]
 )
-def test_sql_finds_the_violations_that_the_lab_finds_in_a_run_with_a_planted_bug(spark: SparkSession, bug: str) -> None:
+def test_sql_finds_the_violations_that_the_lab_finds_in_a_run_with_a_planted_bug(
+    spark: SparkSession, tmp_path: Path, bug: str
+) -> None:
     """The events are folded with the planted bug, as the lab's checker does, since some bugs are in the fold."""
     with plant_bug(bug):
         outcome = play(draw_plan(2))
-        transitions, fold_errors = (
-            fold_in_process(spark, outcome.records, name) for name in ("transitions", "fold_errors")
-        )
-    events = spark.createDataFrame(events_table("run", outcome.records))
-    rows = find_violations(transitions, events, fold_errors).collect()
+        tables = fold_in_process(spark, outcome.records, tmp_path)
+    rows = find_violations(*tables).collect()
     found = sorted((row.position, row.sentence) for row in rows)
     violations = outcome.verdict.violations
     expected = sorted((each.position or 0, each.sentence) for each in violations if each.sentence in SENTENCES)
@@ -78,24 +78,21 @@ def test_sql_finds_the_violations_that_the_lab_finds_in_a_run_with_a_planted_bug
     assert (found[: len(expected)] if len(violations) >= MAX_VIOLATIONS else found) == expected
 
 
-def fold_in_process(spark: SparkSession, records: Sequence[Record], name: str) -> DataFrame:
-    """One table of a run, folded in this process."""
-    histories: dict[str, GroupHistory] = {}
-    rows: list[dict[str, object]] = []
-    for record in records:
-        if record.group is not None:
-            history = histories.setdefault(record.group, GroupHistory(record.group))
-            rows += [{"group": record.group, **row} for row in rows_of_table(history.on_record(record), name)]
-    for group, history in histories.items():
-        rows += [{"group": group, **row} for row in rows_of_table(history.on_end(), name)]
-    schema = pa.schema([("store", pa.string()), ("group", pa.string()), *TABLES[name].struct])
-    return spark.createDataFrame(pa.Table.from_pylist([{"store": "run", **row} for row in rows], schema))
+def fold_in_process(spark: SparkSession, records: Sequence[Record], folder: Path) -> list[DataFrame]:
+    """The tables that violations are found in, of a run that is folded in this process."""
+    target, of_groups = location_of(folder), [("run", each) for each in records if each.group is not None]
+    with TableFiles(target, "part.parquet") as files:
+        fold_records(sorted(of_groups, key=lambda each: (str(each[1].group), each[1].position)), {}, files)
+    names = ("transitions", "number_gaps", "fold_errors")
+    for name in names:
+        write_empty_table(target, name)
+    return [spark.read.parquet((target / name).for_spark) for name in names]
 
 
 def violations_of(spark: SparkSession, folder: Path, runs: Mapping[str, Sequence[Record]]) -> set[tuple[str, int, str]]:
     tables = pa.concat_tables([events_table(name, records) for name, records in runs.items()])
     build.build_tables(spark, folder, spark.createDataFrame(tables))
-    return {(row.store, row.position, row.sentence) for row in build.read_table(spark, folder, "violations").collect()}
+    return {(row.store, row.position, row.sentence) for row in read_table(spark, folder, "violations").collect()}
 
 
 TAMPERED_TYPES = (

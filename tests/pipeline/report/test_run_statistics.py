@@ -9,14 +9,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from regroup.pipeline.gold.tables import TABLES
+from regroup.pipeline.gold.versions import TablesVersion, make_current
 from regroup.pipeline.output_folder import prepare_folder
 from regroup.pipeline.report.run_statistics import NOT_OWNED_YET, RunStatistics
 
 Values = Mapping[str, object]
 
+VERSION = TablesVersion("version-000001-0000", "", tuple(TABLES))
+
 
 def write_rows(folder: Path, name: str, rows: Sequence[Values]) -> None:
-    target = folder / "tables" / name
+    target = folder / "tables" / VERSION.name / name
     target.mkdir(parents=True)
     schema = pa.schema([("store", pa.string()), ("group", pa.string()), *TABLES[name].struct])
     pq.write_table(pa.Table.from_pylist([{"group": "lab", **row} for row in rows], schema), target / "rows.parquet")
@@ -39,6 +42,7 @@ def folder(tmp_path: Path) -> Path:
     write_rows(tmp_path, "ownership", [{"store": store, **owned} for store in ends])
     gaps = [gap("long", 0, 15_000, 20_000), gap("long", 1, 5_000, 8_000, "unassigned"), gap("short", 0, 0, 1_000)]
     write_rows(tmp_path, "gaps", gaps)
+    make_current(tmp_path, VERSION)
     return tmp_path
 
 

@@ -31,6 +31,7 @@ def load(spark: SparkSession, path: object, **options: object) -> DataFrame:
     return reader.load(str(path))
 
 
+@pytest.mark.slow
 def test_many_stores_are_one_table(spark: SparkSession, stores: Path) -> None:
     expected = sorted(row for path in stores.glob("*.db") for row in stored_positions(path))
     assert positions(load(spark, f"{stores}/*.db", rows_per_split=25)) == expected
@@ -53,6 +54,7 @@ def test_options_and_pushed_filters_select_the_same_events(spark: SparkSession, 
     assert "Filter (" not in pushed._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]  # py4j
 
 
+@pytest.mark.slow
 def test_one_load_without_pushdown_serves_two_filters_at_once(spark: SparkSession, stores: Path) -> None:
     frame = load(spark, stores / "range.db")
     types = ("generation-started", "rebalance-started")

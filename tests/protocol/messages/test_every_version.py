@@ -55,7 +55,7 @@ WITH_MIDDLE_VERSIONS_SLOW = [
     for message, version in VERSIONS
 ]
 EVERY_MESSAGE = [pytest.param(message, id=message.__name__) for message in MESSAGES]
-A_FEW = settings(max_examples=4, suppress_health_check=list(HealthCheck))
+A_FEW = settings(max_examples=3, suppress_health_check=list(HealthCheck))
 BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
 
 

@@ -19,7 +19,7 @@ from regroup.storage.errors import StoreFull
 from regroup.storage.memory import MemoryStore
 from regroup.storage.records import NewRecord
 from tests.fetched_records import read_all_records
-from tests.server.apis.record_requests import fetch, list_offset, produce, produce_request
+from tests.server.apis.records.record_requests import fetch, list_offset, produce, produce_request
 
 
 async def test_producer_ids_are_unique_also_after_a_crash(start_broker) -> None:

@@ -10,14 +10,14 @@ from regroup.protocol.apis import API_NAMES
 from regroup.protocol.errors import ErrorCode
 from regroup.server.faults.cluster_facts import ClusterFacts
 from regroup.server.faults.fields import CONDITIONS, COUNTS, EFFECTS
-from regroup.server.faults.gate import FaultRules, UnknownRule
+from regroup.server.faults.gate import ActiveFault, FaultRules, UnknownRule
 from regroup.server.faults.rule import FALSE_ANSWERS, FaultRule, InvalidFault
 from regroup.server.faults.text import (
     AddFault,
     ListFaults,
     ReleaseFault,
     RemoveFault,
-    format_rule,
+    describe_fault,
     parse_fault_command,
     parse_rule,
     run_fault_command,
@@ -68,7 +68,8 @@ RULES = st.builds(lambda conditions, effects: FaultRule(**{**conditions, **effec
 
 @given(RULES)
 def test_what_is_written_is_read_again(rule: FaultRule) -> None:
-    assert parse_rule(format_rule(rule)) == rule
+    line = describe_fault(ActiveFault(rule))
+    assert parse_rule(f"{line.conditions} {line.effect}") == rule
 
 
 def test_a_line_has_the_names_of_kafka_and_words_for_durations() -> None:

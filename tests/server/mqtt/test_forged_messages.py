@@ -33,7 +33,7 @@ async def incarnation_of(address: MqttAddress, name: str) -> str:
         return str((await anext(client.messages)).topic).split("/")[-2]
 
 
-@pytest.mark.quick("presence-", "[requests-")
+@pytest.mark.quick("[requests-junk]", "lost")
 @pytest.mark.parametrize(
     ("kind", "payload"),
     [

@@ -85,6 +85,7 @@ async def cluster_on_mqtt(
         yield cluster
 
 
+@pytest.mark.quick("[3]")
 @pytest.mark.parametrize("brokers", [1, 3])
 async def test_members_divide_a_topic_and_take_it_over(address: MqttAddress, brokers: int) -> None:
     async with cluster_on_mqtt(address, brokers=brokers), running_member(address, "anna") as anna:

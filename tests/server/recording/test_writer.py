@@ -6,6 +6,8 @@ import pytest
 import structlog
 
 from regroup.server.recording import recorder as recorder_module
+from regroup.server.recording import writer as writer_module
+from regroup.server.recording.blocks import MAX_ROWS
 from regroup.server.recording.reading import read_exchanges
 from regroup.server.recording.recorder import Recorder
 from regroup.server.recording.writer import RecordingWriter
@@ -99,3 +101,31 @@ async def test_the_writer_writes_by_itself() -> None:
     await asyncio.wait_for(store.has_block.wait(), timeout=30)
     await writer.stop()
     assert await stored_numbers(store) == [1]
+
+
+class HeldStore(NotifyingStore):
+    """A store that takes one block, and the others when the test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.goes_on = asyncio.Event()
+
+    async def append_exchanges(self, block: NewExchangeBlock, *, max_bytes: int) -> None:
+        if self.has_block.is_set():
+            await self.goes_on.wait()
+        await super().append_exchanges(block, max_bytes=max_bytes)
+
+
+async def test_a_close_in_the_middle_of_a_write_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "WRITE_INTERVAL_S", 0)
+    count = 3 * MAX_ROWS
+    recorder, store = Recorder(Time()), HeldStore()
+    writer = new_writer(recorder, store)
+    writer.start()
+    for _ in range(count):
+        recorder.begin("0-1@1", HOST, heartbeat())
+    await asyncio.wait_for(store.has_block.wait(), timeout=30)
+    assert await stored_numbers(store) == list(range(1, MAX_ROWS + 1))
+    store.goes_on.set()
+    await writer.close()
+    assert await stored_numbers(store) == list(range(1, count + 1))

@@ -1,0 +1,1 @@
+"""Folds the events of one group to a timeline."""

@@ -1,0 +1,115 @@
+"""The question of a lesson: how it is answered, which answer is right in the run, and what is said after an answer."""
+
+from typing import Final, NamedTuple
+
+from regroup.classroom.lessons.format.language import Language, filled_in, in_language
+from regroup.classroom.lessons.format.parts import ANSWER, Lesson, Question, QuestionOption, RunCondition
+from regroup.classroom.lessons.runs.answers import (
+    AnswerKind,
+    AnswerValue,
+    Known,
+    UnreadableAnswer,
+    answer_text,
+    parse_answer,
+    rounded,
+)
+from regroup.classroom.lessons.runs.conditions import condition_holds
+from regroup.classroom.lessons.runs.measures import CannotMeasure, known_names, measure_kind, measure_value
+from regroup.classroom.lessons.runs.run import LessonRun
+
+CHOICE: Final = "choice"
+DEFAULT_TOLERANCE_MS: Final = 500.0
+LETTERS: Final = "abcdefghij"
+
+
+class AnswerResult(NamedTuple):
+    """What is said about an answer."""
+
+    is_right: bool
+    right_answer: str
+    because: str
+    """About the chosen option; empty where nothing is to be said."""
+    explanation: str
+
+
+def question_kind(question: Question) -> str:
+    """`choice`, or the kind of the measure: `number`, `duration`, `names`, `partitions` or `word`."""
+    return CHOICE if question.measure is None else measure_kind(question.measure).value
+
+
+def right_options(question: Question, run: LessonRun) -> list[int]:
+    """The indexes of the options that are right in this run. Raises CannotMeasure."""
+    return [index for index, option in enumerate(question.options) if _is_right(option, run)]
+
+
+def _is_right(option: QuestionOption, run: LessonRun) -> bool:
+    return condition_holds(run, option.right) if isinstance(option.right, RunCondition) else option.right
+
+
+def right_answer_text(lesson: Lesson, run: LessonRun, language: Language) -> str:
+    """The right answer, as it is shown."""
+    question = lesson.parts.question
+    if question.measure is None:
+        return in_language(question.options[right_options(question, run)[0]].says, language)
+    kind = measure_kind(question.measure)
+    text = answer_text(kind, rounded(kind, measure_value(run, question.measure)), language)
+    unit = in_language(question.unit, language)
+    return f"{text} {unit}".rstrip() if kind is AnswerKind.NUMBER else text
+
+
+def text_values(lesson: Lesson, run: LessonRun, language: Language) -> dict[str, str]:
+    """The values that stand in the texts of a lesson as `{name}`; `{answer}` is the right answer."""
+    values = {ANSWER: right_answer_text(lesson, run, language)}
+    for name, measure in lesson.parts.values.items():
+        try:
+            kind = measure_kind(measure)
+            values[name] = answer_text(kind, rounded(kind, measure_value(run, measure)), language)
+        except CannotMeasure:
+            values[name] = "?"
+    return values
+
+
+def check_answer(lesson: Lesson, run: LessonRun, answer: str, language: Language) -> AnswerResult:
+    """Compare a learner's answer with the run. Raises UnreadableAnswer for one that is not of the kind asked for."""
+    question = lesson.parts.question
+    values = text_values(lesson, run, language)
+    because = ""
+    if question.measure is None:
+        chosen = parse_choice(answer, len(question.options))
+        is_right = chosen in right_options(question, run)
+        because = filled_in(in_language(question.options[chosen].because, language), values)
+    else:
+        kind = measure_kind(question.measure)
+        given = parse_answer(kind, answer, known_names(run.plan))
+        is_right = is_close(given, measure_value(run, question.measure), tolerance_of(question))
+    explanation = filled_in(in_language(question.explain, language), values)
+    return AnswerResult(is_right, values[ANSWER], because, explanation)
+
+
+def parse_choice(text: str, options: int) -> int:
+    """The index of an option: `1` or `a` is the first. Raises UnreadableAnswer."""
+    word = text.strip()[:10].strip(".)").lower()
+    index = int(word) - 1 if word.isascii() and word.isdigit() else LETTERS.find(word) if len(word) == 1 else -1
+    if not 0 <= index < options:
+        raise UnreadableAnswer(AnswerKind.NUMBER, text.strip())
+    return index
+
+
+def tolerance_of(question: Question) -> float:
+    """How far an answer may be off, in milliseconds for a time. ValueError for a tolerance that cannot be read."""
+    assert question.measure is not None
+    kind = measure_kind(question.measure)
+    if question.tolerance is None:
+        return DEFAULT_TOLERANCE_MS if kind is AnswerKind.DURATION else 0.0
+    value = parse_answer(kind, str(question.tolerance), Known((), ()))
+    assert isinstance(value, float)
+    return value
+
+
+def is_close(given: AnswerValue, right: AnswerValue, tolerance: float) -> bool:
+    """Whether two answers are equal, numbers within the tolerance, words in any case."""
+    if isinstance(given, float) and isinstance(right, float):
+        return abs(given - right) <= tolerance
+    if isinstance(given, str) and isinstance(right, str):
+        return given.strip().lower() == right.lower()
+    return given == right

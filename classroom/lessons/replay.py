@@ -1,0 +1,134 @@
+"""The replay of a run: the sentences of its story, what the scenario did, and the notes of the lesson beside them."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from regroup.classroom.lessons.chinese import chinese_moment, chinese_step, chinese_story
+from regroup.classroom.lessons.format.language import Language, filled_in, in_language
+from regroup.classroom.lessons.format.parts import Lesson
+from regroup.classroom.lessons.questions import text_values
+from regroup.classroom.lessons.runs.moments import (
+    ASSIGNED,
+    FAULT_BEGAN,
+    FAULT_ENDED,
+    LOST,
+    REFUSED,
+    REVOKED,
+    STEP,
+    RunMoment,
+    find_moment,
+    run_moments,
+)
+from regroup.classroom.lessons.runs.run import LessonRun
+from regroup.classroom.sentences import sentence_of
+from regroup.classroom.story import story_lines
+from regroup.classroom.wording import MemberNames, partitions_text
+
+
+class ReplayLine(NamedTuple):
+    """One line of a replay."""
+
+    at_ms: int
+    """Since the start of the run."""
+    text: str
+    position: int
+    """Of the event in the store, or of the last one before; a picture of the timeline shows this place."""
+    note: str = ""
+    """What the lesson says about it."""
+    is_step: bool = False
+    """The scenario did it."""
+
+
+def replay_lines(lesson: Lesson, run: LessonRun, language: Language) -> list[ReplayLine]:
+    """The lines of the replay in the order of time. Each note of the lesson stands at its moment."""
+    notes = notes_of(lesson, run, language)
+    sentences = _sentences_by_position(run, language)
+    lines = []
+    for moment in run_moments(run):
+        note = notes.get(moment.index, "")
+        if moment.event is not None:
+            texts = sentences.pop(moment.position, [])
+            if not texts and note:
+                texts = [event_text(moment, run, language)]
+            lines += [
+                ReplayLine(moment.at_ms, text, moment.position, note if number == 0 else "")
+                for number, text in enumerate(texts)
+            ]
+        elif moment.name == STEP or note:
+            text = other_text(moment, language)
+            lines.append(ReplayLine(moment.at_ms, text, moment.position, note, moment.name == STEP))
+    return lines
+
+
+def notes_of(lesson: Lesson, run: LessonRun, language: Language) -> dict[int, str]:
+    """The notes of a lesson by the index of their moment; several notes of one moment are one text."""
+    values, notes = text_values(lesson, run, language), dict[int, str]()
+    for explained in lesson.parts.moments:
+        moment = find_moment(run, explained)
+        if moment is not None:
+            note = filled_in(in_language(explained.note, language), values)
+            notes[moment.index] = "\n\n".join(filter(None, (notes.get(moment.index), note)))
+    return notes
+
+
+def _sentences_by_position(run: LessonRun, language: Language) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = defaultdict(list)
+    is_english = language is Language.ENGLISH
+    for line in story_lines(run.timeline) if is_english else chinese_story(run.timeline):
+        found[line.position].append(line.text)
+    return found
+
+
+def event_text(moment: RunMoment, run: LessonRun, language: Language) -> str:
+    """The sentence of an event that a story leaves out; its type if it has none."""
+    assert moment.event is not None
+    names = MemberNames(run.timeline.names)
+    sentence = sentence_of if language is Language.ENGLISH else chinese_moment
+    texts = EVENT_TEXTS.get(moment.name, (moment.name, moment.name))
+    text = texts[0 if language is Language.ENGLISH else 1]
+    return sentence(moment.event, names) or text.format(member=moment.member)
+
+
+def other_text(moment: RunMoment, language: Language) -> str:
+    """A sentence about a moment that is no event."""
+    is_english = language is Language.ENGLISH
+    template = OTHER_TEXTS[moment.name][0 if is_english else 1]
+    is_translated = moment.name == STEP and not is_english
+    return template.format(
+        member=moment.member,
+        partitions=partitions_text(moment.partitions),
+        api=moment.api,
+        error=moment.error,
+        text=chinese_step(moment.text) if is_translated else moment.text,
+    )
+
+
+EVENT_TEXTS: Final = {
+    "pending-member-added": (
+        "{member} received a member id (MEMBER_ID_REQUIRED), with which it has to send JoinGroup again.",
+        "{member} 得到一个 member id（MEMBER_ID_REQUIRED），要用它再发一次 JoinGroup。",
+    ),
+    "offsets-committed": ("{member} committed offsets.", "{member} 提交了 offset。"),
+    "offsets-written": ("Offsets of {member} were written to the log.", "{member} 的 offset 已写入日志。"),
+    "group-metadata-written": ("The group was written to __consumer_offsets.", "group 写入了 __consumer_offsets。"),
+}
+"""Events that have no sentence in a story, in English and in Chinese."""
+OTHER_TEXTS: Final = {
+    STEP: ("The scenario: {text}.", "场景：{text}。"),
+    REFUSED: ("{api} of {member} was refused with {error}.", "{member} 的 {api} 被拒绝：{error}。"),
+    ASSIGNED: ("{member} was assigned {partitions}.", "{member} 获得 {partitions}。"),
+    REVOKED: ("{member} gave {partitions} up.", "{member} 交出 {partitions}。"),
+    LOST: ("{member} learned that it is no member any more, and gave {partitions} up.",
+           "{member} 得知自己已不是成员，放弃 {partitions}。"),
+    FAULT_BEGAN: ("A fault of {member} begins: {text}.", "{member} 开始出现故障：{text}。"),
+    FAULT_ENDED: ("{member} goes on: {text}.", "{member} 继续运行：{text}。"),
+}  # fmt: skip
+"""Moments that are no events, in English and in Chinese."""
+
+
+def unexplained(lesson: Lesson, run: LessonRun) -> Iterator[int]:
+    """The indexes of the lesson's moments that did not come in its run."""
+    for index, explained in enumerate(lesson.parts.moments):
+        if find_moment(run, explained) is None:
+            yield index

@@ -1,0 +1,154 @@
+"""Runs the scenario of a lesson in the lab, within bounds, and keeps what can be shown, counted and asked about it.
+
+A run is bounded before it begins (`check_bounds`: virtual time, members, partitions, records) and while it runs
+(callbacks of its event loop), so that no settings of a learner can make it long.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from functools import cached_property
+from threading import Lock
+from typing import Any, Final, NamedTuple
+
+from regroup.assignors.interface import Assignor
+from regroup.assignors.registry import offering
+from regroup.classroom.fold.build import timeline_of
+from regroup.classroom.reading import read_timelines
+from regroup.classroom.timeline import GroupTimeline
+from regroup.coordinator.group import MemberId
+from regroup.lab.plan.plan import SimulationPlan
+from regroup.lab.planted_bugs.registry import bug_named
+from regroup.lab.simulation.run import RunOutcome, play
+from regroup.lab.simulation.timeline import Timeline, TimelineEntry
+from regroup.lab.simulation.virtual_clock import START_MS, TooManyCallbacks
+from regroup.notation.durations import format_duration
+from regroup.storage.memory import MemoryStore
+
+MAX_VIRTUAL_MS: Final = 2 * 60 * 60 * 1000
+"""Faults and recovery together may last so long."""
+MAX_CALLBACKS: Final = 40_000
+"""Of a run's event loop. The lessons that come with regroup take 80 to 3,500. The most expensive callbacks, those of 30
+members and 400 partitions with records, take a quarter of a millisecond on average."""
+MAX_MEMBERS: Final = 30
+MAX_PARTITIONS: Final = 500
+MAX_RECORDS: Final = 20_000
+MAX_VALUE_BYTES: Final = 1_000
+MAX_STEPS: Final = 200
+MAX_BROKERS: Final = 9
+MIN_INTERVAL_MS: Final = 100
+"""Of heartbeats and automatic commits."""
+
+
+ONE_RUN: Final = Lock()
+"""A run replaces the configuration of logging, and a planted bug replaces code, for the whole process."""
+
+
+class RunRefused(ValueError):
+    """A scenario that would take too long, or that ended without anything to show."""
+
+
+class LessonRun:
+    """One run of the lab, seen as the history of one group."""
+
+    def __init__(self, plan: SimulationPlan, outcome: RunOutcome, observed: Timeline, timeline: GroupTimeline) -> None:
+        self.plan, self.outcome, self.timeline = plan, outcome, timeline
+        self.entries: tuple[TimelineEntry, ...] = tuple(observed.entries)
+        """What the plan, members and coordinators did, and refused requests."""
+        self._names = {**timeline.names, **observed.names}
+
+    def name_of(self, member_id: MemberId | None) -> str:
+        """The member's name in the scenario; empty for none."""
+        return self._names.get(member_id, member_id) if member_id else ""
+
+    def since_start_ms(self, at_ms: int) -> int:
+        """Milliseconds since the run began, of a time in epoch milliseconds."""
+        return at_ms - START_MS
+
+    def epoch_ms(self, since_start_ms: int) -> int:
+        """The time in epoch milliseconds, of one since the run began."""
+        return START_MS + since_start_ms
+
+    @cached_property
+    def ended_ms(self) -> int:
+        """Milliseconds from the start of the run to its end."""
+        return self.outcome.ended_ms
+
+
+def run_scenario(plan: SimulationPlan, group: str, *, bug: str = "", assignor: Assignor | None = None) -> LessonRun:
+    """Play a plan, with a planted bug if one is named; members can use `assignor` by its name.
+
+    Raises RunRefused for a plan that is out of bounds, or takes longer than a run may.
+    """
+    observed = Timeline()
+    outcome = _play(plan, bug, assignor, timeline=observed)
+    records = [record for record in outcome.records if record.group in (None, group)]
+    if not any(record.group == group for record in records):
+        raise RunRefused(f"the run has no event of group {group!r}; `group` names the one that is shown")
+    return LessonRun(plan, outcome, observed, timeline_of(group, records))
+
+
+def record_scenario(plan: SimulationPlan, group: str, *, bug: str = "") -> GroupTimeline:
+    """The timeline of a run with its exchanges and the members' views, for pictures that show them.
+
+    The events and their positions are those of `run_scenario`, which is quicker. Raises RunRefused as that does.
+    """
+    store = MemoryStore()
+    _play(plan, bug, None, open_store=store.open, record=True)
+    return asyncio.run(read_timelines(store, [group]))[group]
+
+
+def _play(plan: SimulationPlan, bug: str, assignor: Assignor | None, **options: Any) -> RunOutcome:
+    check_bounds(plan)
+    try:
+        with ONE_RUN, offering(assignor), bug_named(bug).plant() if bug else nullcontext():
+            return play(plan, max_callbacks=MAX_CALLBACKS, **options)
+    except TooManyCallbacks as error:
+        raise RunRefused(f"the run was ended, because it takes too long: {error}") from None
+
+
+class Bound(NamedTuple):
+    """A limit of a scenario: what is limited, its value in a plan, and the largest value."""
+
+    what: str
+    value_in: Callable[[SimulationPlan], float]
+    largest: int
+
+
+def _virtual_ms(plan: SimulationPlan) -> float:
+    times = [planned.trigger.delay_ms for planned in plan.steps]
+    waits = [getattr(planned.step, "within_ms", 0) for planned in plan.steps]
+    return max([plan.faults_end_ms, *times]) + max([plan.recovery_timeout_ms, *waits])
+
+
+BOUNDS: Final = (
+    Bound("members", lambda plan: len(plan.members), MAX_MEMBERS),
+    Bound("partitions of all topics", lambda plan: sum(plan.topics.values()), MAX_PARTITIONS),
+    Bound("brokers", lambda plan: plan.brokers, MAX_BROKERS),
+    Bound("steps", lambda plan: len(plan.steps), MAX_STEPS),
+    Bound("milliseconds of virtual time, with the time for recovery", _virtual_ms, MAX_VIRTUAL_MS),
+    Bound("bytes of a record", lambda plan: plan.workload.value_bytes, MAX_VALUE_BYTES),
+    Bound(
+        "records",
+        lambda plan: plan.workload.records_per_s * len(plan.topics) * _virtual_ms(plan) / 1000,
+        MAX_RECORDS,
+    ),
+)
+
+
+def bound_problems(plan: SimulationPlan) -> Iterator[str]:
+    """Every bound that a plan exceeds."""
+    for bound in BOUNDS:
+        if (value := bound.value_in(plan)) > bound.largest:
+            yield f"a lesson may have at most {bound.largest:,} {bound.what}, not {value:,.0f}"
+    for name, member in plan.members.items():
+        for what in ("heartbeat_interval_ms", "auto_commit_interval_ms"):
+            if getattr(member, what) < MIN_INTERVAL_MS:
+                shown = what.removesuffix("_ms").replace("_", " ")
+                yield f"the {shown} of {name} must be at least {format_duration(MIN_INTERVAL_MS)} in a lesson"
+
+
+def check_bounds(plan: SimulationPlan) -> None:
+    """Raise RunRefused for a plan that exceeds a bound."""
+    for problem in bound_problems(plan):
+        raise RunRefused(problem)

@@ -1,0 +1,54 @@
+"""Runs what a learner chose in a task, and decides by the conditions of the lesson whether it is solved."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.lessons.format.parts import Lesson
+from regroup.classroom.lessons.runs.conditions import ConditionResult, check_condition
+from regroup.classroom.lessons.runs.run import LessonRun, RunRefused, run_scenario
+from regroup.classroom.lessons.settings import SettingRefused, bug_of_task, parse_setting, plan_of_task
+from regroup.lab.plan.yaml_format import InvalidScenario
+
+
+class TaskResult(NamedTuple):
+    """Whether a task is solved, and why."""
+
+    is_solved: bool
+    problem: str = ""
+    """Why nothing was run: a value that a setting or a consumer cannot have."""
+    results: tuple[ConditionResult, ...] = ()
+    run: LessonRun | None = None
+    done: str = ""
+    """What the lesson says when the task is solved."""
+
+
+def run_task(lesson: Lesson, values: Mapping[str, str], language: Language) -> TaskResult:
+    """Run the task of a lesson with the settings that a learner chose. Bounded as every run of a lesson is.
+
+    A run takes milliseconds, and must not be called inside a running event loop of the same thread.
+    """
+    try:
+        chosen = chosen_values(lesson, values, language)
+        run = run_scenario(plan_of_task(lesson, chosen), lesson.parts.group, bug=bug_of_task(lesson, chosen))
+    except (SettingRefused, InvalidScenario, RunRefused) as error:
+        return TaskResult(False, problem=str(error))
+    return judged(lesson, run, language)
+
+
+def chosen_values(lesson: Lesson, values: Mapping[str, str], language: Language) -> dict[str, str]:
+    """Every setting of the task with its value as a scenario writes it. Raises SettingRefused."""
+    settings = lesson.parts.task.settings
+    for name in values:
+        if name not in settings:
+            raise SettingRefused(name, f"unknown setting {name!r}; the task has {', '.join(settings)}")
+    return {name: parse_setting(name, each, str(values.get(name, "")), language) for name, each in settings.items()}
+
+
+def judged(lesson: Lesson, run: LessonRun, language: Language) -> TaskResult:
+    """The result of a run: every condition of the task has to hold."""
+    task = lesson.parts.task
+    results = tuple(check_condition(run, condition, language) for condition in task.conditions)
+    is_solved = all(result.holds for result in results)
+    done = in_language(task.done, language) if is_solved else ""
+    return TaskResult(is_solved, results=results, run=run, done=done)

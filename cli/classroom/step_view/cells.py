@@ -1,0 +1,96 @@
+"""Text by columns of a terminal, in which a Chinese character takes two. Control characters are escaped."""
+
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from regroup.cli.terminal.text import printable
+
+MORE: Final = "…"
+
+
+def fit(text: str, width: int) -> str:
+    """The text in exactly so many columns: filled with spaces, or cut with an ellipsis."""
+    text = printable(text)
+    if cell_len(text) <= width:
+        return set_cell_size(text, width)
+    return set_cell_size(set_cell_size(text, width - 1).rstrip() + MORE, width) if width > 0 else ""
+
+
+def wrap(text: str, width: int, most: int) -> list[str]:
+    """The text in lines of so many columns, at most `most` of them; an ellipsis ends the last one if more follow."""
+    lines = [""]
+    for word in printable(text).split():
+        while cell_len(word) > width:
+            room = width - cell_len(lines[-1]) - bool(lines[-1])
+            if room < 1:
+                lines.append("")
+                continue
+            head = _head(word, room)
+            lines[-1] = f"{lines[-1]} {head}".lstrip() if head else lines[-1]
+            word = word[len(head) :]
+            lines.append("")
+        longer = f"{lines[-1]} {word}".lstrip()
+        if cell_len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+        if len(lines) > most:
+            break
+    lines = [line for line in lines if line]
+    if len(lines) > most:
+        last = lines[most - 1]
+        lines[most - 1] = f"{last}{MORE}" if cell_len(last) < width else fit(f"{last} {MORE}", width)
+    return lines[:most]
+
+
+def _head(word: str, columns: int) -> str:
+    """The first characters of a word that fit in so many columns; at least one."""
+    head = ""
+    for each in word:
+        if head and cell_len(head + each) > columns:
+            break
+        head += each
+    return head
+
+
+def rule(title: str, width: int, note: str = "") -> Text:
+    """A heading with a line behind it: `── State ─────────── note`."""
+    title = fit(title, min(cell_len(printable(title)), max(8, width - 4)))
+    note_room = width - cell_len(title) - 6
+    note = f" {fit(note, min(cell_len(printable(note)), note_room))}" if note and note_room > 3 else ""
+    line = Text("── ", style="dim")
+    line.append(title, style="bold not dim")
+    line.append(f" {'─' * max(0, width - cell_len(title) - cell_len(note) - 4)}")
+    line.append(note, style="not dim")
+    return line
+
+
+def filled(lines: Sequence[Text], width: int, height: int) -> list[Text]:
+    """Exactly so many lines of exactly so many columns."""
+    shown = [each.copy() for each in lines[:height]]
+    shown += [Text() for _ in range(height - len(shown))]
+    for line in shown:
+        line.truncate(width, overflow="ellipsis", pad=True)
+    return shown
+
+
+def beside(left: Sequence[Text], right: Sequence[Text]) -> list[Text]:
+    """Two columns of equally many lines, with a space between."""
+    return [Text.assemble(one, " ", other) for one, other in zip(left, right, strict=True)]
+
+
+Row = TypeVar("Row")
+
+
+def window(rows: Sequence[Row], height: int, first: int) -> tuple[Sequence[Row], list[Text]]:
+    """The rows from `first` on, as far as there is room, and a line that counts those that are not among them."""
+    if len(rows) <= height:
+        return rows, []
+    room = max(1, height - 1)
+    first = min(max(0, first), len(rows) - room)
+    below = len(rows) - room - first
+    where = f"{first} above, {below} below" if first else f"{below} more below"
+    return rows[first : first + room], [Text(f"   {where}: ↑ ↓", style="dim")]

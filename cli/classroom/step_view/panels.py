@@ -1,0 +1,235 @@
+"""The four parts in the middle of the screen: state, members, clocks and partitions."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from regroup.classroom.moment_view import STATES, ClockAtMoment, MemberAtMoment, MemberPhase, MomentView
+from regroup.classroom.timeline import ArmedDeadline, PartitionSpan
+from regroup.classroom.wording import MemberNames, listed, partitions_text
+from regroup.cli.classroom.step_view.cells import filled, fit, rule, window, wrap
+from regroup.cli.classroom.step_view.shown import Shown
+from regroup.cli.terminal.text import counted, printable
+from regroup.coordinator.classic.transitions import TRANSITIONS
+from regroup.coordinator.commands import DeadlineKind
+from regroup.coordinator.group import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupState, MemberId
+from regroup.notation.partitions import format_ranges
+from regroup.protocol.consumer.subscription import TopicPartition
+from regroup.server.explanation.sentences import NOT_RECORDED, duration_text
+
+STATE_ROWS: Final = 1 + len(STATES)
+STATE_STYLES: Final = {
+    GroupState.STABLE: "green",
+    GroupState.PREPARING_REBALANCE: "yellow",
+    GroupState.COMPLETING_REBALANCE: "yellow",
+}
+PHASE_STYLES: Final = {
+    MemberPhase.ASSIGNED: "green",
+    MemberPhase.JOIN_EXPECTED: "bold yellow",
+    MemberPhase.SYNC_EXPECTED: "bold yellow",
+}
+PHASES: Final = {
+    MemberPhase.JOIN_HELD: "JoinGroup held",
+    MemberPhase.SYNC_HELD: "SyncGroup held",
+    MemberPhase.JOIN_EXPECTED: "no JoinGroup yet",
+    MemberPhase.SYNC_EXPECTED: "no SyncGroup yet",
+    MemberPhase.ASSIGNED: "assigned",
+}
+LEADER: Final = "★"
+CLOCK_NAMES: Final = {
+    DeadlineKind.JOIN_PHASE: "join phase",
+    DeadlineKind.SYNC_PHASE: "sync phase",
+    DeadlineKind.PENDING_JOIN: "member id",
+    DeadlineKind.LOG_APPEND: "log append",
+}
+WIDE_STATES: Final = 64
+"""Columns from which on the table of states has every transition."""
+BAR_WIDTH: Final = 8
+
+
+class PartitionRun(NamedTuple):
+    """The partitions of a topic with the same owners and the same assignment, one span, and who believes so."""
+
+    partitions: list[TopicPartition]
+    span: PartitionSpan
+    believed: tuple[MemberId, ...]
+
+
+def state_panel(shown: Shown, width: int, height: int) -> list[Text]:
+    """The states of a classic group: the present one, the one before, and those that may follow."""
+    view, present = shown.view, shown.view.moment.state
+    move = view.last_move
+    lines = [rule("State", width, f"{_short(move.before)} → {_short(move.after)}" if move else "")]
+    for state in STATES:
+        is_present = state is present
+        notes = ["before"] if move is not None and state is move.before else []
+        notes += ["may follow"] if state in view.may_follow else []
+        if is_present:
+            age_ms = view.moment.at_ms - view.state_since.at_ms
+            is_new = view.state_since.position == view.moment.position
+            notes = ["from now on" if is_new else f"for {_time_text(age_ms)}"]
+        mark = "▶" if is_present else "›" if notes[-1:] == ["may follow"] else " "
+        line = Text.assemble((f" {mark}", "bold" if is_present else "dim"))
+        line.append(f" {state} ", style=f"bold reverse {STATE_STYLES.get(state, '')}" if is_present else "")
+        line.append(" " * (len(GroupState.COMPLETING_REBALANCE) - len(state)))
+        line.append(", ".join(notes), style="bold" if is_present else "dim")
+        if width >= WIDE_STATES:
+            line.truncate(WIDE_STATES - 20, overflow="ellipsis", pad=True)
+            line.append(f"→ {', '.join(_short(each) for each in STATES if each in TRANSITIONS[state])}", style="dim")
+        lines.append(line)
+    return filled(lines, width, height)
+
+
+def _short(state: GroupState) -> str:
+    """`Preparing` for `PreparingRebalance`."""
+    return state.removesuffix("Rebalance")
+
+
+def _time_text(length_ms: int) -> str:
+    """`5.8 min`, `20.1 s`, `1.25 s`, `300 ms`: with as many digits as a glance needs."""
+    if length_ms >= 600_000:
+        return f"{length_ms / 60_000:.1f} min"
+    if length_ms >= 10_000:
+        return f"{length_ms / 1000:.1f} s"
+    return duration_text(max(0, length_ms))
+
+
+def member_panel(shown: Shown, width: int, height: int) -> list[Text]:
+    """What each member does, and what it owns. Those that the event names are marked, and stand within the window."""
+    view, moment = shown.view, shown.view.moment
+    notes = [f"gen {moment.generation_id}"]
+    if view.generation is not None and view.generation.protocol_name:
+        notes.append(view.generation.protocol_name)
+    if len(", ".join(notes)) < width // 2 - 3:
+        notes.append(f"{LEADER} leads")
+    named = set(view.changed_members)
+    first = next((index for index, each in enumerate(view.members) if each.lane.member_id in named), 0)
+    members, more = window(view.members, height - 1, max(0, first - height + 3) + shown.scroll)
+    lines = [rule(counted(len(view.members), "member"), width, ", ".join(notes))]
+    lines += [_member_row(each, width, is_named=each.lane.member_id in named) for each in members]
+    lines += more
+    if not members:
+        lines.append(Text("   no member", style="dim"))
+    return filled(lines, width, height)
+
+
+def _member_row(member: MemberAtMoment, width: int, *, is_named: bool) -> Text:
+    phase_width = max(map(len, PHASES.values()))
+    rest = width - 5 - phase_width
+    name_width = min(rest // 2, 24)
+    line = Text.assemble((" ▸" if is_named else "  ", "bold"))
+    line.append(LEADER if member.is_leader else " ")
+    line.append(fit(member.lane.name, name_width), style="bold" if is_named else "")
+    line.append(" " + fit(PHASES[member.phase], phase_width), style=PHASE_STYLES.get(member.phase, ""))
+    nothing = "new" if member.generation_id is None else "–"
+    line.append(" " + fit(_owned_text(member, rest - name_width) or nothing, rest - name_width))
+    return line
+
+
+def _owned_text(member: MemberAtMoment, room: int) -> str:
+    """The partitions that a member owns; the numbers alone if they are of one topic and there is little room."""
+    if not member.owned:
+        return ""
+    text = partitions_text(member.owned)
+    topics = {each.topic for each in member.owned}
+    return text if len(text) <= room or len(topics) > 1 else format_ranges([each.partition for each in member.owned])
+
+
+def clock_panel(shown: Shown, width: int, height: int) -> list[Text]:
+    """The deadlines that run: time left, a bar, and what follows; then the session clocks of members."""
+    clocks, sessions = shown.view.clocks, shown.sessions
+    rows = [_clock_line(shown, each, width) for each in clocks]
+    others = [_session_line(shown, each, width) for each in sessions.deadlines]
+    if not shown.has_exchanges:
+        others.append(Text(f"   session clocks: {NOT_RECORDED}", style="dim"))
+    elif sessions.not_recorded:
+        unknown = shown.names.listed(sessions.not_recorded)
+        others.append(Text(fit(f"   {NOT_RECORDED}: {unknown}", width), style="dim"))
+    if not rows:
+        others.insert(0, Text("   no deadline of a phase runs", style="dim"))
+    room = height - 1
+    spare = room - len(rows) - min(len(others), 2)
+    lines = [rule("Clocks", width, "sessions by member" if sessions.deadlines else "")]
+    for row, clock in zip(rows, clocks, strict=True):
+        follows = wrap(f"then {clock.deadline.follows}", width - 3, max(0, spare))
+        spare -= len(follows)
+        lines += [row, *(Text(f"   {line}", style="dim") for line in follows)]
+    lines += others
+    if len(lines) > height:
+        more = len(lines) - height + 1
+        lines[height - 1 :] = [Text(f"   and {more} more", style="dim")]
+    return filled(lines, width, height)
+
+
+def _clock_line(shown: Shown, clock: ClockAtMoment, width: int) -> Text:
+    name = CLOCK_NAMES.get(clock.deadline.kind, str(clock.deadline.kind))
+    if clock.deadline.member_id:
+        name = f"{name} {shown.names[clock.deadline.member_id]}"
+    return _bar_line(name, f"{_time_text(clock.left_ms)} left", clock.share_left, width)
+
+
+def _session_line(shown: Shown, deadline: ArmedDeadline, width: int) -> Text:
+    """`≥` stands before what may be more, inside a run of heartbeats whose times are not all known."""
+    left_ms = max(0, deadline.at_ms - shown.view.moment.at_ms)
+    left = f"{'≥ ' if deadline.uncertain_ms else ''}{_time_text(left_ms)} left"
+    timeout_ms = NEW_MEMBER_JOIN_TIMEOUT_MS
+    if deadline.kind is DeadlineKind.SESSION:
+        lanes = (each.lane for each in shown.view.members if each.lane.member_id == deadline.member_id)
+        timeout_ms = max([left_ms, *(lane.session_timeout_ms for lane in lanes)])
+    return _bar_line(shown.names[deadline.member_id], left, left_ms / max(1, timeout_ms), width)
+
+
+def _bar_line(name: str, left: str, share: float, width: int) -> Text:
+    full = round(min(1.0, share) * BAR_WIDTH)
+    line = Text("   " + fit(name, max(6, width - 3 - cell_len(left) - BAR_WIDTH - 3)))
+    line.append(f" {left} ", style="bold")
+    line.append("█" * full, style="yellow")
+    line.append("░" * (BAR_WIDTH - full), style="dim")
+    return line
+
+
+def partition_panel(shown: Shown, width: int, height: int) -> list[Text]:
+    """Who owns each partition, and to whom it is assigned where this differs."""
+    spans = shown.view.partitions
+    unowned = sum(not span.owners for span in spans)
+    note = f"{unowned} without owner" if unowned else ""
+    runs, more = window(_runs(shown.view), height - 1, shown.scroll)
+    lines = [rule(counted(len(spans), "partition"), width, note), *_partition_rows(shown, runs, width), *more]
+    if not runs:
+        lines.append(Text("   none of a subscribed topic", style="dim"))
+    return filled(lines, width, height)
+
+
+def _partition_rows(shown: Shown, runs: Sequence[PartitionRun], width: int) -> Iterator[Text]:
+    """A row for the partitions of a topic with the same owners."""
+    texts = [printable(partitions_text(run.partitions)) for run in runs]
+    name_width = min(max(map(cell_len, texts), default=0), width // 2)
+    room = max(4, width - 5 - name_width)
+    for text, run in zip(texts, runs, strict=True):
+        is_disputed = len(run.span.owners) > 1 or len(run.believed) > 1
+        style = "bold red" if is_disputed else "" if run.span.owners else "red"
+        owners = _owners_text(run, shown.names)
+        yield Text.assemble(
+            f"   {fit(text, name_width)}  ", (fit(f"!! {owners}" if is_disputed else owners, room), style)
+        )
+
+
+def _owners_text(run: PartitionRun, names: MemberNames) -> str:
+    """The owners; to whom it is assigned, and who else believes to own it, where this differs."""
+    span = run.span
+    text = ", ".join(names[each] for each in span.owners) or "none"
+    if span.assigned_to != span.owners:
+        text += f", assigned {', '.join(names[each] for each in span.assigned_to) or 'to none'}"
+    others = [names[each] for each in run.believed if each not in span.owners]
+    return f"{text}, believed by {listed(others)}" if others else text
+
+
+def _runs(view: MomentView) -> list[PartitionRun]:
+    runs: dict[object, PartitionRun] = {}
+    for span in view.partitions:
+        believed = view.believed.get(span.partition, ())
+        key = span.partition.topic, span.owners, span.assigned_to, believed
+        runs.setdefault(key, PartitionRun([], span, believed)).partitions.append(span.partition)
+    return list(runs.values())

@@ -1,0 +1,92 @@
+"""The members of each generation, when they joined and synced, and what they were assigned: `generation_members`."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from regroup.coordinator import events as e
+from regroup.coordinator.group import Group, Member, MemberId
+from regroup.pipeline.gold.table_builder import (
+    TableBuilder,
+    TableRow,
+    Transition,
+    owned_partitions,
+    partition_names,
+    rack_of,
+    subscribed_topics,
+)
+from regroup.protocol.consumer.subscription import assigned_partitions
+
+
+class GenerationMembers(TableBuilder):
+    """Builds `generation_members` of one group."""
+
+    def __init__(self) -> None:
+        self._joined_ms: dict[MemberId, int] = {}
+        """When each member sent its last JoinGroup."""
+        self._open: dict[MemberId, dict[str, Any]] = {}
+        """The rows of the present generation."""
+        self._generation: dict[str, Any] = {}
+        """The columns that all rows of the present generation share."""
+
+    def on_event(self, transition: Transition) -> Iterator[TableRow]:
+        event, after, at_ms = transition.event, transition.after, transition.at_ms
+        match event:
+            case e.MemberJoined() | e.MemberRejoined():
+                self._joined_ms[event.member_id] = at_ms
+            case e.StaticMemberReplaced():
+                self._joined_ms.pop(event.replaced_member_id, None)
+                self._joined_ms[event.member_id] = at_ms
+                if event.replaced_member_id in self._open and not event.awaits_join:
+                    self._take_over(after, event.member_id, at_ms)
+            case e.GenerationStarted():
+                yield from self.on_end()
+                self._begin(transition, event)
+            case e.MemberSynced() if event.member_id in self._open:
+                self._open[event.member_id].setdefault("synced_ms", at_ms)
+            case e.AssignmentCommitted():
+                for member_id in self._open.keys() & after.members.keys():
+                    self._open[member_id] |= assignment_columns(after.members[member_id], at_ms)
+            case e.GroupEmptied() | e.GroupDeleted() | e.CoordinatorLoaded():
+                yield from self.on_end()
+                self._joined_ms.clear()
+
+    def on_end(self) -> Iterator[TableRow]:
+        for row in self._open.values():
+            yield "generation_members", row
+        self._open = {}
+
+    def _begin(self, transition: Transition, event: e.GenerationStarted) -> None:
+        self._generation = {
+            "position": transition.record.position,
+            "coordinator_epoch": transition.record.coordinator_epoch,
+            "generation_id": event.generation_id,
+            "started_ms": transition.at_ms,
+        }
+        members = transition.after.members
+        self._joined_ms = {each: at_ms for each, at_ms in self._joined_ms.items() if each in members}
+        for member in members.values():
+            self._open[member.member_id] = self._generation | self._member_columns(member, event.leader_id)
+
+    def _take_over(self, group: Group, member_id: MemberId, at_ms: int) -> None:
+        """A new process of a static member has its assignment without a rebalance."""
+        member = group.members[member_id]
+        row = self._generation | self._member_columns(member, group.leader_id)
+        self._open[member_id] = row | (assignment_columns(member, at_ms) if member.assignment else {})
+
+    def _member_columns(self, member: Member, leader_id: MemberId | None) -> dict[str, Any]:
+        protocols = member.profile.supported_protocols
+        metadata = protocols[0].metadata if protocols else b""
+        return {
+            "member_id": member.member_id,
+            "instance_id": member.instance_id,
+            "is_leader": member.member_id == leader_id,
+            "joined_ms": self._joined_ms.get(member.member_id),
+            "assignors": [each.name for each in protocols],
+            "topics": list(subscribed_topics(metadata)),
+            "rack": rack_of(metadata),
+            "owned": partition_names(owned_partitions(metadata)),
+        }
+
+
+def assignment_columns(member: Member, at_ms: int) -> dict[str, Any]:
+    return {"assigned_ms": at_ms, "assignment": partition_names(assigned_partitions(member.assignment))}

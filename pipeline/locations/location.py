@@ -1,0 +1,244 @@
+"""A file or a folder on a disk or in an object store: what the pipeline reads and writes beside Spark's own tables.
+
+    place = location_of("s3a://bucket/out", spark)
+    (place / "format").replace(b"2\\n")
+
+Tasks get locations too, so they write where Spark reads. A file appears under its name once it is complete: on a disk
+it is renamed, elsewhere it is written to the task's own disk first and then copied.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from regroup.pipeline.locations.file_systems import SETTING_PREFIX, local_path, remote_file_system, scheme_of
+from regroup.storage.errors import StoreFailed
+
+COPY_BYTES: Final = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A file or a folder by its address: an absolute path of this machine, or one with a scheme."""
+
+    address: str
+    settings: tuple[tuple[str, str], ...] = field(default=(), repr=False, compare=False)
+    """Hadoop's settings for the address; they may hold keys."""
+
+    def __str__(self) -> str:
+        return self.address
+
+    def __truediv__(self, name: str) -> "Location":
+        return Location(f"{self.address.rstrip('/')}/{name}", self.settings)
+
+    @property
+    def name(self) -> str:
+        """The last part of the address."""
+        return self.address.rpartition("/")[2]
+
+    @property
+    def stem(self) -> str:
+        """The name without its last suffix."""
+        return Path(self.name).stem
+
+    @property
+    def is_local(self) -> bool:
+        return scheme_of(self.address) == "file"
+
+    @property
+    def path(self) -> Path:
+        """The path of a place on a disk."""
+        return Path(self.address)
+
+    @property
+    def for_spark(self) -> str:
+        """The address with its scheme. Without one Spark would take it for a path of `fs.defaultFS`."""
+        return f"file://{self.address}" if self.is_local else self.address
+
+    def exists(self) -> bool:
+        return self.path.exists() if self.is_local else self._info().type != fs.FileType.NotFound
+
+    def is_folder(self) -> bool:
+        return self.path.is_dir() if self.is_local else self._info().type == fs.FileType.Directory
+
+    def size_bytes(self) -> int:
+        """The size of a file; 0 if there is none."""
+        return int(self._info().size or 0)
+
+    def files(self, pattern: str = "*", *, below: bool = False) -> "dict[Location, int]":
+        """The files whose names match the pattern, in order, with their sizes in bytes.
+
+        With `below` those in all sub-folders are among them.
+        """
+        return self._children(pattern, fs.FileType.File, below)
+
+    def folders(self) -> "list[Location]":
+        """The folders in a folder, in order."""
+        return list(self._children("*", fs.FileType.Directory, below=False))
+
+    def matching(self) -> "list[Location]":
+        """The files whose addresses match this one as a pattern (`s3a://bucket/runs/*.db`), in order."""
+        parts = self.address.split("/")
+        plain = next((number for number, part in enumerate(parts) if re.search(r"[*?\[]", part)), len(parts) - 1)
+        folder = Location("/".join(parts[:plain]), self.settings)
+        matches = re.compile(pattern_as_regex("/".join(parts[plain:]))).fullmatch
+        start = len(folder.address) + 1
+        found = folder.files(below=plain < len(parts) - 1)
+        return [each for each in found if matches(each.address[start:])]
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """The file as an Arrow file that is open for reading. Raises FileNotFoundError."""
+        with self._failures():
+            system, path = self._system()
+            file = system.open_input_file(path)
+        with file:
+            yield file
+
+    def read_bytes(self) -> bytes:
+        """The content of a file. Raises FileNotFoundError."""
+        with self.opened() as file:
+            return bytes(file.read())
+
+    @contextmanager
+    def written(self) -> Iterator[Path]:
+        """A temporary path on this machine's disk, whose file is moved to this place, or removed after an error."""
+        if self.is_local:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = self.path.with_name(f".{self.name}.{os.getpid()}")
+            try:
+                yield unfinished
+                unfinished.replace(self.path)
+            finally:
+                unfinished.unlink(missing_ok=True)
+            return
+        with tempfile.TemporaryDirectory(prefix="regroup-") as folder:
+            complete = Path(folder) / self.name
+            yield complete
+            with complete.open("rb") as source, self._failures():
+                system, path = self._system()
+                with system.open_output_stream(path) as target:
+                    shutil.copyfileobj(source, target, COPY_BYTES)
+
+    def replace(self, content: bytes) -> None:
+        """Write a small file; a concurrent reader sees the old content or the new."""
+        with self.written() as unfinished:
+            unfinished.write_bytes(content)
+
+    @contextmanager
+    def copied(self) -> Iterator[Path]:
+        """A copy of the file on this machine's disk, for the length of the block. Raises FileNotFoundError."""
+        with tempfile.TemporaryDirectory(prefix="regroup-") as folder:
+            copy = Path(folder) / self.name
+            with self._failures():
+                system, path = self._system()
+                with system.open_input_stream(path) as source, copy.open("wb") as target:
+                    shutil.copyfileobj(source, target, COPY_BYTES)
+            yield copy
+
+    def remove(self) -> None:
+        """Remove a file, if there is one."""
+        if self.is_local:
+            self.path.unlink(missing_ok=True)
+        elif self.exists():
+            with self._failures():
+                system, path = self._system()
+                system.delete_file(path)
+
+    def remove_folder(self) -> None:
+        """Remove a folder with everything in it, if there is one."""
+        if self.is_local:
+            shutil.rmtree(self.path, ignore_errors=True)
+        elif self.exists():
+            with self._failures():
+                system, path = self._system()
+                system.delete_dir(path)
+
+    def _children(self, pattern: str, kind: Any, below: bool) -> "dict[Location, int]":
+        with self._failures():
+            system, path = self._system()
+            found = system.get_file_info(fs.FileSelector(path, recursive=below, allow_not_found=True))
+        matches = re.compile(pattern_as_regex(pattern)).fullmatch
+        chosen = sorted((each.path, each.size or 0) for each in found if each.type == kind and matches(each.base_name))
+        start = len(path.rstrip("/")) + 1
+        return {self / name[start:]: size for name, size in chosen}
+
+    def _info(self) -> Any:
+        with self._failures():
+            system, path = self._system()
+            return system.get_file_info(path)
+
+    def _system(self) -> tuple[Any, str]:
+        """Arrow's file system, and the path in it."""
+        if self.is_local:
+            return fs.LocalFileSystem(), self.address
+        return remote_file_system(self.address, dict(self.settings))
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Raise StoreFailed with the address in place of errors of a file system other than this machine's."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (OSError, pa.ArrowException) as error:
+            if self.is_local:
+                raise
+            reason = " ".join(str(error).split())
+            raise StoreFailed(f"{self.address} cannot be used: {reason}") from error
+
+
+LocationLike: TypeAlias = Location | Path | str
+"""A place, or the path or address of one."""
+
+
+def location_of(address: LocationLike, spark: SparkSession | None = None) -> Location:
+    """The place with an address. With a session it has the session's settings for it.
+
+    Raises UnknownScheme, and StoreFailed if the session lacks the classes that read the address.
+    """
+    if isinstance(address, Location):
+        return address
+    text = str(address)
+    if scheme_of(text) == "file":
+        return Location(os.path.realpath(local_path(text)))
+    return Location(text.rstrip("/"), () if spark is None else hadoop_settings(text, spark))
+
+
+def hadoop_settings(address: str, spark: SparkSession) -> tuple[tuple[str, str], ...]:
+    """The settings of Hadoop's S3 connector that the session has, from its options and from core-site.xml.
+
+    Raises StoreFailed if the session has no connector for the address.
+    """
+    context: Any = spark.sparkContext
+    settings = context._jsc.hadoopConfiguration()
+    try:
+        context._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme_of(address), settings)
+    except Py4JJavaError as error:
+        reason = str(error.java_exception.getMessage()).removeprefix("java.lang.ClassNotFoundException: ")
+        raise StoreFailed(
+            f"Spark cannot use {address}: {reason}. Give it the jars for the scheme, as docs/pipeline.md says."
+        ) from error
+    entries = settings.getPropsWithPrefix(SETTING_PREFIX)
+    return tuple(sorted((f"{SETTING_PREFIX}{name}", entries[name]) for name in entries))
+
+
+def pattern_as_regex(pattern: str) -> str:
+    """A shell pattern (`*`, `?`, `[0-9]`, `**`) as a regular expression for a path with slashes."""
+    words = []
+    for word in re.findall(r"\*\*/|\*|\?|\[[^\]/]+\]|.", pattern, re.DOTALL):
+        plain = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}.get(word)
+        is_set = word.startswith("[") and len(word) > 1
+        words.append(plain or (word.replace("[!", "[^") if is_set else re.escape(word)))
+    return "".join(words)

@@ -1,0 +1,96 @@
+"""The replay in both languages: every kind of event and step has a sentence, and notes stand beside their moments."""
+
+import re
+
+import pytest
+
+from regroup.classroom.lessons.chinese import SENTENCES, STEPS, chinese_reason, chinese_step
+from regroup.classroom.lessons.document import run_lesson
+from regroup.classroom.lessons.format.language import Language
+from regroup.classroom.lessons.picture import lesson_picture
+from regroup.classroom.lessons.replay import EVENT_TEXTS, OTHER_TEXTS, replay_lines
+from regroup.classroom.lessons.runs.moments import OTHER_MOMENTS
+from regroup.classroom.lessons.runs.run import run_scenario
+from regroup.classroom.sentences import SENTENCES as ENGLISH_SENTENCES
+from regroup.coordinator.serialization import EVENT_TYPES
+from regroup.lab.plan.scenario_files import scenario, scenario_names
+from regroup.lab.plan.steps import parse_step
+from tests.classroom.lessons.files import small_lesson
+
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+
+
+def test_every_event_with_an_english_sentence_has_a_chinese_one() -> None:
+    assert set(SENTENCES) == set(ENGLISH_SENTENCES)
+    assert set(EVENT_TEXTS) <= set(EVENT_TYPES)
+    assert set(OTHER_TEXTS) == set(OTHER_MOMENTS)
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        ("anna joins", "anna 启动"),
+        ("ben restarts after 20s", "ben 重启，20s 后恢复"),
+        ("broker 1 stops for 20s", "broker 1 停止 20s"),
+        ("the disk fails once", "the disk fails once"),
+    ],
+)
+def test_steps_are_translated_where_there_is_a_translation(english: str, chinese: str) -> None:
+    assert parse_step(english)
+    assert chinese_step(english) == chinese
+
+
+def test_every_translated_step_is_one_that_a_scenario_can_have() -> None:
+    words = {r"(\S+)'s next (\S+)": "anna's next JoinGroup", r"grows to (\d+)": "grows to 7", r"with (\d+)": "with 7"}
+    for pattern, _ in STEPS:
+        sentence = pattern
+        for old, new in words.items():
+            sentence = sentence.replace(old, new)
+        sentence = sentence.replace(r"for (\S+)", "for 20s").replace(r"after (\S+)", "after 20s")
+        sentence = sentence.replace(r"(\d+)", "1").replace(r"topic (\S+)", "topic orders").replace("s?", "s")
+        sentence = re.sub(r"\(\.\+\)", "anna", sentence, count=1).replace("(.+)", "broker 1").replace(r"(\S+)", "anna")
+        parse_step(sentence)
+        assert CHINESE.search(chinese_step(sentence)), sentence
+
+
+def test_reasons_are_translated_and_others_stay() -> None:
+    assert chinese_reason("session timeout of 10000 ms expired") == "10000 ms 的 session timeout 已到"
+    assert chinese_reason("something else.") == "something else"
+
+
+def test_the_replay_has_steps_sentences_and_notes_in_the_order_of_time() -> None:
+    lesson = small_lesson()
+    run = run_lesson(lesson)
+    lines = replay_lines(lesson, run, Language.ENGLISH)
+    assert [line.text for line in lines if line.is_step] == [
+        "The scenario: anna joins.", "The scenario: ben joins.", "The scenario: ben crashes.",
+    ]  # fmt: skip
+    (noted,) = [line for line in lines if line.note]
+    assert noted.text.startswith("ben was removed: session timeout")
+    assert re.fullmatch(r"After \d+(\.\d)?s\.", noted.note)
+    assert [line.position for line in lines] == sorted(line.position for line in lines)
+
+
+def test_the_picture_has_the_times_of_the_replay() -> None:
+    lesson = small_lesson()
+    run = run_lesson(lesson)
+    replayed = {f"{line.at_ms / 1000:.3f}" for line in replay_lines(lesson, run, Language.ENGLISH)}
+    for language in Language:
+        lines = lesson_picture(run, language)
+        times = re.findall(r"^ *\+(\d+\.\d{3})  ", "\n".join(lines), re.MULTILINE)
+        assert len(times) > 5
+        assert set(times) & replayed
+        assert any(line.startswith("orders-0") for line in lines)
+    assert any(CHINESE.search(line) for line in lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", scenario_names())
+def test_every_scenario_of_the_lab_can_be_replayed_in_both_languages(name: str) -> None:
+    lesson, plan = small_lesson(), scenario(name)
+    run = run_scenario(plan, "lab")
+    for language in Language:
+        lines = replay_lines(lesson, run, language)
+        assert lines
+        assert all(line.text for line in lines)
+        lesson_picture(run, language)

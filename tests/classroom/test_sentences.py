@@ -1,0 +1,20 @@
+"""Sentences of single moments."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regroup.classroom.fold.build import timeline_of
+from regroup.classroom.sentences import moment_sentence
+from regroup.classroom.wording import MemberNames
+from tests.classroom.histories import drawn_history, groups_of
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 400))
+def test_every_moment_has_a_sentence(seed: int) -> None:
+    records = drawn_history(seed, minutes=3)
+    for name in groups_of(records):
+        timeline = timeline_of(name, records)
+        names = MemberNames(timeline.names)
+        for moment in timeline.moments:
+            assert moment_sentence(moment, names).endswith((".", ")"))

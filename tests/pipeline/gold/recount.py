@@ -1,0 +1,225 @@
+"""Tables counted again from the JSON of the events, with code that shares nothing with the pipeline or the coordinator.
+
+Members, protocols and assignments are read from payloads and bytes as Kafka's formats define them. Histories that were
+trimmed are not counted again.
+"""
+
+import base64
+import json
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from regroup.storage.records import Record
+
+Row = dict[str, Any]
+
+
+class Bytes:
+    """Reads the consumer protocol's integers, strings and arrays."""
+
+    def __init__(self, text: str) -> None:
+        self._data, self._at = base64.b64decode(text), 0
+
+    def integer(self, letter: str) -> int:
+        size = struct.calcsize(f">{letter}")
+        [number] = struct.unpack_from(f">{letter}", self._data, self._at)
+        self._at += size
+        return int(number)
+
+    def text(self) -> str | None:
+        length = self.integer("h")
+        if length < 0:
+            return None
+        self._at += length
+        return self._data[self._at - length : self._at].decode()
+
+    def skip_bytes(self) -> None:
+        length = self.integer("i")
+        self._at += max(0, length)
+
+    def partitions(self) -> list[str]:
+        found = []
+        for _ in range(self.integer("i")):
+            topic = self.text()
+            found += [f"{topic} {self.integer('i')}" for _ in range(self.integer("i"))]
+        return found
+
+
+def subscription(text: str) -> Row:
+    read = Bytes(text)
+    version = read.integer("h")
+    topics = [read.text() for _ in range(read.integer("i"))]
+    read.skip_bytes()
+    owned = read.partitions() if version >= 1 else []
+    if version >= 2:
+        read.integer("i")
+    return {"topics": topics, "owned": owned, "rack": read.text() if version >= 3 else None}
+
+
+def assignment(text: str) -> list[str]:
+    if not text:
+        return []
+    read = Bytes(text)
+    read.integer("h")
+    return read.partitions()
+
+
+def payloads(records: Iterable[Record], group: str) -> Iterator[tuple[Record, Row]]:
+    for record in records:
+        if record.group == group:
+            yield record, json.loads(record.payload)
+
+
+def generation_members(records: Iterable[Record], group: str) -> list[Row]:
+    """One row for each member of each generation; columns without a value are left out."""
+    rows: list[Row] = []
+    present: dict[str, Row] = {}
+    profiles: dict[str, Row] = {}
+    joined: dict[str, int] = {}
+    assigned: dict[str, str] = {}
+    written: dict[str, str] = {}
+    stored: tuple[dict[str, Row], dict[str, str]] = ({}, {})
+    generation: Row = {}
+    leader = selected = None
+    for record, event in payloads(records, group):
+        kind, member, at_ms = record.type, event.get("member_id", ""), event.get("at_ms", 0)
+        if kind in ("member-joined", "member-rejoined"):
+            instance = profiles.get(member, {}).get("instance_id")
+            profiles[member] = {"instance_id": instance, **event["profile"]}
+            joined[member] = at_ms
+        elif kind == "static-member-replaced":
+            old = event["replaced_member_id"]
+            order = {member if each == old else each: profile for each, profile in profiles.items()}
+            profiles = order | {member: {**event["profile"], "instance_id": event["instance_id"]}}
+            joined[member] = at_ms
+            assigned[member] = assigned.pop(old, "")
+            if leader == old:
+                leader = member
+            if not event["awaits_join"] and old in present:
+                row = generation | described(member, profiles[member], leader, at_ms)
+                if assigned[member]:
+                    row |= {"assigned_ms": at_ms, "assignment": assignment(assigned[member])}
+                present[member] = row
+                rows.append(row)
+        elif kind in ("member-left", "member-removed"):
+            profiles.pop(member, None)
+            assigned.pop(member, None)
+        elif kind == "leader-elected":
+            leader = event["leader_id"]
+        elif kind == "generation-started":
+            leader, selected = event["leader_id"], event["protocol_name"]
+            generation = {
+                "position": record.position,
+                "coordinator_epoch": record.coordinator_epoch,
+                "generation_id": event["generation_id"],
+                "started_ms": at_ms,
+            }
+            present = {
+                each: generation | described(each, profiles[each], leader, joined.get(each)) for each in profiles
+            }
+            rows += present.values()
+            assigned = dict.fromkeys(profiles, "")
+        elif kind == "member-synced" and member in present:
+            present[member].setdefault("synced_ms", at_ms)
+        elif kind == "assignment-written":
+            written = event["assignments"]
+        elif kind == "assignment-committed":
+            assigned = {each: written.get(each, "") for each in profiles}
+            for each in present.keys() & profiles.keys():
+                present[each] |= {"assigned_ms": at_ms, "assignment": assignment(assigned[each])}
+        elif kind in ("group-emptied", "group-deleted", "coordinator-loaded"):
+            present, joined = {}, {}
+        if kind in ("assignment-committed", "group-metadata-written"):
+            stored = ({each: as_stored(profile, selected) for each, profile in profiles.items()}, dict(assigned))
+        elif kind == "group-deleted":
+            stored = ({}, {})
+        elif kind == "coordinator-loaded":
+            profiles, assigned = dict(stored[0]), dict(stored[1])
+    return rows
+
+
+def as_stored(profile: Row, selected: str | None) -> Row:
+    """A member as Kafka's log holds it: with the selected protocol only."""
+    return profile | {"supported_protocols": [each for each in profile["supported_protocols"] if each[0] == selected]}
+
+
+def described(member: str, profile: Row, leader: str | None, joined_ms: int | None) -> Row:
+    protocols = profile["supported_protocols"]
+    return {
+        "member_id": member,
+        "instance_id": profile.get("instance_id"),
+        "is_leader": member == leader,
+        "joined_ms": joined_ms,
+        "assignors": [each[0] for each in protocols],
+        **subscription(protocols[0][1]),
+    }
+
+
+def commits(records: Iterable[Record], group: str) -> list[Row]:
+    """One row for each committed offset."""
+    rows: list[Row] = []
+    last: dict[tuple[str, int], int] = {}
+    wrote: dict[tuple[str, int], int] = {}
+    late: dict[int, Row] = {}
+    open_transactions: dict[int, dict[tuple[str, int], tuple[int, str, int]]] = {}
+    for record, event in payloads(records, group):
+        number = record.event_number
+        writes: list[tuple[tuple[str, int], int, str, int]] = []
+        kind = ""
+        if record.type == "offsets-committed":
+            kind, writes = "immediate", [(*each, event.get("member_id", ""), number) for each in offsets_of(event)]
+        elif record.type == "offsets-written":
+            late[number] = event
+        elif record.type == "append-committed" and event["append_number"] in late:
+            written = event["append_number"]
+            event = late.pop(written)
+            kind, writes = "delayed", [(*each, event.get("member_id", ""), written) for each in offsets_of(event)]
+        elif record.type == "transactional-offsets-written":
+            pending = open_transactions.setdefault(event["producer_id"], {})
+            for partition, offset in offsets_of(event):
+                pending[partition] = (offset, event.get("member_id", ""), number)
+        elif record.type == "transaction-ended":
+            pending = open_transactions.pop(event["producer_id"], {})
+            if event["committed"]:
+                kind = "transactional"
+                writes = [
+                    (partition, *each) for partition, each in pending.items() if each[2] > wrote.get(partition, 0)
+                ]
+        elif record.type == "offsets-deleted":
+            for topic, indexes in event["partitions"].items():
+                for index in indexes:
+                    last.pop((topic, index), None)
+        elif record.type == "group-deleted":
+            last.clear()
+        for partition, offset, member, _ in writes:
+            before = last.get(partition)
+            rows.append(
+                {
+                    "position": record.position,
+                    "coordinator_epoch": record.coordinator_epoch,
+                    "at_ms": event_time(record),
+                    "member_id": member or None,
+                    "topic": partition[0],
+                    "partition": partition[1],
+                    "offset": offset,
+                    "previous_offset": before,
+                    "reprocessed": 0 if before is None else max(0, before - offset),
+                    "kind": kind,
+                }
+            )
+        for partition, offset, _, by in writes:
+            last[partition], wrote[partition] = offset, by
+    return rows
+
+
+def offsets_of(event: Row) -> list[tuple[tuple[str, int], int]]:
+    return [
+        ((topic, int(index)), committed["offset"])
+        for topic, partitions in event["offsets"].items()
+        for index, committed in partitions.items()
+    ]
+
+
+def event_time(record: Record) -> int:
+    return int(json.loads(record.payload).get("at_ms", 0))

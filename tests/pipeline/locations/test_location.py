@@ -1,0 +1,129 @@
+"""Addresses of files and folders: what they are taken for, what is refused, and files that appear when complete."""
+
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from regroup.cli.main import main
+from regroup.pipeline.bronze import ingest
+from regroup.pipeline.locations.file_systems import UnknownScheme, s3_file_system, scheme_of
+from regroup.pipeline.locations.location import Location, location_of
+from regroup.pipeline.output_folder import parquet_writer
+from tests.pipeline.histories import crash_history, write_store
+
+
+@pytest.mark.parametrize(
+    ("address", "scheme"),
+    [
+        ("out", "file"),
+        ("/out", "file"),
+        ("./s3a:bucket", "file"),
+        ("a:b/c", "file"),
+        ("file:///out", "file"),
+        ("s3a://bucket/out", "s3a"),
+        ("S3A://bucket/out", "s3a"),
+        ("hdfs://name:8020/out", "hdfs"),
+    ],
+)
+def test_an_address_has_the_scheme_that_hadoop_sees_in_it(address: str, scheme: str) -> None:
+    assert scheme_of(address) == scheme
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["s3a:/bucket/out", "s3a:bucket", "s3a://", "s3a:///out", "ftp://host/out", "s4a://bucket/out", "file://host/out"],
+)
+def test_an_address_that_cannot_be_used_is_refused_and_not_taken_for_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnknownScheme, match=re.escape(address)):
+        location_of(address)
+    for words in (["ingest", "x.db"], ["tables"], ["show"], ["replay"], ["clean"]):
+        last = ["gaps"] if words == ["show"] else []
+        assert main(["pipeline", *words, address, *last, "--master", "no such master"]) == 2
+        assert capsys.readouterr().err.startswith(f"regroup pipeline: {address} ")
+    assert main(["report", address, "--master", "no such master"]) == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_session_without_the_connector_refuses_an_address_by_name(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_store(tmp_path / "a.db", crash_history("range", 1)[:10])
+    for words, address in (
+        (["a.db", "s3a://bucket/out"], "s3a://bucket/out"),
+        (["s3a://bucket/*", "out"], "s3a://bucket/*"),
+    ):
+        assert main(["pipeline", "ingest", *words]) == 2
+        assert capsys.readouterr().err == (
+            f"regroup pipeline: Spark cannot use {address}: Class "
+            "org.apache.hadoop.fs.s3a.S3AFileSystem not found. Give it the jars for the scheme, as docs/pipeline.md "
+            "says.\n"
+        )
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.db", "a.db.lock"]
+
+
+def test_the_format_regroup_refuses_stores_that_are_not_on_a_disk(spark: SparkSession) -> None:
+    with pytest.raises(Exception, match=r"s3a://bucket/a\.db is not on a disk, and SQLite reads files on disks only"):
+        spark.read.format("regroup").load("s3a://bucket/a.db").count()
+
+
+def test_file_addresses_are_paths_of_this_machine(spark: SparkSession, tmp_path: Path) -> None:
+    records = crash_history("range", 1)
+    write_store(tmp_path / "a.db", records)
+    ingested = ingest.ingest(spark, f"file://{tmp_path}/*.db", f"file://{tmp_path}/out")
+    assert ingested.new_events == len(records)
+    assert ingest.ingest(spark, str(tmp_path / "a.db"), tmp_path / "out").new_events == 0
+    assert ingest.read_bronze(spark, f"file:{tmp_path}/out").count() == len(records)
+    assert spark.read.format("regroup").load(f"file://{tmp_path}/a.db").count() == len(records)
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
+    place = location_of(tmp_path / "below" / "file")
+    with place.written() as unfinished:
+        unfinished.write_bytes(b"first")
+        assert not place.exists()
+    with (
+        pytest.raises(ValueError, match="schema"),
+        parquet_writer(place, pa.schema([("position", pa.int64())])) as writer,
+    ):
+        writer.write_table(pa.table({"other": [1]}))
+    assert place.read_bytes() == b"first"
+    assert [each.name for each in (tmp_path / "below").iterdir()] == ["file"]
+
+
+def test_patterns_match_within_a_folder_and_below(tmp_path: Path) -> None:
+    for name in ("a.db", "b.db", "deep/c.db", "deep/er/d.db", "b.db-wal"):
+        (location_of(tmp_path) / name).replace(b"x")
+    found = {pattern: [each.name for each in (location_of(tmp_path) / pattern).matching()] for pattern in PATTERNS}
+    assert found == PATTERNS
+
+
+PATTERNS = {
+    "*.db": ["a.db", "b.db"],
+    "[!a].db": ["b.db"],
+    "*/c.db": ["c.db"],
+    "**/*.db": ["a.db", "b.db", "c.db", "d.db"],
+    "a.db": ["a.db"],
+    "none.db": [],
+}
+
+
+def test_hadoops_settings_are_those_of_arrow_and_keys_are_not_printed() -> None:
+    settings = {
+        "fs.s3a.endpoint": "http://127.0.0.1:9",
+        "fs.s3a.endpoint.region": "eu-west-1",
+        "fs.s3a.bucket.own.endpoint.region": "eu-north-1",
+        "fs.s3a.access.key": "name",
+        "fs.s3a.secret.key": "hidden",
+    }
+    assert [s3_file_system(bucket, tuple(settings.items())).region for bucket in ("own", "other")] == [
+        "eu-north-1",
+        "eu-west-1",
+    ]
+    assert "hidden" not in repr(Location("s3a://own/out", tuple(settings.items())))
