@@ -88,7 +88,7 @@ class Summaries:
         return {group_id: self._payload(group) for group_id, group in due.items()}
 
     def _payload(self, group: Group) -> bytes:
-        self._losses.retain_members(group.group_id, group.members)
+        self._losses.retain_members(group.group_id, group.member_ids)
         if not group.exists:
             return b""
         return _encode(
@@ -100,7 +100,7 @@ class Summaries:
                 generation_id=group.generation_id,
                 protocol_name=group.protocol_name,
                 leader_id=group.leader_id,
-                member_count=len(group.members),
+                member_count=len(group.member_ids),
                 members=[
                     self._member_summary(group.group_id, member)
                     for member in list(group.members.values())[:MAX_LISTED_MEMBERS]
