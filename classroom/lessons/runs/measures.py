@@ -231,6 +231,17 @@ def _unread(run: LessonRun, measure: Measure) -> float:
     return float(max([0, *lengths]))
 
 
+def _unread_time(run: LessonRun, measure: Measure) -> float:
+    first, last = _window(run, measure)
+    chosen = _partitions_named(run.plan, measure)
+    lengths = (
+        max(0, min(each.ended_ms, last) - max(each.began_ms, first))
+        for each in reading_times(run)
+        if not each.readers and (not chosen or each.partition in chosen)
+    )
+    return float(sum(lengths))
+
+
 def _read_by_two(run: LessonRun, measure: Measure) -> frozenset[TopicPartition]:
     first, last = _window(run, measure)
     return frozenset(
@@ -360,6 +371,9 @@ MEASURES: Final[dict[str, MeasureKind]] = {
         "the longest time that no running member had a partition, by the members' own view, once one had had it",
         (),
         ("partition", *_WINDOW),
+    ),
+    "unread time": MeasureKind(
+        _DURATION, _unread_time, "the times of `unread`, summed over partitions", (), ("partition", *_WINDOW)
     ),
     "read by two": MeasureKind(
         _PARTITIONS,

@@ -97,6 +97,13 @@ def test_times_are_those_between_moments(run: LessonRun) -> None:
     total = measure_value(run, Measure(measure="ownerless time"))
     assert total == pytest.approx(2 * gap, abs=50), "two partitions"
     assert measure_value(run, Measure(measure="unread", partition="orders 0")) == pytest.approx(0, abs=50)
+    summed = measure_value(run, Measure(measure="unread time"))
+    assert summed == pytest.approx(2 * unread, abs=100), "two partitions of ben, and two of anna for a moment"
+    assert isinstance(summed, float)
+    parts = [measure_value(run, Measure(measure="unread time", partition=f"orders {number}")) for number in range(4)]
+    assert summed == sum(each for each in parts if isinstance(each, float))
+    halves = [Measure(measure="unread time", until=ms(25)), Measure(measure="unread time", from_=ms(25))]
+    assert summed == sum(each for half in halves if isinstance(each := measure_value(run, half), float))
 
 
 def test_a_moment_that_does_not_come_has_no_time(run: LessonRun) -> None:
