@@ -55,7 +55,15 @@ class LessonRun:
         self.plan, self.outcome, self.timeline = plan, outcome, timeline
         self.entries: tuple[TimelineEntry, ...] = tuple(observed.entries)
         """What the plan, members and coordinators did, and refused requests."""
+        self._observed = observed
         self._names = {**timeline.names, **observed.names}
+        self._of_groups: dict[str, LessonRun] = {timeline.group_id: self}
+
+    def of_group(self, group: str) -> "LessonRun":
+        """The same run, seen as the history of another group. Raises RunRefused if it has no event of that group."""
+        if group not in self._of_groups:
+            self._of_groups[group] = _run_of_group(self.plan, self.outcome, self._observed, group)
+        return self._of_groups[group]
 
     def name_of(self, member_id: MemberId | None) -> str:
         """The member's name in the scenario; empty for none."""
@@ -82,6 +90,10 @@ def run_scenario(plan: SimulationPlan, group: str, *, bug: str = "", assignor: A
     """
     observed = Timeline()
     outcome = _play(plan, bug, assignor, timeline=observed)
+    return _run_of_group(plan, outcome, observed, group)
+
+
+def _run_of_group(plan: SimulationPlan, outcome: RunOutcome, observed: Timeline, group: str) -> LessonRun:
     records = [record for record in outcome.records if record.group in (None, group)]
     if not any(record.group == group for record in records):
         raise RunRefused(f"the run has no event of group {group!r}; `group` names the one that is shown")

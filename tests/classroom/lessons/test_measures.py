@@ -10,7 +10,7 @@ from regroup.classroom.lessons.format.language import Language
 from regroup.classroom.lessons.format.parts import Measure, Milliseconds, MomentSelector, RunCondition
 from regroup.classroom.lessons.library import lesson
 from regroup.classroom.lessons.runs.conditions import check_condition, condition_holds, measure_text
-from regroup.classroom.lessons.runs.measures import MEASURES, CannotMeasure, measure_value
+from regroup.classroom.lessons.runs.measures import MEASURES, CannotMeasure, measure_problems, measure_value
 from regroup.classroom.lessons.runs.moments import find_moment, run_moments
 from regroup.classroom.lessons.runs.reading_times import reading_times
 from regroup.classroom.lessons.runs.run import LessonRun, RunRefused, run_scenario
@@ -166,6 +166,31 @@ def test_a_crashed_and_a_paused_member_read_nothing() -> None:
     assert ([], 10) in readers
     assert ["ben"] in [names for names, _ in readers]
     assert measure_value(run, Measure(measure="read by two")) == orders(0), "the zombie reads on when it wakes"
+
+
+def test_every_group_of_a_run_can_be_measured() -> None:
+    plan = read_plan(
+        """
+        scenario: Two groups
+        topics: {orders: 2}
+        members: {anna: {}, ben: {group: other}, carla: {group: other}}
+        steps:
+          - at 0s: [anna joins, ben joins]
+          - at 20s: carla joins
+        faults end at: 40s
+        """
+    )
+    run = run_scenario(plan, "lab")
+    assert measure_value(run, Measure(measure="generation")) == 1
+    assert measure_value(run, Measure(measure="generation", group="other")) == 2
+    assert measure_value(run, Measure(measure="members", group="other")) == frozenset({"ben", "carla"})
+    assert [each.text for each in run_moments(run) if each.name == "step"] == ["anna joins"]
+    assert "carla joins" in [each.text for each in run_moments(run.of_group("other"))]
+    with pytest.raises(CannotMeasure, match="no event of group 'nowhere'"):
+        measure_value(run, Measure(measure="generation", group="nowhere"))
+    assert list(measure_problems(Measure(measure="generation", group="nowhere"), plan)) == [
+        "unknown group 'nowhere'; known are lab, other"
+    ]
 
 
 def test_records_that_were_skipped_are_counted() -> None:
