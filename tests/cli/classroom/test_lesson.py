@@ -222,3 +222,19 @@ def test_the_small_lesson_of_the_tests_can_be_taken(take: Take, tmp_path: Path) 
     assert "timeout: a duration such as 20s, from 6s up to 5m" in result.out
     assert "It took 43.028s." in result.out
     assert result.out.rstrip().endswith("Good.")
+
+
+@pytest.mark.parametrize("answer", ["short", "1"])
+def test_a_choice_that_stands_for_another_word_can_be_taken(take: Take, tmp_path: Path, answer: str) -> None:
+    duration, choice = "{type: duration, least: 6s, most: 5m}", "{type: choice, choices: {short: 8s, long: 45s}}"
+    file = tmp_path / "small.yaml"
+    file.write_text(
+        small_text((duration, choice), ("right: [{timeout: 8s}]", "right: [{timeout: short}]"),
+                   ("wrong: [{timeout: 45s}]", "wrong: [{timeout: long}]")),
+        encoding="utf-8",
+    )  # fmt: skip
+    result = take("4", "medium", "long", answer, words=[str(file)])
+    assert result.out.count("timeout: one of short, long") == 4, "the question three times, and why `medium` is none"
+    assert result.out.count("Not solved yet.") == 1
+    assert "It took " in result.out
+    assert result.out.rstrip().endswith("Good.")
