@@ -13,7 +13,7 @@ from regroup.classroom.lessons.runs.conditions import check_condition, condition
 from regroup.classroom.lessons.runs.measures import MEASURES, CannotMeasure, measure_problems, measure_value
 from regroup.classroom.lessons.runs.moments import find_moment, run_moments
 from regroup.classroom.lessons.runs.reading_times import reading_times
-from regroup.classroom.lessons.runs.run import LessonRun, RunRefused, run_scenario
+from regroup.classroom.lessons.runs.run import LessonRun, RunRefused, record_scenario, run_scenario
 from regroup.lab.plan.yaml_format import read_plan
 from regroup.protocol.consumer.subscription import TopicPartition
 from tests.classroom.lessons.files import small_lesson
@@ -236,6 +236,25 @@ def test_a_recorded_run_has_the_same_events_and_exchanges_too(number: int) -> No
     assert recorded.exchanges
     assert recorded.views
     assert not run.timeline.exchanges
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["run", "recorded"])
+def test_processes_have_the_names_of_the_scenario(recorded: bool) -> None:
+    """The coordinator has the client id of a static member's first process for all of them."""
+    plan = read_plan(
+        """
+        scenario: A restart and a twin
+        topics: {orders: 2}
+        members: {ben: {instance id: one}, twin: {instance id: one}}
+        steps:
+          - at 0s: ben joins
+          - at 20s: ben restarts after 5s
+          - at 40s: twin joins
+        """
+    )
+    timeline = record_scenario(plan, "lab") if recorded else run_scenario(plan, "lab").timeline
+    assert [lane.name for lane in timeline.lanes] == ["ben", "ben#2", "twin"]
+    assert list(timeline.names.values()) == ["ben", "ben#2", "twin"]
 
 
 async def test_runs_of_several_threads_do_not_disturb_each_other() -> None:

@@ -6,14 +6,15 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
 from regroup.classroom.lessons.format.language import Language, in_language
-from regroup.classroom.lessons.library import lesson_numbers
+from regroup.classroom.lessons.library import lesson, lesson_numbers
+from regroup.cli.classroom.lesson.dialogue import SKIP
 from regroup.cli.classroom.lesson.text import WIDTH, paragraphs, wrapped
 from tests.classroom.lessons.files import SMALL, small_text
 from tests.cli.conftest import CommandResult, RunCommand
@@ -68,8 +69,16 @@ def test_a_lesson_in_chinese_is_as_wide_as_the_terminal(take: Take) -> None:
     assert max(map(cell_len, result.out.splitlines())) <= WIDTH
 
 
-def test_everything_in_english_is_as_wide_as_the_terminal(take: Take) -> None:
-    assert max(map(cell_len, take("7", "7", "9", words=["1"]).out.splitlines())) <= WIDTH
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("number", [pytest.param(each, id=f"lesson-{each}") for each in lesson_numbers()])
+@pytest.mark.quick("lesson-1-en", "lesson-12-zh")
+def test_every_lesson_is_as_wide_as_the_terminal(take: Take, number: int, language: str) -> None:
+    solution = lesson(number).parts.task.right[0]
+    answers = solution.values() if isinstance(solution, Mapping) else [SKIP]
+    result = take(SKIP, *map(str, answers), words=[str(number), "--language", language])
+    assert result.code == 0
+    too_wide = [line for line in result.out.splitlines() if cell_len(line) > WIDTH]
+    assert too_wide == []
 
 
 def test_skip_and_show_and_the_end_of_the_input(take: Take, state_folder: Path) -> None:
