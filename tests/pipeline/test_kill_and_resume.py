@@ -35,8 +35,8 @@ from regroup.pipeline.bronze import ingest
 def stall(block):
     from regroup.pipeline.bronze.blocks import write_block
     if Path(block.path).stem == "c":
-        Path(block.target).parent.mkdir()
-        Path(block.target).with_name(".block-000000.parquet.1").write_text("half a block")
+        block.target.path.parent.mkdir()
+        block.target.path.with_name(".block-000000.parquet.1").write_text("half a block")
         time.sleep(3600)
     write_block(block)
 
