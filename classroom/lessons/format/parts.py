@@ -81,6 +81,8 @@ class Measure(LessonPart, frozen=True, kw_only=True):
     to: MomentSelector | None = None
     key: str = ""
     """Of a record."""
+    group: str = ""
+    """The group that is measured, if it is another one than the lesson shows."""
 
 
 class RunCondition(Measure, frozen=True, kw_only=True):

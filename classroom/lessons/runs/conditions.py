@@ -128,6 +128,7 @@ MEASURE_WORDS: Final[dict[str, tuple[str, str]]] = {
     "longest gap": ("longest time without an owner", "没有拥有者的最长时间"),
     "ownerless time": ("time without an owner, summed over partitions", "各 partition 没有拥有者的时间之和"),
     "unread": ("longest time that a partition was not read", "partition 无人读取的最长时间"),
+    "unread time": ("time that nothing was read, summed over partitions", "各 partition 无人读取的时间之和"),
     "read by two": ("partitions read by two members at once", "同时被两个成员读取的 partition"),
     "violations": ("violated invariants", "被违反的不变量"),
     "failed expectations": ("expectations that failed", "未满足的预期"),

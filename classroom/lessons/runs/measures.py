@@ -13,7 +13,7 @@ from regroup.classroom.lessons.format.parts import Measure
 from regroup.classroom.lessons.runs.answers import AnswerKind, AnswerValue, Known, UnreadableAnswer, parse_answer
 from regroup.classroom.lessons.runs.moments import find_moment, matching_moments, selector_problems, selector_text
 from regroup.classroom.lessons.runs.reading_times import reading_times
-from regroup.classroom.lessons.runs.run import LessonRun
+from regroup.classroom.lessons.runs.run import LessonRun, RunRefused
 from regroup.classroom.timeline import PartitionSpan, TimelineMoment
 from regroup.coordinator.events import OffsetsCommitted
 from regroup.lab.plan.plan import SimulationPlan
@@ -40,7 +40,11 @@ class MeasureKind(NamedTuple):
 
 def measure_value(run: LessonRun, measure: Measure) -> AnswerValue:
     """The value of a measure in a run. Raises CannotMeasure."""
-    return MEASURES[measure.measure].compute(run, measure)
+    try:
+        group = run.of_group(measure.group) if measure.group else run
+    except RunRefused as error:
+        raise CannotMeasure(str(error)) from None
+    return MEASURES[measure.measure].compute(group, measure)
 
 
 def measure_kind(measure: Measure) -> AnswerKind:
@@ -231,6 +235,17 @@ def _unread(run: LessonRun, measure: Measure) -> float:
     return float(max([0, *lengths]))
 
 
+def _unread_time(run: LessonRun, measure: Measure) -> float:
+    first, last = _window(run, measure)
+    chosen = _partitions_named(run.plan, measure)
+    lengths = (
+        max(0, min(each.ended_ms, last) - max(each.began_ms, first))
+        for each in reading_times(run)
+        if not each.readers and (not chosen or each.partition in chosen)
+    )
+    return float(sum(lengths))
+
+
 def _read_by_two(run: LessonRun, measure: Measure) -> frozenset[TopicPartition]:
     first, last = _window(run, measure)
     return frozenset(
@@ -361,6 +376,9 @@ MEASURES: Final[dict[str, MeasureKind]] = {
         (),
         ("partition", *_WINDOW),
     ),
+    "unread time": MeasureKind(
+        _DURATION, _unread_time, "the times of `unread`, summed over partitions", (), ("partition", *_WINDOW)
+    ),
     "read by two": MeasureKind(
         _PARTITIONS,
         _read_by_two,
@@ -422,6 +440,9 @@ def measure_problems(measure: Measure, plan: SimulationPlan) -> Iterator[str]:
     members = tuple(plan.members)
     if measure.member and measure.member not in members:
         yield f"unknown member {measure.member!r}; known are {', '.join(members)}"
+    groups = sorted({member.group for member in plan.members.values()})
+    if measure.group and measure.group not in groups:
+        yield f"unknown group {measure.group!r}; known are {', '.join(groups)}"
     for selector in filter(None, (measure.of, measure.to)):
         yield from selector_problems(selector, members)
     if measure.partition:

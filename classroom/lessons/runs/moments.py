@@ -111,6 +111,8 @@ def _moment_of(run: LessonRun, at_ms: int, item: object, events: dict[int, Timel
             return _reported_moment(at_ms, name, what)
         case PlannedStep(step=step) if not is_expectation(step):
             members = members_named(step)
+            if members and all(run.plan.members[name].group != group for name in members):
+                return None
             return RunMoment(at_ms=at_ms, name=STEP, member=members[0] if members else "", text=str(step))
     return None
 

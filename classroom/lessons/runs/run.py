@@ -5,11 +5,14 @@ A run is bounded before it begins (`check_bounds`: virtual time, members, partit
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from functools import cached_property
 from threading import Lock
 from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from regroup.assignors.interface import Assignor
 from regroup.assignors.registry import offering
@@ -55,7 +58,15 @@ class LessonRun:
         self.plan, self.outcome, self.timeline = plan, outcome, timeline
         self.entries: tuple[TimelineEntry, ...] = tuple(observed.entries)
         """What the plan, members and coordinators did, and refused requests."""
+        self._observed = observed
         self._names = {**timeline.names, **observed.names}
+        self._of_groups: dict[str, LessonRun] = {timeline.group_id: self}
+
+    def of_group(self, group: str) -> "LessonRun":
+        """The same run, seen as the history of another group. Raises RunRefused if it has no event of that group."""
+        if group not in self._of_groups:
+            self._of_groups[group] = _run_of_group(self.plan, self.outcome, self._observed, group)
+        return self._of_groups[group]
 
     def name_of(self, member_id: MemberId | None) -> str:
         """The member's name in the scenario; empty for none."""
@@ -82,10 +93,27 @@ def run_scenario(plan: SimulationPlan, group: str, *, bug: str = "", assignor: A
     """
     observed = Timeline()
     outcome = _play(plan, bug, assignor, timeline=observed)
+    return _run_of_group(plan, outcome, observed, group)
+
+
+def _run_of_group(plan: SimulationPlan, outcome: RunOutcome, observed: Timeline, group: str) -> LessonRun:
     records = [record for record in outcome.records if record.group in (None, group)]
     if not any(record.group == group for record in records):
         raise RunRefused(f"the run has no event of group {group!r}; `group` names the one that is shown")
-    return LessonRun(plan, outcome, observed, timeline_of(group, records))
+    return LessonRun(plan, outcome, observed, _with_names_of_scenario(timeline_of(group, records), observed.names))
+
+
+def _with_names_of_scenario(timeline: GroupTimeline, names: Mapping[MemberId, str]) -> GroupTimeline:
+    """The timeline with the members' names in the scenario; their second process in the group is `ben#2`."""
+    processes: dict[str, dict[MemberId, int]] = defaultdict(dict)
+    lanes = []
+    for lane in timeline.lanes:
+        name = names.get(lane.member_id)
+        if name is not None:
+            number = processes[name].setdefault(lane.member_id, len(processes[name]) + 1)
+            lane = replace(lane, name=name if number == 1 else f"{name}#{number}")
+        lanes.append(lane)
+    return replace(timeline, lanes=tuple(lanes))
 
 
 def record_scenario(plan: SimulationPlan, group: str, *, bug: str = "") -> GroupTimeline:
@@ -93,9 +121,9 @@ def record_scenario(plan: SimulationPlan, group: str, *, bug: str = "") -> Group
 
     The events and their positions are those of `run_scenario`, which is quicker. Raises RunRefused as that does.
     """
-    store = MemoryStore()
-    _play(plan, bug, None, open_store=store.open, record=True)
-    return asyncio.run(read_timelines(store, [group]))[group]
+    store, observed = MemoryStore(), Timeline()
+    _play(plan, bug, None, open_store=store.open, record=True, timeline=observed)
+    return _with_names_of_scenario(asyncio.run(read_timelines(store, [group]))[group], observed.names)
 
 
 def _play(plan: SimulationPlan, bug: str, assignor: Assignor | None, **options: Any) -> RunOutcome:

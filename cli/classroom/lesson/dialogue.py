@@ -145,7 +145,8 @@ class LessonDialogue:
                     self._show_solution()
                     continue
                 try:
-                    values[name] = parse_setting(name, setting, answer, self._language)
+                    parse_setting(name, setting, answer, self._language)
+                    values[name] = answer
                     break
                 except SettingRefused as error:
                     self._say(str(error))

@@ -10,10 +10,10 @@ from regroup.classroom.lessons.format.language import Language
 from regroup.classroom.lessons.format.parts import Measure, Milliseconds, MomentSelector, RunCondition
 from regroup.classroom.lessons.library import lesson
 from regroup.classroom.lessons.runs.conditions import check_condition, condition_holds, measure_text
-from regroup.classroom.lessons.runs.measures import MEASURES, CannotMeasure, measure_value
+from regroup.classroom.lessons.runs.measures import MEASURES, CannotMeasure, measure_problems, measure_value
 from regroup.classroom.lessons.runs.moments import find_moment, run_moments
 from regroup.classroom.lessons.runs.reading_times import reading_times
-from regroup.classroom.lessons.runs.run import LessonRun, RunRefused, run_scenario
+from regroup.classroom.lessons.runs.run import LessonRun, RunRefused, record_scenario, run_scenario
 from regroup.lab.plan.yaml_format import read_plan
 from regroup.protocol.consumer.subscription import TopicPartition
 from tests.classroom.lessons.files import small_lesson
@@ -97,6 +97,13 @@ def test_times_are_those_between_moments(run: LessonRun) -> None:
     total = measure_value(run, Measure(measure="ownerless time"))
     assert total == pytest.approx(2 * gap, abs=50), "two partitions"
     assert measure_value(run, Measure(measure="unread", partition="orders 0")) == pytest.approx(0, abs=50)
+    summed = measure_value(run, Measure(measure="unread time"))
+    assert summed == pytest.approx(2 * unread, abs=100), "two partitions of ben, and two of anna for a moment"
+    assert isinstance(summed, float)
+    parts = [measure_value(run, Measure(measure="unread time", partition=f"orders {number}")) for number in range(4)]
+    assert summed == sum(each for each in parts if isinstance(each, float))
+    halves = [Measure(measure="unread time", until=ms(25)), Measure(measure="unread time", from_=ms(25))]
+    assert summed == sum(each for half in halves if isinstance(each := measure_value(run, half), float))
 
 
 def test_a_moment_that_does_not_come_has_no_time(run: LessonRun) -> None:
@@ -161,6 +168,31 @@ def test_a_crashed_and_a_paused_member_read_nothing() -> None:
     assert measure_value(run, Measure(measure="read by two")) == orders(0), "the zombie reads on when it wakes"
 
 
+def test_every_group_of_a_run_can_be_measured() -> None:
+    plan = read_plan(
+        """
+        scenario: Two groups
+        topics: {orders: 2}
+        members: {anna: {}, ben: {group: other}, carla: {group: other}}
+        steps:
+          - at 0s: [anna joins, ben joins]
+          - at 20s: carla joins
+        faults end at: 40s
+        """
+    )
+    run = run_scenario(plan, "lab")
+    assert measure_value(run, Measure(measure="generation")) == 1
+    assert measure_value(run, Measure(measure="generation", group="other")) == 2
+    assert measure_value(run, Measure(measure="members", group="other")) == frozenset({"ben", "carla"})
+    assert [each.text for each in run_moments(run) if each.name == "step"] == ["anna joins"]
+    assert "carla joins" in [each.text for each in run_moments(run.of_group("other"))]
+    with pytest.raises(CannotMeasure, match="no event of group 'nowhere'"):
+        measure_value(run, Measure(measure="generation", group="nowhere"))
+    assert list(measure_problems(Measure(measure="generation", group="nowhere"), plan)) == [
+        "unknown group 'nowhere'; known are lab, other"
+    ]
+
+
 def test_records_that_were_skipped_are_counted() -> None:
     plan = read_plan(
         """
@@ -204,6 +236,25 @@ def test_a_recorded_run_has_the_same_events_and_exchanges_too(number: int) -> No
     assert recorded.exchanges
     assert recorded.views
     assert not run.timeline.exchanges
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["run", "recorded"])
+def test_processes_have_the_names_of_the_scenario(recorded: bool) -> None:
+    """The coordinator has the client id of a static member's first process for all of them."""
+    plan = read_plan(
+        """
+        scenario: A restart and a twin
+        topics: {orders: 2}
+        members: {ben: {instance id: one}, twin: {instance id: one}}
+        steps:
+          - at 0s: ben joins
+          - at 20s: ben restarts after 5s
+          - at 40s: twin joins
+        """
+    )
+    timeline = record_scenario(plan, "lab") if recorded else run_scenario(plan, "lab").timeline
+    assert [lane.name for lane in timeline.lanes] == ["ben", "ben#2", "twin"]
+    assert list(timeline.names.values()) == ["ben", "ben#2", "twin"]
 
 
 async def test_runs_of_several_threads_do_not_disturb_each_other() -> None:

@@ -13,7 +13,8 @@ import pytest
 from rich.cells import cell_len
 
 from regroup.classroom.lessons.format.language import Language, in_language
-from regroup.classroom.lessons.library import lesson_numbers
+from regroup.classroom.lessons.library import lesson, lesson_numbers
+from regroup.cli.classroom.lesson.dialogue import SKIP
 from regroup.cli.classroom.lesson.text import WIDTH, paragraphs, wrapped
 from tests.classroom.lessons.files import SMALL, small_text
 from tests.cli.conftest import CommandResult, RunCommand
@@ -68,8 +69,24 @@ def test_a_lesson_in_chinese_is_as_wide_as_the_terminal(take: Take) -> None:
     assert max(map(cell_len, result.out.splitlines())) <= WIDTH
 
 
-def test_everything_in_english_is_as_wide_as_the_terminal(take: Take) -> None:
-    assert max(map(cell_len, take("7", "7", "9", words=["1"]).out.splitlines())) <= WIDTH
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("number", [pytest.param(each, id=f"lesson-{each}") for each in lesson_numbers()])
+@pytest.mark.quick("lesson-1-en", "lesson-12-zh")
+def test_every_lesson_is_as_wide_as_the_terminal(take: Take, number: int, language: str) -> None:
+    """Without what the learner types: choices are answered by their numbers, which are short."""
+    task = lesson(number).parts.task
+    answers = (
+        [SKIP]
+        if task.assignor
+        else [
+            str(list(setting.choices).index(task.right[0][name]) + 1 if setting.choices else task.right[0][name])
+            for name, setting in task.settings.items()
+        ]
+    )
+    result = take(SKIP, *answers, words=[str(number), "--language", language])
+    assert result.code == 0
+    too_wide = [line for line in result.out.splitlines() if cell_len(line) > WIDTH]
+    assert too_wide == []
 
 
 def test_skip_and_show_and_the_end_of_the_input(take: Take, state_folder: Path) -> None:
@@ -221,4 +238,20 @@ def test_the_small_lesson_of_the_tests_can_be_taken(take: Take, tmp_path: Path) 
     assert result.code == 0
     assert "timeout: a duration such as 20s, from 6s up to 5m" in result.out
     assert "It took 43.028s." in result.out
+    assert result.out.rstrip().endswith("Good.")
+
+
+@pytest.mark.parametrize("answer", ["short", "1"])
+def test_a_choice_that_stands_for_another_word_can_be_taken(take: Take, tmp_path: Path, answer: str) -> None:
+    duration, choice = "{type: duration, least: 6s, most: 5m}", "{type: choice, choices: {short: 8s, long: 45s}}"
+    file = tmp_path / "small.yaml"
+    file.write_text(
+        small_text((duration, choice), ("right: [{timeout: 8s}]", "right: [{timeout: short}]"),
+                   ("wrong: [{timeout: 45s}]", "wrong: [{timeout: long}]")),
+        encoding="utf-8",
+    )  # fmt: skip
+    result = take("4", "medium", "long", answer, words=[str(file)])
+    assert result.out.count("timeout: one of short, long") == 4, "the question three times, and why `medium` is none"
+    assert result.out.count("Not solved yet.") == 1
+    assert "It took " in result.out
     assert result.out.rstrip().endswith("Good.")
