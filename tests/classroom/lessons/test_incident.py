@@ -10,7 +10,7 @@ from regroup.classroom.lessons.library import lesson
 from regroup.classroom.lessons.replay import replay_lines
 
 QUOTED = re.compile(r"^ +\+(\d+\.\d) s +(.*)$", re.MULTILINE)
-PART_OF_ITS_ID = re.compile(r"-[0-9a-f]{4}\b")
+NUMBER_OF_THE_MEMBER = re.compile(r"#\d+")
 
 
 @pytest.mark.parametrize("language", tuple(Language), ids=[each.value for each in Language])
@@ -18,9 +18,9 @@ def test_every_quoted_line_stands_in_the_replay_at_its_time(language: Language) 
     taken = lesson("reading-a-real-incident")
     quoted = QUOTED.findall(in_language(taken.parts.text, language))
     lines = [
-        (f"{line.at_ms / 1000:.1f}", PART_OF_ITS_ID.sub("", line.text))
+        (f"{line.at_ms / 1000:.1f}", NUMBER_OF_THE_MEMBER.sub("", line.text))
         for line in replay_lines(taken, run_lesson(taken), language)
     ]
     assert len(quoted) == 14
     for at_s, text in quoted:
-        assert any(at_s == other_at_s and other.startswith(text) for other_at_s, other in lines), (at_s, text)
+        assert any(at_s == other_at_s and text in other for other_at_s, other in lines), (at_s, text)
