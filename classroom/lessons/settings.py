@@ -20,6 +20,7 @@ from regroup.notation.durations import format_duration, parse_duration_ms
 SETTING_TYPES: Final = ("duration", "number", "choice")
 LEAVE_OUT: Final = "none"
 """A value that leaves its field out of the scenario."""
+BOOLEANS: Final = {"true": True, "false": False}
 _PLACE: Final = re.compile(r"<([A-Za-z][A-Za-z0-9 .-]*)>")
 _LINE: Final = re.compile(r"(?s)line \d+ \([^\n]*\): ")
 _ABSENT: Final = object()
@@ -168,5 +169,5 @@ def _filled(part: Any, values: Mapping[str, str], types: Mapping[str, str]) -> A
         value = values[whole[1]]
         if types.get(whole[1]) == "number":
             return int(value) if value.isdigit() else float(value)
-        return _ABSENT if value == LEAVE_OUT else value
+        return _ABSENT if value == LEAVE_OUT else BOOLEANS.get(value, value)
     return _PLACE.sub(lambda match: values.get(match[1], match[0]), part)

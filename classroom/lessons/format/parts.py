@@ -83,6 +83,12 @@ class Measure(LessonPart, frozen=True, kw_only=True):
     """Of a record."""
     group: str = ""
     """The group that is measured, if it is another one than the lesson shows."""
+    partitions: int | None = None
+    """Of a topic, in place of the number that it has in the run."""
+
+    def __post_init__(self) -> None:
+        if self.partitions is not None and self.partitions < 1:
+            raise ValueError(f"`partitions` is at least 1, not {self.partitions}")
 
 
 class RunCondition(Measure, frozen=True, kw_only=True):

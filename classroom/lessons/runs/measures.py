@@ -325,7 +325,7 @@ def _coordinator_loads(run: LessonRun, measure: Measure) -> float:
 
 def _partition_of_key(run: LessonRun, measure: Measure) -> float:
     topic = next(iter(run.plan.topics))
-    return float(partition_for_key(measure.key.encode(), run.plan.topics[topic]))
+    return float(partition_for_key(measure.key.encode(), measure.partitions or run.plan.topics[topic]))
 
 
 _WINDOW: Final = ("from_", "until")
@@ -416,7 +416,11 @@ MEASURES: Final[dict[str, MeasureKind]] = {
         _NUMBER, _coordinator_loads, "how often a coordinator loaded the group from its log", (), _WINDOW
     ),
     "partition of key": MeasureKind(
-        _NUMBER, _partition_of_key, "the partition of the first topic for records with `key`", ("key",)
+        _NUMBER,
+        _partition_of_key,
+        "the partition of the first topic for records with `key`, also if it had as many `partitions` as given",
+        ("key",),
+        ("partitions",),
     ),
 }
 
@@ -429,7 +433,7 @@ def measure_problems(measure: Measure, plan: SimulationPlan) -> Iterator[str]:
         hint = f"did you mean {nearest[0]!r}?" if nearest else f"known are {', '.join(MEASURES)}"
         yield f"unknown measure {measure.measure!r}; {hint}"
         return
-    fields = ("member", "partition", "at", "from_", "until", "of", "to", "key")
+    fields = ("member", "partition", "at", "from_", "until", "of", "to", "key", "partitions")
     given = [name for name in fields if getattr(measure, name) not in (None, "")]
     for name in kind.needs:
         if name not in given:

@@ -31,8 +31,8 @@ from regroup.storage.memory import MemoryStore
 MAX_VIRTUAL_MS: Final = 2 * 60 * 60 * 1000
 """Faults and recovery together may last so long."""
 MAX_CALLBACKS: Final = 40_000
-"""Of a run's event loop. The lessons that come with regroup take 80 to 3,500. The most expensive callbacks, those of 30
-members and 400 partitions with records, take a quarter of a millisecond on average."""
+"""Of a run's event loop. The lessons that come with regroup take 80 to 17,000. The most expensive callbacks, those of
+30 members and 400 partitions with records, take a quarter of a millisecond on average."""
 MAX_MEMBERS: Final = 30
 MAX_PARTITIONS: Final = 500
 MAX_RECORDS: Final = 20_000

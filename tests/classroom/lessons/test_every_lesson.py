@@ -173,5 +173,5 @@ def test_the_hash_that_the_second_lesson_names_is_that_of_its_group() -> None:
 @every_lesson
 @pytest.mark.quick("lesson-1]")
 def test_a_run_stays_far_below_the_bound_of_its_work(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regroup.classroom.lessons.runs.run.MAX_CALLBACKS", MAX_CALLBACKS // 4)
+    monkeypatch.setattr("regroup.classroom.lessons.runs.run.MAX_CALLBACKS", MAX_CALLBACKS // 2)
     run_lesson(lesson(number))

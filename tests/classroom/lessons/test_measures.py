@@ -221,10 +221,23 @@ def test_a_run_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
         run_lesson(lesson(1))
 
 
+def test_the_partition_of_a_key_follows_the_number_of_partitions() -> None:
+    run = run_lesson(lesson(5))
+    (partitions, *_) = run.plan.topics.values()
+    of_the_run = measure_value(run, Measure(measure="partition of key", key="key-3"))
+    assert of_the_run == 308_347_547 % partitions  # what Kafka's murmur2 gives for key-3, without its sign
+    assert measure_value(run, Measure(measure="partition of key", key="key-3", partitions=6)) == 5
+
+
+def test_a_topic_has_at_least_one_partition() -> None:
+    with pytest.raises(ValueError, match="`partitions` is at least 1, not 0"):
+        Measure(measure="partition of key", key="key-3", partitions=0)
+
+
 def test_every_measure_has_a_value_in_this_file() -> None:
     """A measure that no test computes may be wrong."""
     source = Path(__file__).read_text(encoding="utf-8")
-    elsewhere = {"partition of key", "records read twice"}
+    elsewhere = {"records read twice"}
     assert {name for name in MEASURES if f'measure="{name}"' not in source and f'"{name}"' not in source} <= elsewhere
 
 

@@ -130,6 +130,18 @@ def test_values_stand_in_the_plan_of_a_task() -> None:
     assert bug_of_task(lesson, other) == "member-starts-one-offset-too-far"
 
 
+def test_a_choice_of_true_and_false_stands_for_a_boolean() -> None:
+    task = """  settings:
+    ignore: {type: choice, choices: ['true', 'false']}
+  change:
+    workload: {partitioner: {partitioner ignore keys: <ignore>}}
+"""
+    lesson = small_lesson((TASK, task))
+    for value in (True, False):
+        plan = plan_of_task(lesson, {"ignore": str(value).lower()})
+        assert plan.workload.partitioner.partitioner_ignore_keys is value
+
+
 def test_a_task_is_run_with_all_its_settings_or_not_at_all() -> None:
     lesson = small_lesson()
     assert run_task(lesson, {"timeout": "8"}, Language.ENGLISH).is_solved
