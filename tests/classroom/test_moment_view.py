@@ -34,7 +34,7 @@ def phase_in(group: Group, member: Member) -> MemberPhase:
     return MemberPhase.ASSIGNED
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(FEW_SEEDS, st.data())
 def test_a_view_equals_the_group_of_a_replay(seed: int, data: st.DataObject) -> None:
     records = drawn_history(seed, minutes=3)

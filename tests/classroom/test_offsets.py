@@ -11,7 +11,7 @@ from tests.classroom.made_histories import records_of
 from tests.classroom.test_timeline import load_until
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(1, 400), st.data())
 def test_the_offsets_at_a_position_are_those_that_a_coordinator_loads(seed: int, data: st.DataObject) -> None:
     records = drawn_history(seed, minutes=3)

@@ -9,7 +9,7 @@ from regroup.classroom.wording import MemberNames
 from tests.classroom.histories import drawn_history, groups_of
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.integers(1, 400))
 def test_every_moment_has_a_sentence(seed: int) -> None:
     records = drawn_history(seed, minutes=3)

@@ -10,7 +10,7 @@ from tests.classroom.made_histories import ORDERS, assignment, commit, generatio
 from tests.classroom.test_timeline import FEW_SEEDS
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(FEW_SEEDS)
 def test_steps_reach_every_moment_and_lead_back(seed: int) -> None:
     records = drawn_history(seed, minutes=3)

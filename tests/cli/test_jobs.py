@@ -21,6 +21,8 @@ ARGUMENTS = {
     "why": [["g.db", "--group", "g"]],
     "story": [["g.db"], ["g.db", "--group", "g"]],
     "export": [["g.db", "--group", "g", "--svg"]],
+    "view": [["g.db"], ["g.db", "other.db", "--group", "g"]],
+    "step": [["g.db"], ["g.db", "--at", "120"]],
     "copy": [["g.db", "copy.db"]],
     "members": [["--bootstrap", "127.0.0.1:9092", "--group", "g", "--topic", "t"]],
     "watch": [["--mqtt", "mqtt://localhost"]],

@@ -36,7 +36,7 @@ def ends(began: Point, ended: Point | None) -> ReadSpan:
     return ReadSpan(began.position, ended and ended.position)
 
 
-@settings(max_examples=15)
+@settings(max_examples=5)
 @given(SEEDS)
 def test_a_document_holds_every_moment_and_span(seed: int) -> None:
     for timeline in drawn_timelines(seed):
@@ -59,7 +59,7 @@ def test_a_document_holds_every_moment_and_span(seed: int) -> None:
         ]
 
 
-@settings(max_examples=15)
+@settings(max_examples=5)
 @given(SEEDS)
 def test_every_position_of_a_span_has_its_time(seed: int) -> None:
     for timeline in drawn_timelines(seed):
@@ -77,7 +77,7 @@ def test_every_position_of_a_span_has_its_time(seed: int) -> None:
         assert {position: times[position] for position in expected} == expected
 
 
-@settings(max_examples=15)
+@settings(max_examples=5)
 @given(SEEDS, st.data())
 def test_the_rest_of_a_history_completes_its_beginning(seed: int, data: st.DataObject) -> None:
     """A live page has a document up to some position, and takes in the changes since."""

@@ -63,7 +63,7 @@ async def show(store: MemoryStore) -> None:
 
 
 @pytest.mark.parametrize("what", ["power-fails", "zombie-commits-after-removal"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(number=st.integers(0, 60), at=st.integers(0, 100_000), byte=st.integers(0, 255))
 def test_a_damaged_byte_is_one_clear_error_or_shown_as_it_is(what: str, number: int, at: int, byte: int) -> None:
     sound = recorded_run(what)

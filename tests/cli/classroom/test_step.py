@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib.util
-import time
 from argparse import Namespace
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from tests.cli.classroom.long_store import write_long_store
 from tests.cli.classroom.step_view.screens import text_of
 from tests.cli.conftest import RunCommand
 
-MAX_OPENING_S = 20
 """A bound for a loaded machine, which needs six seconds for 100,000 events."""
 
 
@@ -70,15 +68,13 @@ def test_a_store_without_a_group_is_refused(tmp_path: Path) -> None:
         asyncio.run(prepared(arguments(store)))
 
 
-@pytest.mark.parametrize("least_events", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_a_long_history_opens_in_seconds_and_a_step_reads_none_of_it_again(
+@pytest.mark.parametrize("least_events", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_a_step_in_a_long_history_reads_none_of_it_again(
     least_events: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = tmp_path / "long.db"
     events = write_long_store(store, least_events)
-    began_s = time.perf_counter()
     app = asyncio.run(prepared(arguments(store)))
-    assert time.perf_counter() - began_s < MAX_OPENING_S
 
     for name in ("regroup.classroom.fold.build:TimelineBuilder", "regroup.cli.classroom.step_view.groups:MomentViews"):
         monkeypatch.setattr(load(name), "__init__", None)  # a step that made another one would fail

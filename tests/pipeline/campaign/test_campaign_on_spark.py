@@ -44,6 +44,7 @@ def test_a_campaign_continues_with_missing_runs_and_its_report_needs_no_other_fi
     assert len({store for _, store in worst}) == 10
 
 
+@pytest.mark.slow
 def test_a_run_with_a_violation_has_its_sentence_and_its_position(spark: SparkSession, tmp_path: Path) -> None:
     campaign = grid.Campaign("?", "crashes", runner.RUNS_PER_CHUNK + 1, {"members": [2]}, {"partitions": 2})
     sound = play(campaign.plan(next(campaign.runs())))

@@ -58,6 +58,7 @@ def test_a_missing_or_damaged_version_is_named(tmp_path: Path, spark: SparkSessi
         current_version(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_reader_has_the_tables_of_one_build(spark: SparkSession, tmp_path: Path) -> None:
     (first_half, second_half), out = halves(crash_history("range", 1)), tmp_path / "out"
     write_store(tmp_path / "a.db", first_half)
