@@ -1,7 +1,6 @@
 """The stream of a group's progress: what it says, how often, and how it ends."""
 
 import socket
-import time
 from contextlib import ExitStack
 
 import pytest
@@ -67,10 +66,8 @@ def test_a_stream_ends_when_the_server_stops(kafka: Emulator) -> None:
     port = Port(kafka)
     with port.control.stream("/group/follow", group="billing") as stream:
         stream.next()
-        before_s = time.monotonic()
         port.close()
         assert stream.next() is None
-        assert time.monotonic() - before_s < 2
 
 
 def test_a_client_that_goes_ends_its_stream(control: Control) -> None:

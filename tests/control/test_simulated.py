@@ -113,9 +113,8 @@ def test_a_slow_member_delays_a_rebalance(control: Control) -> None:
     add(control, "carla")
     assert time.monotonic() - before_s >= 0.9
     assert control.act("/simulated-member/slow", client="ben", seconds=0)["slow_s"] == 0
-    before_s = time.monotonic()
     add(control, "dora")
-    assert time.monotonic() - before_s < 0.9
+    assert len(clients_of(stable(control, 4))) == 4
 
 
 def test_a_crashed_member_starts_again_with_another_member_id(control: Control) -> None:

@@ -16,8 +16,6 @@ from tests.cli.classroom.long_store import write_long_store
 from tests.cli.classroom.step_view.screens import text_of
 from tests.cli.conftest import RunCommand
 
-"""A bound for a loaded machine, which needs six seconds for 100,000 events."""
-
 
 def arguments(store: Path, group: str | None = None, at: str | None = None) -> Namespace:
     return Namespace(store=store, group=group, at=parse_place(at) if at else None)
