@@ -47,7 +47,7 @@ class TaskInput(LessonInput, frozen=True, kw_only=True):
     values: dict[str, str]
 
 
-class LessonSource(Protocol):
+class TaughtLessons(Protocol):
     """The lessons that a page shows. Every call may raise InvalidInput and ControlRefused."""
 
     async def listed(self, language: str) -> Mapping[str, Any]: ...
@@ -63,13 +63,13 @@ class LessonSource(Protocol):
     async def run_assignor(self, wanted: LessonInput) -> Mapping[str, Any]: ...
 
 
-def lesson_application(source: LessonSource, access: Access) -> ASGIApp:
+def lesson_application(source: TaughtLessons, access: Access) -> ASGIApp:
     """The page of lessons, behind the guard."""
     routes = lesson_routes(source)
     return Guard(Starlette(routes=routes, exception_handlers={HTTPException: _on_http_exception}), access)
 
 
-def lesson_routes(source: LessonSource) -> list[Route]:
+def lesson_routes(source: TaughtLessons) -> list[Route]:
     """The paths of the page of lessons."""
 
     async def listed(request: Request) -> Response:

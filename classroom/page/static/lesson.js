@@ -72,7 +72,8 @@ class LessonPage {
     const { keys, said } = page, tools = document.querySelector(".tools"), replay = new Replay(page, this.result.replay);
     this.header.querySelector(".tools").replaceWith(tools);
     const again = element("button", { type: "button", onclick: () => { storeAnswer(this.key, undefined); location.assign(lessonAddress(this.number)); } }, word("answerAgain"));
-    this.question.host.append(verdictOf(this.result), again);
+    const verdict = verdictOf(this.result);
+    this.question.host.append(verdict, again);
     this.task = new TaskForm(this.number, this.lesson.task, this.lesson.assignor);
     this.main.append(replay.host, this.task.host, this._ways());
     document.body.replaceChildren(this.header, this.main, keys, said);
@@ -80,7 +81,8 @@ class LessonPage {
     document.title = `${this.lesson.title} · regroup`;
     stage.invalidate();
     stage.onMoment();
-    focusHeading(this.question.host);
+    verdict.focus({ preventScroll: true });
+    verdict.scrollIntoView({ block: "center" });
   }
 
   _ways() {

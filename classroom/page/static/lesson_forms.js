@@ -47,7 +47,7 @@ class QuestionForm {
   _text(ask, kind, unit, hint) {
     const input = element("input", { type: "text", name: "answer", autocomplete: "off", maxLength: 1000, spellcheck: false });
     if (kind === "number") input.inputMode = "decimal";
-    const shownHint = kind === "number" && unit ? unit : hint;
+    const shownHint = kind !== "number" ? hint : unit ? `${word("unit_number")}${language === "zh" ? `（${unit}）` : ` (${unit})`}` : word("unit_number");
     return [...paragraphsOf(ask), lessonField("answer", word("answerLabel"), shown(shownHint), input)];
   }
 
@@ -69,7 +69,7 @@ class QuestionForm {
 function verdictOf({ is_right, right_answer, because, explanation }) {
   const text = `${word("rightAnswer")}${language === "zh" ? "：" : ": "}${shown(right_answer)}`;
   const head = is_right === null ? [] : [element("p", { className: `verdict ${is_right ? "good" : "bad"}` }, `${is_right ? "✓" : "✗"} ${word(is_right ? "right" : "wrong")}`)];
-  return element("div", { className: "verdict-box" }, ...head, element("p", { className: "answer" }, text), ...paragraphsOf(because), ...paragraphsOf(explanation));
+  return element("div", { className: "verdict-box", tabIndex: -1 }, ...head, element("p", { className: "answer" }, text), ...paragraphsOf(because), ...paragraphsOf(explanation));
 }
 
 /** The task: settings to choose, or a file to run, and the result with its reasons. */
@@ -102,7 +102,7 @@ class TaskForm {
   }
 
   _file(assignor) {
-    if (!assignor) return [element("p", {}, word("noFile")), element("pre", { tabIndex: 0 }, `regroup lesson ${this.number} --page --assignor FILE`)];
+    if (!assignor) return [element("p", {}, word("noFile")), element("pre", { tabIndex: 0 }, `regroup lesson ${this.number === "own" ? "LESSON.yaml" : this.number} --page --assignor FILE`)];
     return [element("p", { className: "file" }, `${word("yourFile")}${language === "zh" ? "：" : ": "}`, element("code", {}, shown(assignor))),
       element("p", { className: "quiet" }, word("fileNote"))];
   }

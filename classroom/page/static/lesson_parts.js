@@ -28,13 +28,11 @@ function shownLines(text) { return text.trimEnd().split("\n").map(shown).join("\
 
 /** A part of a lesson with its heading, which can have the focus. */
 function lessonPart(name, title, ...children) {
-  const heading = element("h2", { id: `heading-${name}`, tabIndex: -1 }, title);
+  const heading = element("h2", { id: `heading-${name}` }, title);
   const made = element("section", { className: `part part-${name}`, id: name }, heading, ...children);
   made.setAttribute("aria-labelledby", heading.id);
   return made;
 }
-
-function focusHeading(part) { part.querySelector("h2").focus({ preventScroll: true }); part.scrollIntoView({ block: "start" }); }
 
 /** A line that is read out when it changes. */
 function statusLine() {

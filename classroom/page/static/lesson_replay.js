@@ -11,13 +11,22 @@ class Replay {
     list.setAttribute("aria-label", word("moments"));
     const story = element("details", { className: "story" }, element("summary", {}, word("wholeStory")), element("ol", { className: "moments" }, ...lines.map((each) => this._line(each))));
     const history = document.querySelector(".history"), tabs = document.querySelector(".tabs"), footer = document.querySelector("footer");
-    const side = element("div", { className: "detail side" }, list);
+    const side = element("div", { className: "side" }, list);
     detail.host.replaceWith(side);
-    detail.host.classList.add("below");
+    const twins = document.querySelector(".twins");
+    twins.prepend(detail.host, story);
+    for (const each of document.querySelectorAll(".twin")) each.open = false;
+    this._leaveComparison();
     this.host.append(tabs, history, footer);
-    history.append(element("div", { className: "beneath" }, story, detail.host));
     const onMoment = stage.onMoment;
     stage.onMoment = () => { onMoment(); this._showPresent(); };
+  }
+
+  /** A lesson has one run, so there is nothing to compare it with. */
+  _leaveComparison() {
+    const { views } = this.page, { tab, panel, twin } = views.compare;
+    for (const each of [tab, panel, twin.host]) each.remove();
+    delete views.compare;
   }
 
   _moment(line) {

@@ -106,7 +106,9 @@ class PageLessons:
         if taken.parts.task.assignor is None:
             raise InvalidInput("the task of this lesson has settings, and no assignor")
         if self._assignor is None:
-            raise InvalidInput("name the file on the command line: regroup lesson 8 --page --assignor FILE")
+            raise InvalidInput(
+                f"name the file on the command line: regroup lesson {number or 'LESSON.yaml'} --page --assignor FILE"
+            )
         try:
             with self._assignor.open("rb"):
                 pass
