@@ -36,7 +36,7 @@ def run(args: Namespace) -> int:
     language = Language(args.language)
     for option in ("port", "assignor"):
         if getattr(args, option) is not None and not args.page:
-            raise CannotRun(f"--{option} is for --page: regroup lesson 8 --page --{option} {option.upper()}")
+            raise CannotRun(f"--{option} needs --page")
     match args.what:
         case [] | [_] if args.page and args.what not in (["check"], ["show"]):
             return serve_page(args)

@@ -196,7 +196,7 @@ def test_a_lesson_of_ones_own_is_listed_last_and_taken(state_folder: Path, tmp_p
 def test_options_of_the_page_need_it(run_command: RunCommand, words: tuple[str, ...]) -> None:
     result = run_command("lesson", *words)
     assert result.code == 2
-    assert f"{words[1]} is for --page" in result.err
+    assert f"{words[1]} needs --page" in result.err
 
 
 @pytest.mark.parametrize("words", [("check", "x.yaml"), ("99",)])
