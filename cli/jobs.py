@@ -1,7 +1,7 @@
 """The job of a parsed command line. What a person can correct becomes one line on standard error and exit code 2."""
 
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Final
@@ -24,9 +24,7 @@ def run_job(args: Namespace) -> int:
     A parser may also name `packages` that the job needs, and how to `install` them.
     """
     try:
-        missing = [name for name in getattr(args, "packages", ()) if find_spec(name) is None]
-        if missing:
-            raise CannotRun(f"{', '.join(missing)} not installed: {args.install}")
+        need_packages(getattr(args, "packages", ()), getattr(args, "install", ""))
         return int(load(args.job)(args))
     except StoreDamaged as error:
         store = getattr(args, "store", None)
@@ -35,6 +33,13 @@ def run_job(args: Namespace) -> int:
     except (CannotRun, StoreError, UnknownSetting, InvalidSetting) as error:
         print_error(args.command, str(error))
         return EXIT_CANNOT_RUN
+
+
+def need_packages(packages: Iterable[str], install: str) -> None:
+    """Raise CannotRun unless these packages are installed; `install` is the command that does it."""
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        raise CannotRun(f"{', '.join(missing)} not installed: {install}")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from regroup.classroom.lessons.format.language import Language, in_language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.library import lesson, lesson_numbers
 from regroup.classroom.lessons.progress import Progress
-from regroup.classroom.lessons.questions import check_answer, question_kind
+from regroup.classroom.lessons.questions import check_answer, question_kind, right_answer_text
 from regroup.classroom.lessons.replay import replay_lines
 from regroup.classroom.lessons.runs.answers import UnreadableAnswer
 from regroup.classroom.lessons.runs.run import LessonRun, record_scenario, run_scenario
@@ -80,19 +80,20 @@ def list_document(progress: Progress, language: Language) -> list[dict[str, Any]
     return listed
 
 
-def answer_document(taken: Lesson, run: LessonRun, answer: str, language: Language) -> dict[str, Any]:
-    """The verdict on an answer and the replay; an `unreadable` one gives nothing else away."""
+def answer_document(taken: Lesson, run: LessonRun, answer: str | None, language: Language) -> dict[str, Any]:
+    """The verdict on an answer and the replay; an `unreadable` one gives nothing else away.
+
+    None stands for a question that the learner leaves: `is_right` is None then.
+    """
+    replay = {"replay": [line._asdict() for line in replay_lines(taken, run, language)]}
+    if answer is None:
+        right = right_answer_text(taken, run, language)
+        return {"is_right": None, "right_answer": right, "because": "", "explanation": ""} | replay
     try:
         result = check_answer(taken, run, answer, language)
     except UnreadableAnswer as error:
         return {"unreadable": error.detail, "kind": error.kind.value}
-    return {
-        "is_right": result.is_right,
-        "right_answer": result.right_answer,
-        "because": result.because,
-        "explanation": result.explanation,
-        "replay": [line._asdict() for line in replay_lines(taken, run, language)],
-    }
+    return result._asdict() | replay
 
 
 def task_document(result: TaskResult) -> dict[str, Any]:

@@ -72,18 +72,25 @@ def text_values(lesson: Lesson, run: LessonRun, language: Language) -> dict[str,
 def check_answer(lesson: Lesson, run: LessonRun, answer: str, language: Language) -> AnswerResult:
     """Compare a learner's answer with the run. Raises UnreadableAnswer for one that is not of the kind asked for."""
     question = lesson.parts.question
+    given = read_answer(lesson, answer)
     values = text_values(lesson, run, language)
     because = ""
     if question.measure is None:
-        chosen = parse_choice(answer, len(question.options))
-        is_right = chosen in right_options(question, run)
-        because = filled_in(in_language(question.options[chosen].because, language), values)
+        assert isinstance(given, int)
+        is_right = given in right_options(question, run)
+        because = filled_in(in_language(question.options[given].because, language), values)
     else:
-        kind = measure_kind(question.measure)
-        given = parse_answer(kind, answer, known_names(run.plan))
         is_right = is_close(given, measure_value(run, question.measure), tolerance_of(question))
     explanation = filled_in(in_language(question.explain, language), values)
     return AnswerResult(is_right, values[ANSWER], because, explanation)
+
+
+def read_answer(lesson: Lesson, answer: str) -> AnswerValue:
+    """The value of an answer, or the index of the option that it names; it needs no run. Raises UnreadableAnswer."""
+    question = lesson.parts.question
+    if question.measure is None:
+        return parse_choice(answer, len(question.options))
+    return parse_answer(measure_kind(question.measure), answer, known_names(lesson.plan))
 
 
 def parse_choice(text: str, options: int) -> int:

@@ -40,6 +40,9 @@ LIVE_SCRIPTS: Final = ("live_words.js", "live.js", "actions.js")
 """Loaded before the last one, where the histories are still being written."""
 STYLE: Final = "page.css"
 LIVE_STYLE: Final = "live.css"
+LESSON_SCRIPTS: Final = ("lesson_words.js", "lesson_parts.js", "lesson_forms.js", "lesson_replay.js", "lesson.js")
+"""Loaded before the last one, where the history is that of a lesson."""
+LESSON_STYLE: Final = "lesson.css"
 PAGE: Final = "index.html"
 
 
@@ -69,8 +72,18 @@ def page_files(prefix: str = "", *, is_live: bool = False) -> Mapping[str, PageF
 
     A live page follows its histories, and has a panel of actions.
     """
-    names = (*SCRIPTS[:-1], *LIVE_SCRIPTS, SCRIPTS[-1]) if is_live else SCRIPTS
-    styles = (STYLE, LIVE_STYLE) if is_live else (STYLE,)
+    return _files(prefix, LIVE_SCRIPTS, (LIVE_STYLE,)) if is_live else _files(prefix)
+
+
+def lesson_page_files() -> Mapping[str, PageFile]:
+    """The files of the page of lessons, by their paths."""
+    return _files("page/", LESSON_SCRIPTS, (LESSON_STYLE,))
+
+
+def _files(
+    prefix: str, further_scripts: Sequence[str] = (), further_styles: Sequence[str] = ()
+) -> Mapping[str, PageFile]:
+    names, styles = (*SCRIPTS[:-1], *further_scripts, SCRIPTS[-1]), (STYLE, *further_styles)
     links = [f'<link rel="stylesheet" href="{prefix}{name}">' for name in styles]
     scripts = [f'<script src="{prefix}{name}" defer></script>' for name in names]
     page = _filled(head="\n".join([*links, *scripts]), data="", scripts="")

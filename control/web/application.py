@@ -18,6 +18,7 @@ from regroup.control.endpoints.endpoint import ControlEndpoint, ControlledEmulat
 from regroup.control.errors import ControlRefused, Problem, Status
 from regroup.control.inputs import input_of_body, input_of_query
 from regroup.control.web.access import Access
+from regroup.control.web.bodies import json_body
 from regroup.control.web.files import PortKind, served_files
 from regroup.control.web.guard import JSON, Guard, json_response, problem_response
 from regroup.control.web.streams import EventStream, disconnected
@@ -106,25 +107,7 @@ async def _input_of(endpoint: ControlEndpoint, request: Request) -> Any:
         return input_of_query(endpoint, request.query_params.multi_items())
     if request.query_params:
         raise ControlRefused(Status.INVALID, f"{endpoint.path} takes a JSON body and no query")
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != JSON:
-        raise ControlRefused(
-            Status.NOT_JSON, f"the Content-Type is {kind!r}: send {JSON} (curl does it with --json '{{}}')"
-        )
-    try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
-            return input_of_body(endpoint, await _body_of(request))
-    except TimeoutError:
-        raise ControlRefused(Status.TIMED_OUT, f"the body has not come within {BODY_TIMEOUT_S:g} s") from None
-
-
-async def _body_of(request: Request) -> bytes:
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MAX_BODY_BYTES:
-            raise ControlRefused(Status.TOO_LARGE, f"the body has more than {MAX_BODY_BYTES} bytes")
-    return bytes(body)
+    return input_of_body(endpoint, await json_body(request, most_bytes=MAX_BODY_BYTES, timeout_s=BODY_TIMEOUT_S))
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:

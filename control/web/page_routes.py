@@ -58,9 +58,9 @@ def page_routes(source: DocumentSource) -> list[Route]:
         run, group, after = _wanted(request)
         return Response(await source.document(run, group, after), media_type=JSON)
 
-    routes = [Route(f"/{path}", _file(file), methods=["GET"]) for path, file in page_files("page/").items()]
-    routes.append(Route("/timelines", _answered(timelines), methods=["GET"]))
-    routes.append(Route("/timeline", _answered(timeline), methods=["GET"]))
+    routes = [Route(f"/{path}", file_handler(file), methods=["GET"]) for path, file in page_files("page/").items()]
+    routes.append(Route("/timelines", answered(timelines), methods=["GET"]))
+    routes.append(Route("/timeline", answered(timeline), methods=["GET"]))
     return routes
 
 
@@ -76,7 +76,7 @@ def _number(text: str, name: str) -> int:
     return int(text)
 
 
-def _answered(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+def answered(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     """The handler, its errors answered as problems."""
 
     async def answer(request: Request) -> Response:
@@ -88,7 +88,7 @@ def _answered(handle: Callable[[Request], Awaitable[Response]]) -> Callable[[Req
     return answer
 
 
-def _file(file: PageFile) -> Callable[[Request], Awaitable[Response]]:
+def file_handler(file: PageFile) -> Callable[[Request], Awaitable[Response]]:
     async def content(request: Request) -> Response:
         return Response(file.content, media_type=file.media_type)
 

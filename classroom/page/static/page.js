@@ -103,7 +103,7 @@ class Page {
       if (name === "sequence") twins.append((this.requests = new Twin(stage, "requests")).host);
     }
     tabs.addEventListener("keydown", (event) => this._tabKeys(event));
-    const main = element("main", {}, element("div", { className: "stage" }, this.pictures, (this.legend = this._legend()), this.note), this.detail.host, twins);
+    const main = element(this.source.isPart ? "div" : "main", { className: "history" }, element("div", { className: "stage" }, this.pictures, (this.legend = this._legend()), this.note), this.detail.host, twins);
     document.body.replaceChildren(
       element("header", {}, this.heading, this._runs(), tabs, element("span", { className: "gap" }), this.actions, this._tools()),
       main, element("footer", {}, this.scrubber.host), this._keysDialog(), this.said);

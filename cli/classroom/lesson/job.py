@@ -1,38 +1,32 @@
 """The jobs of `regroup lesson`: the list, a lesson in the terminal, and the check of a file."""
 
-import os
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 
 from regroup.classroom.lessons.checking import lesson_problems
 from regroup.classroom.lessons.format.language import Language, in_language
-from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.format.reading import InvalidLesson
 from regroup.classroom.lessons.library import (
     UnknownLesson,
-    find_lesson,
     lesson,
     lesson_numbers,
     lesson_text,
     number_of,
     read_lesson_file,
 )
-from regroup.classroom.lessons.progress import (
-    Answered,
-    LessonProgress,
-    Progress,
-    ProgressDamaged,
-    load_progress,
-    save_progress,
-)
+from regroup.classroom.lessons.progress import Answered, LessonProgress
 from regroup.cli.classroom.lesson.assignor_process import example_problems
 from regroup.cli.classroom.lesson.dialogue import LessonDialogue
+from regroup.cli.classroom.lesson.keeping import keep_progress, kept_progress, progress_key
 from regroup.cli.classroom.lesson.phrases import phrase
+from regroup.cli.classroom.lesson.sound import sound_lesson
 from regroup.cli.classroom.lesson.text import paragraphs
-from regroup.cli.jobs import FILE_ERRORS, CannotRun, cannot_run_after
-from regroup.cli.terminal.output import print_error
+from regroup.cli.jobs import FILE_ERRORS, CannotRun, cannot_run_after, need_packages
+from regroup.cli.terminal.arguments import load
 from regroup.cli.terminal.text import printable
 
+PAGE_PACKAGES = ("starlette", "uvicorn")
 MAX_SHOWN_PROBLEMS = 20
 
 
@@ -40,12 +34,17 @@ MAX_SHOWN_PROBLEMS = 20
 def run(args: Namespace) -> int:
     """List, check or take lessons. Raises CannotRun."""
     language = Language(args.language)
+    for option in ("port", "assignor"):
+        if getattr(args, option) is not None and not args.page:
+            raise CannotRun(f"--{option} needs --page")
     match args.what:
+        case [] | [_] if args.page and args.what not in (["check"], ["show"]):
+            return serve_page(args)
         case []:
             return show_list(language)
-        case ["check", file]:
+        case ["check", file] if not args.page:
             return check(Path(file), language)
-        case ["show", word]:
+        case ["show", word] if not args.page:
             print(lesson_text(word), end="")
             return 0
         case [word] if word not in ("check", "show"):
@@ -54,21 +53,6 @@ def run(args: Namespace) -> int:
         "write one lesson (regroup lesson 3), a file after `check` (regroup lesson check mine.yaml), or a lesson after "
         "`show` (regroup lesson show 3)"
     )
-
-
-def progress_path() -> Path:
-    """The file of the learner's progress, in the user's folder for the state of programs."""
-    folder = Path(os.environ.get("XDG_STATE_HOME", ""))
-    return (folder if folder.is_absolute() else Path.home() / ".local" / "state") / "regroup" / "lessons.json"
-
-
-def kept_progress() -> Progress:
-    """The progress; where its file is damaged, a message says so and it begins again."""
-    try:
-        return load_progress(progress_path())
-    except ProgressDamaged as error:
-        print_error("lesson", str(error))
-        return Progress()
 
 
 def show_list(language: Language) -> int:
@@ -106,29 +90,14 @@ def check(file: Path, language: Language) -> int:
 
 def take(word: str, language: Language) -> int:
     """Take a lesson in the terminal, and keep what was done."""
-    try:
-        taken = find_lesson(word)
-    except InvalidLesson as error:
-        raise CannotRun(f"{error}; `regroup lesson check {word}` shows everything that is wrong") from None
+    taken = sound_lesson(word)
     number = number_of(taken)
-    refuse_unsound(taken, word, number)
-    key = taken.id if number else f"own/{taken.id}"
     kept_progress()  # a damaged file is named before the lesson begins
-
-    def keep(*, is_right: bool | None = None, is_solved: bool = False) -> None:
-        progress = kept_progress()  # another terminal may have changed it
-        if is_right is not None:
-            progress = progress.with_answer(key, is_right=is_right)
-        if is_solved:
-            progress = progress.with_solved_task(key)
-        save_progress(progress_path(), progress)
-
-    LessonDialogue(taken, language, number, keep).run()
+    LessonDialogue(taken, language, number, partial(keep_progress, progress_key(taken.id, number))).run()
     return 0
 
 
-def refuse_unsound(taken: Lesson, word: str, number: int | None) -> None:
-    """Raise CannotRun for a file of one's own in which something is wrong; those that come with regroup are tested."""
-    problems = lesson_problems(taken) if number is None else []
-    if problems:
-        raise CannotRun(f"{word}: {problems[0]}; `regroup lesson check {word}` shows everything that is wrong")
+def serve_page(args: Namespace) -> int:
+    """Serve the lessons in a browser. Raises CannotRun."""
+    need_packages(PAGE_PACKAGES, f"pip install {' '.join(PAGE_PACKAGES)}")
+    return int(load("regroup.cli.classroom.lesson_page.serving:run")(args))

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from regroup.classroom.page.files import LIVE_SCRIPTS, SCRIPTS, Run, html_file, page_files
+from regroup.classroom.page.files import LESSON_SCRIPTS, LIVE_SCRIPTS, SCRIPTS, Run, html_file, page_files
 from regroup.classroom.timeline import GroupTimeline
 
 REFERENCES = {"src", "href", "srcset", "action", "data", "poster", "style"}
@@ -56,7 +56,11 @@ def test_every_script_and_style_is_served_and_named(is_live: bool) -> None:
 
 def test_no_script_is_left_out() -> None:
     static = files("regroup.classroom.page").joinpath("static")
-    assert {each.name for each in static.iterdir() if each.name.endswith(".js")} == {*SCRIPTS, *LIVE_SCRIPTS}
+    assert {each.name for each in static.iterdir() if each.name.endswith(".js")} == {
+        *SCRIPTS,
+        *LIVE_SCRIPTS,
+        *LESSON_SCRIPTS,
+    }
 
 
 def test_scripts_make_no_markup_of_texts() -> None:

@@ -1,0 +1,61 @@
+"""`regroup lesson --page` as a process, over HTTP."""
+
+import http.client
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any, NamedTuple
+
+TIMEOUT_S = 120
+COMMAND = "import sys; from regroup.cli.main import main; sys.exit(main())"
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class ServedLessons:
+    """The page of lessons at an address."""
+
+    def __init__(self, address: str, port: int) -> None:
+        self.address, self._port = address, port
+
+    def get(self, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Answer:
+        with closing(http.client.HTTPConnection("127.0.0.1", self._port, timeout=TIMEOUT_S)) as connection:
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, body, headers=named)
+            response = connection.getresponse()
+            return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+
+    def post(self, path: str, **body: object) -> Answer:
+        return self.get(path, "POST", json.dumps(body).encode(), content_type="application/json")
+
+
+@contextmanager
+def serve_lessons(*words: object) -> Iterator[ServedLessons]:
+    """Run `regroup lesson --page` until the end of the block; it has to end by Ctrl-C with exit code 0."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMMAND, "lesson", *map(str, words), "--page"], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        found = re.match(r"lessons  (http://127\.0\.0\.1:(\d+)/\S*)  ", line)
+        assert found is not None, line
+        yield ServedLessons(found[1], int(found[2]))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(TIMEOUT_S) == 0
+    finally:
+        process.kill()
+        process.stdout.close()
+        process.wait()

@@ -1,0 +1,46 @@
+"""A run of the page has a process of its own: one at a time, within a limit."""
+
+import asyncio
+import logging
+
+import pytest
+
+pytest.importorskip("starlette", reason="needs starlette and uvicorn")
+
+from regroup.cli.classroom.lesson_page.run_process import RunProcess
+from regroup.cli.classroom.lesson_page.wanted import TaskJob
+from regroup.control.errors import ControlRefused, Status
+
+JOB = TaskJob(lesson="1", language="en", values={"partitions": "9"})
+
+
+async def test_a_second_run_is_refused_while_one_lasts() -> None:
+    run = RunProcess()
+    first = asyncio.create_task(run(JOB))
+    await asyncio.sleep(0)
+    with pytest.raises(ControlRefused, match="another run has not ended yet") as caught:
+        await run(JOB)
+    assert caught.value.status is Status.TOO_MANY_WAITS
+    assert (await first)["is_solved"] is True
+    assert (await run(JOB))["is_solved"] is True
+
+
+async def test_a_run_leaves_the_logging_of_this_process_alone() -> None:
+    before = (logging.root.level, list(logging.root.handlers))
+    await RunProcess()(JOB)
+    assert (logging.root.level, list(logging.root.handlers)) == before
+
+
+async def test_a_run_that_takes_too_long_is_ended() -> None:
+    run = RunProcess(time_limit_s=0.01)
+    with pytest.raises(ControlRefused, match=r"taken longer than 0\.01 s") as caught:
+        await run(JOB)
+    assert caught.value.status is Status.TIMED_OUT
+    with pytest.raises(ControlRefused, match="taken longer"):
+        await run(JOB)
+
+
+async def test_a_process_that_fails_is_a_fault_of_regroup() -> None:
+    with pytest.raises(ControlRefused, match="the process of the run has failed") as caught:
+        await RunProcess()(TaskJob(lesson="no such lesson", language="en", values={}))
+    assert caught.value.status is Status.BROKEN
