@@ -37,23 +37,24 @@ class Replay {
   _line(line) { return element("li", { className: line.is_step ? "step" : "" }, this._button(line)); }
 
   _button({ at_ms, text, position }) {
-    const made = element("button", { type: "button", className: "moment", onclick: () => this.goTo(position) },
+    const made = element("button", { type: "button", className: "moment", onclick: () => this.goTo(position, at_ms) },
       element("span", { className: "when" }, sinceText(at_ms)), element("span", {}, shown(text)));
-    this.buttons.push([made, position]);
+    this.buttons.push([made, position, at_ms]);
     return made;
   }
 
-  goTo(position) {
+  /** What is in no event is a while after the last one: the scrubber goes on to its time. */
+  goTo(position, at_ms) {
     this.page.scrubber.pause();
-    stage.goToPosition(position);
+    stage.goToPosition(position, stage.history.beganAt + at_ms);
     stage.settle();
   }
 
-  /** Mark the moments at the present position. */
+  /** Mark what happens at the present moment. */
   _showPresent() {
-    const present = stage.history.positions[stage.cursor.index];
-    for (const [each, position] of this.buttons) {
-      if (position === present) each.setAttribute("aria-current", "true");
+    const { history, cursor } = stage, present = history.positions[cursor.index], since = cursor.at - history.beganAt;
+    for (const [each, position, at_ms] of this.buttons) {
+      if (position === present && at_ms === since) each.setAttribute("aria-current", "true");
       else each.removeAttribute("aria-current");
     }
   }

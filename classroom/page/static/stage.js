@@ -40,7 +40,11 @@ class Stage {
     this._set(place, this.history.times[place]);
   }
 
-  goToPosition(position) { this.goTo(lastUpTo(this.history.positions, position)); }
+  /** To the event at a position, and on to a time after it if one is given. */
+  goToPosition(position, at = -Infinity) {
+    const index = Math.max(0, lastUpTo(this.history.positions, position));
+    this._set(index, Math.max(at, this.history.times[index]));
+  }
 
   /** To the last event up to a time, and on to the time itself. */
   goToTime(at) {

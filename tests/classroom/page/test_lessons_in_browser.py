@@ -68,10 +68,12 @@ async def test_a_whole_lesson_is_taken_by_keyboard(served: ServedLessons, open_p
     assert await moments.count() == 4
     for index in range(4):
         await tab_to(page, f".side li:nth-child({index + 1}) .moment")
-        before = await page.evaluate("stage.cursor.index")
         await page.keyboard.press("Enter")
-        assert await page.evaluate("stage.cursor.index") != before
+        present = page.locator(".side [aria-current=true]")
+        assert await present.count() == 1
         assert await moments.nth(index).get_attribute("aria-current") == "true"
+        since = await page.evaluate("sinceText(stage.cursor.at - stage.history.beganAt)")
+        assert await present.locator(".when").text_content() == since
         assert await page.locator("input[type=range]").input_value() == str(await page.evaluate("stage.cursor.index"))
 
     for name, value in (("max-poll-interval", "10s"), ("session-timeout", "35s"), ("heartbeat-interval", "3s")):
