@@ -2,15 +2,18 @@
 
 import asyncio
 import logging
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("starlette", reason="needs starlette and uvicorn")
 
 from regroup.cli.classroom.lesson_page.run_process import RunProcess
-from regroup.cli.classroom.lesson_page.wanted import TaskJob
+from regroup.cli.classroom.lesson_page.wanted import AssignorJob, TaskJob
 from regroup.control.errors import ControlRefused, Status
 
+PROCESSES = Path("/proc")
 JOB = TaskJob(lesson="1", language="en", values={"partitions": "9"})
 
 
@@ -38,6 +41,30 @@ async def test_a_run_that_takes_too_long_is_ended() -> None:
     assert caught.value.status is Status.TIMED_OUT
     with pytest.raises(ControlRefused, match="taken longer"):
         await run(JOB)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PROCESSES.exists(), reason="there is no /proc that lists processes")
+async def test_the_assignor_of_a_run_that_is_ended_ends_too(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("import time\n\n\ndef assign(partitions, members):\n    time.sleep(60)\n", encoding="utf-8")
+    run = asyncio.create_task(RunProcess()(AssignorJob(lesson="8", language="en", file=str(file))))
+    async with asyncio.timeout(60):
+        while not processes_with(str(file)):  # noqa: ASYNC110  # another process decides when it starts
+            await asyncio.sleep(0.02)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert processes_with(str(file)) == []
+
+
+def processes_with(word: str) -> list[str]:
+    """The command lines of running processes that have this word."""
+    found = []
+    for each in PROCESSES.glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(each.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return [each for each in found if word in each]
 
 
 async def test_a_process_that_fails_is_a_fault_of_regroup() -> None:
