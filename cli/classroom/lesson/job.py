@@ -26,7 +26,6 @@ from regroup.cli.jobs import FILE_ERRORS, CannotRun, cannot_run_after, need_pack
 from regroup.cli.terminal.arguments import load
 from regroup.cli.terminal.text import printable
 
-PAGE_PACKAGES = ("starlette", "uvicorn")
 MAX_SHOWN_PROBLEMS = 20
 
 
@@ -99,5 +98,5 @@ def take(word: str, language: Language) -> int:
 
 def serve_page(args: Namespace) -> int:
     """Serve the lessons in a browser. Raises CannotRun."""
-    need_packages(PAGE_PACKAGES, f"pip install {' '.join(PAGE_PACKAGES)}")
+    need_packages(("starlette", "uvicorn"), "pip install starlette uvicorn")
     return int(load("regroup.cli.classroom.lesson_page.serving:run")(args))

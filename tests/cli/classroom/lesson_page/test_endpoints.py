@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,13 @@ def test_a_task_is_run_wrong_and_right(served: ServedLessons, state_folder: Path
     assert right["is_solved"] is True
     assert right["done"]
     assert kept(state_folder)["one-consumer-seven-partitions"]["task_solved"] is True  # type: ignore[index]
+
+
+def test_runs_at_the_same_time_are_refused_but_one(served: ServedLessons) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: served.post("/lesson/answer", lesson="9", answer=None), range(4)))
+    assert {answer.status for answer in answers} == {200, 429}
+    assert "try again in a moment" in next(each for each in answers if each.status == 429).json["error"]
 
 
 def test_a_solution_is_shown_when_it_is_asked_for(served: ServedLessons) -> None:
