@@ -132,6 +132,7 @@ def test_the_plugin_leaves_the_packages_of_a_suite_alone(installed: Path, tmp_pa
     assert "1 passed" in run(*command, cwd=tmp_path, **environment)
 
 
+@pytest.mark.slow
 def test_the_test_of_the_readme_passes(installed: Path, tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (shown,) = [block.partition("```")[0] for block in readme.split("```py\n")[1:]]

@@ -13,6 +13,7 @@ QUOTED = re.compile(r"^ +\+(\d+\.\d) s +(.*)$", re.MULTILINE)
 NUMBER_OF_THE_MEMBER = re.compile(r"#\d+")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", tuple(Language), ids=[each.value for each in Language])
 def test_every_quoted_line_stands_in_the_replay_at_its_time(language: Language) -> None:
     taken = lesson("reading-a-real-incident")

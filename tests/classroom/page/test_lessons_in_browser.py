@@ -49,7 +49,8 @@ async def tab_to(page: Page, selector: str, key: str = "Tab") -> None:
     pytest.fail(f"the keyboard does not reach {selector}; the focus is on {await focused(page)!r}")
 
 
-@pytest.mark.parametrize("language", ["en", pytest.param("zh", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["en", "zh"])
 async def test_a_whole_lesson_is_taken_by_keyboard(served: ServedLessons, open_page: OpenPage, language: str) -> None:
     page = await open_page(address(served, f"language={language}"))
     await tab_to(page, ".lessons li:nth-child(9) a")

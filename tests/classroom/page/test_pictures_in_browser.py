@@ -107,6 +107,7 @@ async def compare_twins(page: Page, timeline: GroupTimeline, position: int) -> N
     ]
 
 
+@pytest.mark.slow
 async def test_the_tables_say_what_the_events_say(
     lesson: GroupTimeline, open_page: OpenPage, write_page: WritePage
 ) -> None:

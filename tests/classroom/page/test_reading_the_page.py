@@ -31,6 +31,7 @@ MISSING_GLYPHS = """
 """
 
 
+@pytest.mark.slow
 async def test_hostile_names_are_shown_as_text(open_page: OpenPage, write_page: WritePage) -> None:
     records = records_of(generation_of(HOSTILE, "ben", assignments={}))
     timeline = timeline_of("made", records)

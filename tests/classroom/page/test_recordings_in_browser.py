@@ -25,6 +25,7 @@ RED_PIXELS = """
 """
 
 
+@pytest.mark.slow
 async def test_two_members_that_believe_to_own_a_partition_are_marked_red(
     open_page: OpenPage, write_page: WritePage
 ) -> None:

@@ -33,7 +33,7 @@ def blocks(store: MemoryStore) -> list[ExchangeBlock]:
     return asyncio.run(read())
 
 
-@pytest.mark.quick("[power-fails]", "[2]")
+@pytest.mark.quick("[power-fails]")
 @pytest.mark.parametrize("what", [*DISK_FAULTS, *range(1, 13)])
 def test_a_recorded_run_has_the_same_events_as_one_that_is_not(what: str | int) -> None:
     store = MemoryStore()

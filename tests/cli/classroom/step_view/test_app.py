@@ -72,6 +72,7 @@ async def test_keys_move_through_the_events(lesson_store: Path) -> None:
         assert "no previous deadline" not in text_of(app)[-1]
 
 
+@pytest.mark.slow
 async def test_the_guide_shows_the_screen_as_it_is(recorded_lesson_store: Path) -> None:
     guide = (Path(__file__).parents[4] / "docs" / "classroom.md").read_text(encoding="utf-8")
     captured = guide.partition("$ regroup step slow.db --at 23\n")[2].partition("\n```")[0]
@@ -127,6 +128,7 @@ async def test_a_place_is_typed_and_a_bad_one_is_named(lesson_store: Path) -> No
         assert app.group.moment.at_ms <= app.group.timeline.began.at_ms + 30_000
 
 
+@pytest.mark.slow
 async def test_events_about_offsets_are_passed_over_and_come_back() -> None:
     app = made_app(commit(5_000, 1), commit(6_000, 2), e.MemberLeft(at_ms=7_000, member_id="ben"))
     async with app.run_test(size=SIZE) as pilot:
@@ -143,6 +145,7 @@ async def test_events_about_offsets_are_passed_over_and_come_back() -> None:
         assert sum("offsets-committed: " in line for line in text_of(app)) > 1
 
 
+@pytest.mark.slow
 async def test_it_plays_to_the_end_and_pauses() -> None:
     app = made_app()
     async with app.run_test(size=SIZE) as pilot:
@@ -160,6 +163,7 @@ async def test_it_plays_to_the_end_and_pauses() -> None:
         assert "events/s" not in text_of(app)[-2]
 
 
+@pytest.mark.slow
 async def test_tab_changes_the_group_at_the_same_position() -> None:
     app = made_app(groups=("first", "second"))
     async with app.run_test(size=SIZE) as pilot:
@@ -190,6 +194,7 @@ async def test_the_event_the_help_and_what_is_missing_are_shown() -> None:
     assert app.return_code == 0
 
 
+@pytest.mark.slow
 async def test_a_resized_terminal_is_filled_again() -> None:
     app = made_app()
     async with app.run_test(size=SIZE) as pilot:
@@ -201,6 +206,7 @@ async def test_a_resized_terminal_is_filled_again() -> None:
             assert "q quit" in lines[-1] or width < 80
 
 
+@pytest.mark.slow
 async def test_lists_scroll_by_hand() -> None:
     app = made_app(names=tuple(f"member-{number:03}" for number in range(100)))
     async with app.run_test(size=SIZE) as pilot:
