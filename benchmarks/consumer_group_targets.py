@@ -1,7 +1,7 @@
 """What the target of one group of the consumer protocol costs: `python benchmarks/consumer_group_targets.py`.
 
-One heartbeat computes it in one step, at most once in `group.consumer.assignment.interval.ms`. Each row is a group whose
-members have a target already, and which one more member has joined.
+One heartbeat computes it in one step, at most once in `group.consumer.assignment.interval.ms`. Each row is a group
+whose members have a target already, and which one more member has joined.
 """
 
 import time

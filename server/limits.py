@@ -79,8 +79,8 @@ MAX_DECOMPRESSED_BYTES: Final = 16 * 1024 * 1024
 MAX_LEGACY_MESSAGES: Final = 50_000
 """Legacy messages of one request. A few kilobytes of gzip can hold millions, and each of them is validated."""
 MAX_PATTERN_INSTRUCTIONS: Final = 2_000
-"""Instructions of the pattern of one ListTransactions, or of a subscription, compiled: a match with one long name is one
-step."""
+"""Instructions of the pattern of one ListTransactions, or of a subscription, compiled: a match with one long name is
+one step."""
 MAX_PATTERN_CHARACTERS: Final = 4_000
 """Characters of a pattern of ListTransactions or of a subscription: RE2 takes much longer, and much more memory, to
 refuse a long pattern than to compile a short one."""
@@ -151,8 +151,8 @@ LIMITS: Final[dict[type[Message], RequestLimit]] = {
     SyncGroupRequest: RequestLimit(_WHOLE, "the last assignment", max_entries=MAX_GROUP_ENTRIES),
     DescribeGroupsRequest: RequestLimit("a group, or a member", _SHARED),
     ConsumerGroupHeartbeatRequest: RequestLimit(
-        "the whole request with the group's new target; after the response, 2 characters of a pattern, or 500 characters "
-        "of a topic times instructions of the pattern",
+        "the whole request with the group's new target; after the response, 2 characters of a pattern, or 500 "
+        "characters of a topic times instructions of the pattern",
         "once",
         _PATTERNS,
         max_entries=MAX_GROUP_ENTRIES,

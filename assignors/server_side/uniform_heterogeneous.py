@@ -23,8 +23,10 @@ class UniformHeterogeneousBuilder:
         self.subscribers: dict[str, list[int]] = {}
         for index, (name, member) in enumerate(group.members.items()):
             for topic in dict.fromkeys(member.topics):
-                group.partition_count(topic, name)
-                self.subscribers.setdefault(topic, []).append(index)
+                if topic not in self.subscribers:
+                    group.partition_count(topic, name)
+                    self.subscribers[topic] = []
+                self.subscribers[topic].append(index)
         self.owners = {topic: [_UNASSIGNED] * group.partitions_per_topic[topic] for topic in self.subscribers}
         self.counts = [0] * len(self.names)
         self.targets: list[dict[str, set[int]]] = [{} for _ in self.names]
@@ -76,10 +78,11 @@ class UniformHeterogeneousBuilder:
                     last_moved = topic
 
     def _balance_topic(self, topic: str) -> bool:
-        """Move partitions of one topic; returns whether any moved."""
-        balancer = MemberAssignmentBalancer(self.subscribers[topic], self.counts)
-        if balancer.initial_difference <= 1:
+        """Move partitions of one topic; returns whether any moved. None can if no owner has two more than another."""
+        lowest = min(map(self.counts.__getitem__, self.subscribers[topic]))
+        if max(map(self.counts.__getitem__, self.owners[topic]), default=lowest) - lowest <= 1:
             return False
+        balancer = MemberAssignmentBalancer(self.subscribers[topic], self.counts)
         owned: dict[int, list[int]] = {}
         for number, owner in enumerate(self.owners[topic]):
             owned.setdefault(owner, []).append(number)
@@ -107,15 +110,14 @@ class MemberAssignmentBalancer:
 
     `order[:low_end]` are the least loaded members, at the low level; when each of them has got a partition the level
     rises, and members that were at the new level already join them. `order[high_start:high_end]` are the most loaded
-    members, whose level sinks likewise; excluded members are after `high_end`. `counts` belongs to the caller, who
-    changes it.
+    members, whose level sinks likewise; excluded members are after `high_end`. Of equally loaded members the first in
+    `members` comes first. `counts` belongs to the caller, who changes it.
     """
 
     def __init__(self, members: list[int], counts: list[int]) -> None:
         self.counts = counts
-        self.order = sorted(members, key=lambda index: (counts[index], index))
+        self.order = sorted(members, key=counts.__getitem__)
         lowest, highest = counts[self.order[0]], counts[self.order[-1]]
-        self.initial_difference = highest - lowest
         self.low_level, self.low_end, self.low_next = lowest - 1, 0, 0
         self.high_level, self.high_start, self.high_end = highest + 1, len(self.order), len(self.order)
         self.high_next = len(self.order) - 1

@@ -146,9 +146,7 @@ def compile_pattern(pattern: str) -> CompiledPattern:
     packages for some systems.
     """
     if len(pattern) > MAX_PATTERN_CHARACTERS:
-        raise InvalidPattern(
-            f"the pattern has {len(pattern)} characters, at most {MAX_PATTERN_CHARACTERS} are allowed"
-        )
+        raise InvalidPattern(f"the pattern has {len(pattern)} characters, at most {MAX_PATTERN_CHARACTERS} are allowed")
     try:
         re2 = import_module("re2")
     except ImportError:
