@@ -20,13 +20,7 @@ class UniformHeterogeneousBuilder:
     def __init__(self, group: ServerGroup) -> None:
         self.group = group
         self.names = list(group.members)
-        self.subscribers: dict[str, list[int]] = {}
-        for index, (name, member) in enumerate(group.members.items()):
-            for topic in dict.fromkeys(member.topics):
-                if topic not in self.subscribers:
-                    group.partition_count(topic, name)
-                    self.subscribers[topic] = []
-                self.subscribers[topic].append(index)
+        self.subscribers = self._subscribers()
         self.owners = {topic: [_UNASSIGNED] * group.partitions_per_topic[topic] for topic in self.subscribers}
         self.counts = [0] * len(self.names)
         self.targets: list[dict[str, set[int]]] = [{} for _ in self.names]
@@ -42,6 +36,21 @@ class UniformHeterogeneousBuilder:
             name: {topic: numbers for topic, numbers in target.items() if numbers}
             for name, target in zip(self.names, self.targets, strict=True)
         }
+
+    def _subscribers(self) -> dict[str, list[int]]:
+        """The subscribers of each topic, in order. Most members of a group have equal subscriptions."""
+        by_subscription: dict[tuple[str, ...], list[int]] = {}
+        for index, member in enumerate(self.group.members.values()):
+            by_subscription.setdefault(member.topics, []).append(index)
+        subscribers: dict[str, list[int]] = {}
+        for topics, indexes in by_subscription.items():
+            for topic in dict.fromkeys(topics):
+                if topic not in subscribers:
+                    self.group.partition_count(topic, self.names[indexes[0]])
+                subscribers.setdefault(topic, []).extend(indexes)
+        for each in subscribers.values():
+            each.sort()
+        return subscribers
 
     def _topic_order(self, topic: str) -> tuple[float, int, tuple[int, int]]:
         subscribers = len(self.subscribers[topic])
