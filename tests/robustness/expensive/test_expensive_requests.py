@@ -40,7 +40,8 @@ MAX_CPU_S = 1.0
 """CPU time between two turns of the event loop. The aim is 0.2 s; this machine may be slow, and quadratic work is far
 beyond either."""
 QUICK_TO_MEASURE = (
-    "DescribeGroups, one|Produce|Metadata, unknown topics$|Fetch|OffsetFetch, many|JoinGroup|ConsumerGroupHeartbeat|EndTxn"
+    "DescribeGroups, one|Produce|Metadata, unknown topics$|Fetch|OffsetFetch, many|JoinGroup|"
+    "ConsumerGroupHeartbeat|EndTxn"
 )
 """Tracing makes the others ten times slower; they are measured with smaller responses."""
 MAX_GROWTH_BYTES = 2 * MIB
