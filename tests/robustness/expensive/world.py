@@ -29,12 +29,16 @@ DEEP = "deep"
 MANY = 10_000
 SMALL_TOPICS = [f"t{number}" for number in range(3_000)]
 LARGE_MEMBER_GROUP, LARGE_GROUP, OFFSETS_GROUP, LEAVING_GROUP = "m", "l", "o", "leaving"
-CONSUMER_GROUP = "c"
+CONSUMER_GROUP = "z"
 """A group of the consumer protocol with MEMBERS members, which have all partitions of CONSUMED_TOPICS."""
 EMPTY_GROUPS = [f"e{number}" for number in range(3_000)]
 CONSUMED_TOPICS = [WIDE, *SMALL_TOPICS[:1_000]]
 MEMBERS = 1_000
-SETTINGS = CoordinatorSettings(group_initial_rebalance_delay_ms=0)
+SETTINGS = CoordinatorSettings(
+    group_initial_rebalance_delay_ms=0,
+    group_consumer_session_timeout_ms=1_800_000,
+    group_consumer_max_session_timeout_ms=1_800_000,
+)
 TIMEOUT_S = 300.0
 TRANSACTIONAL_ID = "x"
 
