@@ -19,7 +19,13 @@ from regroup.protocol.messages.cluster import (
     FindCoordinatorRequest,
     MetadataRequest,
 )
-from regroup.protocol.messages.describe import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
+from regroup.protocol.messages.consumer_group import ConsumerGroupHeartbeatRequest
+from regroup.protocol.messages.describe import (
+    ConsumerGroupDescribeRequest,
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    ListGroupsRequest,
+)
 from regroup.protocol.messages.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 from regroup.protocol.messages.offsets import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 from regroup.protocol.messages.records import (
@@ -73,7 +79,13 @@ MAX_DECOMPRESSED_BYTES: Final = 16 * 1024 * 1024
 MAX_LEGACY_MESSAGES: Final = 50_000
 """Legacy messages of one request. A few kilobytes of gzip can hold millions, and each of them is validated."""
 MAX_PATTERN_INSTRUCTIONS: Final = 2_000
-"""Instructions of the pattern of one ListTransactions, compiled: a match with one long transactional id is one step."""
+"""Instructions of the pattern of one ListTransactions, or of a subscription, compiled: a match with one long name is
+one step."""
+MAX_PATTERN_CHARACTERS: Final = 4_000
+"""Characters of a pattern of ListTransactions or of a subscription: RE2 takes much longer, and much more memory, to
+refuse a long pattern than to compile a short one."""
+MAX_PATTERN_BYTES: Final = 2**20
+"""Memory of one compiled pattern, and of what RE2 keeps while it matches; RE2's default is 8 MiB."""
 MAX_SCANNED_RECORDS: Final = 50_000
 """Records of one batch that are searched for a timestamp. Behind them the start of the batch is returned, as for a
 compressed batch: a consumer that starts there reads some older records first, and misses none."""
@@ -100,6 +112,10 @@ _WHOLE: Final = "the whole request"
 _CREATES: Final = f"POLICY_VIOLATION for all if topics, settings and partitions are more than {MAX_CREATION_RECORDS:,}"
 _COMMITS: Final = (
     "UNKNOWN_SERVER_ERROR, and nothing is committed, if Kafka could not write it as one batch of 1,048,588 bytes"
+)
+_PATTERNS: Final = (
+    f"INVALID_REGULAR_EXPRESSION for a pattern of more than {MAX_PATTERN_CHARACTERS:,} characters or "
+    f"{MAX_PATTERN_INSTRUCTIONS:,} instructions"
 )
 
 LIMITS: Final[dict[type[Message], RequestLimit]] = {
@@ -134,6 +150,14 @@ LIMITS: Final[dict[type[Message], RequestLimit]] = {
     LeaveGroupRequest: RequestLimit(_WHOLE, _EACH, max_entries=MAX_GROUP_ENTRIES),
     SyncGroupRequest: RequestLimit(_WHOLE, "the last assignment", max_entries=MAX_GROUP_ENTRIES),
     DescribeGroupsRequest: RequestLimit("a group, or a member", _SHARED),
+    ConsumerGroupHeartbeatRequest: RequestLimit(
+        "the whole request with the group's new target; after the response, 2 characters of a pattern, or 500 "
+        "characters of a topic times instructions of the pattern",
+        "once",
+        _PATTERNS,
+        max_entries=MAX_GROUP_ENTRIES,
+    ),
+    ConsumerGroupDescribeRequest: RequestLimit("a group, a member, or a topic of a member", _SHARED),
     ListGroupsRequest: RequestLimit("a group"),
     ApiVersionsRequest: RequestLimit(""),
     CreateTopicsRequest: RequestLimit("a topic", _NO_DUPLICATES, _CREATES),
@@ -159,7 +183,7 @@ LIMITS: Final[dict[type[Message], RequestLimit]] = {
     ),
     ListTransactionsRequest: RequestLimit(
         "a transaction, or 500 characters of its id times instructions of the pattern",
-        other=f"INVALID_REGULAR_EXPRESSION for a pattern of more than {MAX_PATTERN_INSTRUCTIONS:,} instructions",
+        other=_PATTERNS,
     ),
 }
 """The limits of every API that is served, by its request."""

@@ -18,21 +18,38 @@ class ServerRangeAssignor(ServerAssignor):
     def assign(self, group: ServerGroup) -> TargetAssignments:
         """The ranges of every member. Raises `AssignorError` for a topic that does not exist."""
         order = sorted(group.members, key=lambda name: _sort_key(group, name))
-        if order and group.is_homogeneous():
-            subscribed = dict.fromkeys(order, group.members[order[0]].topics)
-        else:
-            subscribed = {name: group.members[name].topics for name in order}
-        sizes: dict[str, tuple[int, int]] = {}
-        for name in order:
-            for topic in dict.fromkeys(subscribed[name]):
-                count, subscribers = sizes.get(topic) or (group.partition_count(topic, name), 0)
-                sizes[topic] = count, subscribers + 1
-        ranges = {topic: _ranges(count, subscribers) for topic, (count, subscribers) in sizes.items()}
-        targets: TargetAssignments = {}
-        for name in order:
-            own = {topic: set(ranges[topic].pop()) for topic in dict.fromkeys(subscribed[name])}
-            targets[name] = {topic: numbers for topic, numbers in own.items() if numbers}
-        return {name: targets[name] for name in group.members}
+        is_homogeneous = group.is_homogeneous()
+        subscribers = _equal_subscribers(group, order) if is_homogeneous else _subscribers(group, order)
+        targets: TargetAssignments = {name: {} for name in group.members}
+        for topic, names in subscribers.items():
+            ranges = _ranges(group.partitions_per_topic[topic], len(names))
+            for name, numbers in zip(names, ranges, strict=False):
+                targets[name][topic] = set(numbers)
+        return targets if is_homogeneous else {name: _in_order(group, name, targets[name]) for name in targets}
+
+
+def _equal_subscribers(group: ServerGroup, order: list[str]) -> dict[str, list[str]]:
+    """All members, for each topic of the first one."""
+    topics = dict.fromkeys(group.members[order[0]].topics) if order else ()
+    for topic in topics:
+        group.partition_count(topic, order[0])
+    return dict.fromkeys(topics, order)
+
+
+def _subscribers(group: ServerGroup, order: list[str]) -> dict[str, list[str]]:
+    subscribers: dict[str, list[str]] = {}
+    for name in order:
+        for topic in dict.fromkeys(group.members[name].topics):
+            if topic not in subscribers:
+                group.partition_count(topic, name)
+                subscribers[topic] = []
+            subscribers[topic].append(name)
+    return subscribers
+
+
+def _in_order(group: ServerGroup, name: str, target: dict[str, set[int]]) -> dict[str, set[int]]:
+    """A target in the order of the member's topics."""
+    return {topic: target[topic] for topic in group.members[name].topics if topic in target}
 
 
 def _sort_key(group: ServerGroup, name: str) -> tuple[bool, bytes]:
@@ -41,7 +58,7 @@ def _sort_key(group: ServerGroup, name: str) -> tuple[bool, bytes]:
 
 
 def _ranges(count: int, subscribers: int) -> list[range]:
-    """The ranges of a topic, the first one last."""
+    """The ranges of a topic, without empty ones: those are the last."""
     quota, longer = divmod(count, subscribers)
-    ends = [quota * index + min(index, longer) for index in range(subscribers + 1)]
-    return [range(start, end) for start, end in pairwise(ends)][::-1]
+    ends = [quota * index + min(index, longer) for index in range(min(count, subscribers) + 1)]
+    return [range(start, end) for start, end in pairwise(ends)]

@@ -20,11 +20,7 @@ class UniformHeterogeneousBuilder:
     def __init__(self, group: ServerGroup) -> None:
         self.group = group
         self.names = list(group.members)
-        self.subscribers: dict[str, list[int]] = {}
-        for index, (name, member) in enumerate(group.members.items()):
-            for topic in dict.fromkeys(member.topics):
-                group.partition_count(topic, name)
-                self.subscribers.setdefault(topic, []).append(index)
+        self.subscribers = self._subscribers()
         self.owners = {topic: [_UNASSIGNED] * group.partitions_per_topic[topic] for topic in self.subscribers}
         self.counts = [0] * len(self.names)
         self.targets: list[dict[str, set[int]]] = [{} for _ in self.names]
@@ -40,6 +36,21 @@ class UniformHeterogeneousBuilder:
             name: {topic: numbers for topic, numbers in target.items() if numbers}
             for name, target in zip(self.names, self.targets, strict=True)
         }
+
+    def _subscribers(self) -> dict[str, list[int]]:
+        """The subscribers of each topic, in order. Most members of a group have equal subscriptions."""
+        by_subscription: dict[tuple[str, ...], list[int]] = {}
+        for index, member in enumerate(self.group.members.values()):
+            by_subscription.setdefault(member.topics, []).append(index)
+        subscribers: dict[str, list[int]] = {}
+        for topics, indexes in by_subscription.items():
+            for topic in dict.fromkeys(topics):
+                if topic not in subscribers:
+                    self.group.partition_count(topic, self.names[indexes[0]])
+                subscribers.setdefault(topic, []).extend(indexes)
+        for each in subscribers.values():
+            each.sort()
+        return subscribers
 
     def _topic_order(self, topic: str) -> tuple[float, int, tuple[int, int]]:
         subscribers = len(self.subscribers[topic])
@@ -76,10 +87,11 @@ class UniformHeterogeneousBuilder:
                     last_moved = topic
 
     def _balance_topic(self, topic: str) -> bool:
-        """Move partitions of one topic; returns whether any moved."""
-        balancer = MemberAssignmentBalancer(self.subscribers[topic], self.counts)
-        if balancer.initial_difference <= 1:
+        """Move partitions of one topic; returns whether any moved. None can if no owner has two more than another."""
+        lowest = min(map(self.counts.__getitem__, self.subscribers[topic]))
+        if max(map(self.counts.__getitem__, self.owners[topic]), default=lowest) - lowest <= 1:
             return False
+        balancer = MemberAssignmentBalancer(self.subscribers[topic], self.counts)
         owned: dict[int, list[int]] = {}
         for number, owner in enumerate(self.owners[topic]):
             owned.setdefault(owner, []).append(number)
@@ -107,15 +119,14 @@ class MemberAssignmentBalancer:
 
     `order[:low_end]` are the least loaded members, at the low level; when each of them has got a partition the level
     rises, and members that were at the new level already join them. `order[high_start:high_end]` are the most loaded
-    members, whose level sinks likewise; excluded members are after `high_end`. `counts` belongs to the caller, who
-    changes it.
+    members, whose level sinks likewise; excluded members are after `high_end`. Of equally loaded members the first in
+    `members` comes first. `counts` belongs to the caller, who changes it.
     """
 
     def __init__(self, members: list[int], counts: list[int]) -> None:
         self.counts = counts
-        self.order = sorted(members, key=lambda index: (counts[index], index))
+        self.order = sorted(members, key=counts.__getitem__)
         lowest, highest = counts[self.order[0]], counts[self.order[-1]]
-        self.initial_difference = highest - lowest
         self.low_level, self.low_end, self.low_next = lowest - 1, 0, 0
         self.high_level, self.high_start, self.high_end = highest + 1, len(self.order), len(self.order)
         self.high_next = len(self.order) - 1

@@ -48,7 +48,9 @@ class Reconciliation:
         """Whether the member may still own one of these partitions."""
         if self.owned is None:
             return any(True for _ in every_partition(partitions))
-        return any(index in self.owned.get(topic_id, ()) for topic_id, index in every_partition(partitions))
+        return any(
+            not frozenset(self.owned.get(topic_id, ())).isdisjoint(each) for topic_id, each in partitions.items()
+        )
 
     def step(self) -> ConsumerMember:
         """The member after the step, perhaps the same. Raises FencedMember."""

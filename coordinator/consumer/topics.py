@@ -2,9 +2,13 @@
 
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from regroup.coordinator.consumer_group import TopicId
+
+MAX_HASHED_NAMES: Final = 200_000
+"""Names of all lists whose digests are kept: without a limit each new subscription would take memory until topics
+change."""
 
 
 class TopicMetadata(NamedTuple):
@@ -26,6 +30,7 @@ class TopicsImage:
         self.by_id = {topic.topic_id: topic for topic in self.by_name.values()}
         self.version = version
         self._hashes: dict[tuple[str, ...], int] = {}
+        self._hashed_names = 0
 
     def metadata_hash(self, names: tuple[str, ...]) -> int:
         """A digest of those of these topics that exist: ids, names, numbers of partitions; 0 for none.
@@ -34,8 +39,16 @@ class TopicsImage:
         """
         known = self._hashes.get(names)
         if known is None:
-            known = self._hashes[names] = self._metadata_hash(names)
+            known = self._metadata_hash(names)
+            self._keep(names, known)
         return known
+
+    def _keep(self, names: tuple[str, ...], digest: int) -> None:
+        self._hashed_names += 1 + len(names)
+        if self._hashed_names > MAX_HASHED_NAMES:
+            self._hashes.clear()
+            self._hashed_names = 1 + len(names)
+        self._hashes[names] = digest
 
     def _metadata_hash(self, names: tuple[str, ...]) -> int:
         found = [self.by_name[name] for name in sorted(names) if name in self.by_name]

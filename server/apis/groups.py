@@ -247,9 +247,14 @@ def submit_all(
 
 
 def _entries(response: Any) -> int:
-    """The members of a described group, or the partitions of fetched offsets."""
-    if isinstance(response, DescribedGroup | DescribedConsumerGroup):
+    """The members of a described group and the topics assigned to them, or the partitions of fetched offsets."""
+    if isinstance(response, DescribedGroup):
         return len(response.members)
+    if isinstance(response, DescribedConsumerGroup):
+        return sum(
+            1 + len(each.assignment.topic_partitions) + len(each.target_assignment.topic_partitions)
+            for each in response.members
+        )
     if isinstance(response, OffsetFetchResponseGroup):
         return sum(len(topic.partitions) for topic in response.topics)
     return 0

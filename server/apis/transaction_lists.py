@@ -18,7 +18,7 @@ from regroup.protocol.messages.transactions import (
 )
 from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.transactions import Transaction, TransactionState
-from regroup.server.limits import MAX_PATTERN_INSTRUCTIONS
+from regroup.server.limits import MAX_PATTERN_BYTES, MAX_PATTERN_CHARACTERS, MAX_PATTERN_INSTRUCTIONS
 from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.turns import Turns
 
@@ -145,12 +145,15 @@ def compile_pattern(pattern: str) -> CompiledPattern:
     would let one of twenty characters occupy the broker for years. RE2 is not among the dependencies, because it has no
     packages for some systems.
     """
+    if len(pattern) > MAX_PATTERN_CHARACTERS:
+        raise InvalidPattern(f"the pattern has {len(pattern)} characters, at most {MAX_PATTERN_CHARACTERS} are allowed")
     try:
         re2 = import_module("re2")
     except ImportError:
         raise InvalidPattern(RE2_MISSING) from None
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = MAX_PATTERN_BYTES
     try:
         compiled = re2.compile(pattern, options)
     except re2.error as error:

@@ -88,8 +88,8 @@ class ConsumerGroupApis:
             return described
 
         def on_responses(groups: dict[str, DescribedConsumerGroup]) -> None:
-            completed = [complete(group_id, groups) for group_id in group_ids]
-            exchange.respond(ConsumerGroupDescribeResponse(groups=completed))
+            completed = {group_id: complete(group_id, groups) for group_id in dict.fromkeys(group_ids)}
+            exchange.respond(ConsumerGroupDescribeResponse(groups=[completed[group_id] for group_id in group_ids]))
 
         def command(group_id: str) -> ConsumerGroupDescribe:
             return ConsumerGroupDescribe(group_id=group_id, at_ms=self._state.now_ms(), topics=self._state.topics_image)

@@ -1,5 +1,7 @@
 """The search for topics that match the patterns of groups, after a heartbeat has been answered."""
 
+from typing import Final
+
 from regroup.coordinator.consumer.commands import ResolveRegexes
 from regroup.coordinator.consumer.regexes import regexes_to_resolve
 from regroup.coordinator.runtime.logger import get_logger
@@ -8,6 +10,9 @@ from regroup.server.apis.transaction_lists import CompiledPattern, InvalidPatter
 from regroup.server.cluster.group_router import BrokerGroups
 from regroup.server.cluster.state import ClusterState
 from regroup.server.net.turns import TurnQueue, Turns
+
+_CHARACTERS_PER_STEP: Final = 2
+"""Characters of a pattern that are compiled in one step."""
 
 _SEARCH = Cause(internal="the search for topics that match patterns")
 
@@ -47,11 +52,13 @@ class PatternSearch:
     def _search(self, group_id: str, regexes: tuple[str, ...]) -> Turns:
         """The topics are those of the beginning."""
         topics, found = self._state.topics_image, dict[str, tuple[str, ...]]()
+        names = sorted(topics.by_name)
         try:
             for regex in regexes:
                 compiled = compiled_or_none(regex)
+                yield 1 + len(regex) // _CHARACTERS_PER_STEP
                 matches = []
-                for name in sorted(topics.by_name) if compiled else ():
+                for name in names if compiled else ():
                     if compiled and compiled.matches(name):
                         matches.append(name)
                     yield 1 + (compiled.steps_of_match(name) if compiled else 0)

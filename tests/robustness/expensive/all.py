@@ -6,6 +6,7 @@ from regroup.protocol.message import Message
 from tests.robustness.expensive import topics
 from tests.robustness.expensive.cluster import cluster_requests
 from tests.robustness.expensive.configs import config_requests
+from tests.robustness.expensive.consumer_groups import consumer_group_requests
 from tests.robustness.expensive.groups import group_requests
 from tests.robustness.expensive.offsets import offset_requests
 from tests.robustness.expensive.records import record_requests
@@ -24,6 +25,7 @@ def expensive_requests() -> Iterator[Expensive]:
         *topics.deletions(),
         *offset_requests(),
         *group_requests(),
+        *consumer_group_requests(),
         *transaction_requests(),
         *cluster_requests(),
     ]

@@ -9,6 +9,7 @@ from regroup.coordinator.settings import CoordinatorSettings
 from regroup.protocol.frames import decode_response, encode_request
 from regroup.protocol.header import RequestHeader
 from regroup.protocol.message import Message
+from regroup.protocol.messages import consumer_group as cg
 from regroup.protocol.messages import group as g
 from regroup.protocol.messages import offsets as o
 from regroup.protocol.messages import records as r
@@ -28,8 +29,16 @@ DEEP = "deep"
 MANY = 10_000
 SMALL_TOPICS = [f"t{number}" for number in range(3_000)]
 LARGE_MEMBER_GROUP, LARGE_GROUP, OFFSETS_GROUP, LEAVING_GROUP = "m", "l", "o", "leaving"
+CONSUMER_GROUP = "z"
+"""A group of the consumer protocol with MEMBERS members, which have all partitions of CONSUMED_TOPICS."""
 EMPTY_GROUPS = [f"e{number}" for number in range(3_000)]
+CONSUMED_TOPICS = [WIDE, *SMALL_TOPICS[:1_000]]
 MEMBERS = 1_000
+SETTINGS = CoordinatorSettings(
+    group_initial_rebalance_delay_ms=0,
+    group_consumer_session_timeout_ms=1_800_000,
+    group_consumer_max_session_timeout_ms=1_800_000,
+)
 TIMEOUT_S = 300.0
 TRANSACTIONAL_ID = "x"
 
@@ -123,9 +132,8 @@ class Client:
 @asynccontextmanager
 async def expensive_world() -> AsyncIterator[BrokerCluster]:
     """A running cluster with all that."""
-    settings = CoordinatorSettings(group_initial_rebalance_delay_ms=0)
     async with await BrokerCluster.start(
-        DiscardingStore().open, ClusterOptions(settings=settings, release=None)
+        DiscardingStore().open, ClusterOptions(settings=SETTINGS, release=None)
     ) as cluster:
         state = cluster.state
         names = [(WIDE, MANY), (DEEP, 3), ("__consumer_offsets", 50), *((name, 1) for name in SMALL_TOPICS)]
@@ -133,6 +141,7 @@ async def expensive_world() -> AsyncIterator[BrokerCluster]:
         _fill_logs(cluster)
         client = Client(cluster)
         await _fill_groups(client)
+        await _fill_consumer_group(client)
         await client.call(_offsets_commit(OFFSETS_GROUP, range(MANY)), 8)
         for name in EMPTY_GROUPS:
             await client.call(_offsets_commit(name, [0]), 8)
@@ -170,6 +179,44 @@ async def _fill_groups(client: Client) -> None:
                 await asyncio.sleep(0)
         for each in joining:
             await each.close()
+
+
+async def _fill_consumer_group(client: Client) -> None:
+    epochs = {}
+    for number in range(MEMBERS):
+        request = consumer_join(CONSUMER_GROUP, f"m{number}", CONSUMED_TOPICS)
+        epochs[request.member_id] = (await client.call(request, 1)).member_epoch
+    await until_target_may_change(client, CONSUMER_GROUP)
+    for member_id, epoch in epochs.items():
+        await client.call(consumer_heartbeat(CONSUMER_GROUP, member_id, epoch), 1)
+    consumer = client.cluster.coordinator_of(CONSUMER_GROUP).group(CONSUMER_GROUP).consumer
+    assert consumer is not None
+    assert len(consumer.holders[client.cluster.state.topics_image.by_name[WIDE].topic_id]) > MANY // 2
+
+
+async def until_target_may_change(client: Client, group: str) -> None:
+    """Wait until `group.consumer.assignment.interval.ms` is over for a group."""
+    consumer = client.cluster.coordinator_of(group).group(group).consumer
+    assert consumer is not None
+    due_ms = consumer.assigned_at_ms + SETTINGS.group_consumer_assignment_interval_ms
+    while client.cluster.state.now_ms() < due_ms:  # noqa: ASYNC110  # no timer waits for it
+        await asyncio.sleep(0.05)
+
+
+def consumer_join(group: str, member_id: str, topics: list[str] | None, **fields: Any) -> Any:
+    return consumer_heartbeat(
+        group,
+        member_id,
+        0,
+        rebalance_timeout_ms=1_800_000,
+        subscribed_topic_names=topics,
+        topic_partitions=[],
+        **fields,
+    )
+
+
+def consumer_heartbeat(group: str, member_id: str, epoch: int, **fields: Any) -> cg.ConsumerGroupHeartbeatRequest:
+    return cg.ConsumerGroupHeartbeatRequest(group_id=group, member_id=member_id, member_epoch=epoch, **fields)
 
 
 async def join(client: Client, group: str, metadata: bytes = b"") -> str:

@@ -1,0 +1,118 @@
+"""What one heartbeat costs that computes a group's target: `python benchmarks/consumer_group_targets.py`.
+
+A heartbeat does so in one step, at most once in `group.consumer.assignment.interval.ms`: it decides, folds its events
+and encodes them. Each row is a group of the consumer protocol that one more member joins: in the row "first" no member
+has a target yet, so that all get one; in the row "next" all have one. Members with unequal subscriptions leave out one
+topic each.
+"""
+
+import time
+import tracemalloc
+from collections import Counter
+
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.consumer.targets import ASSIGNORS
+from regroup.coordinator.consumer.topics import TopicMetadata, TopicsImage
+from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ConsumerProfile
+from regroup.coordinator.decide import decide
+from regroup.coordinator.group import Group
+from regroup.coordinator.serialization import encode_event
+from regroup.coordinator.settings import CoordinatorSettings
+from regroup.protocol.topic_ids import topic_id_text
+
+MIB = 1024 * 1024
+SETTINGS = CoordinatorSettings()
+SIZES = (
+    (100, 1, 10_000),
+    (1_000, 1, 10_000),
+    (1_000, 100, 10_000),
+    (1_000, 1_000, 10_000),
+    (1_000, 1, 200_000),
+    (10_000, 1, 10_000),
+)
+"""Members, topics, partitions of all topics together."""
+
+
+def image(topics: int, partitions: int) -> TopicsImage:
+    """Topics with equally many partitions."""
+    return TopicsImage(
+        TopicMetadata(topic_id_text(number.to_bytes(16, "big")), f"topic{number}", partitions // topics)
+        for number in range(1, topics + 1)
+    )
+
+
+def subscription(number: int, names: tuple[str, ...], *, is_equal: bool) -> tuple[str, ...]:
+    left_out = len(names) if is_equal else number % len(names)
+    return names[:left_out] + names[left_out + 1 :]
+
+
+def group_of(members: int, topics: TopicsImage, assignor: str, *, is_equal: bool) -> Group:
+    """A group whose members have no target."""
+    names = tuple(sorted(topics.by_name))
+    made = {
+        f"member-{number}": ConsumerMember(
+            member_id=f"member-{number}",
+            profile=ConsumerProfile(
+                subscribed_topics=subscription(number, names, is_equal=is_equal), server_assignor=assignor
+            ),
+        )
+        for number in range(members)
+    }
+    consumer = ConsumerGroup(
+        members=made,
+        subscriptions=dict(Counter(name for each in made.values() for name in each.profile.subscribed_topics)),
+        assignor_votes={assignor: members},
+        subscribed_topics=names,
+    )
+    return Group(group_id="g", consumer=consumer)
+
+
+def joined(group: Group, member_id: str, topics: TopicsImage, names: tuple[str, ...], at_ms: int) -> Group:
+    """The group after one more member has joined; its events are encoded, as for the store."""
+    command = ConsumerGroupHeartbeat(
+        group_id="g",
+        at_ms=at_ms,
+        member_id=member_id,
+        member_epoch=0,
+        rebalance_timeout_ms=1,
+        subscribed_topics=names,
+        owned={},
+        topics=topics,
+    )
+    decision = decide(SETTINGS, group, command)
+    for event in decision.events:
+        encode_event("g", 1, 1, event, None)
+    return decision.group
+
+
+def main() -> None:
+    print(
+        f"{'members':>8} {'topics':>7} {'partitions':>10} {'assignor':>8} {'equal':>6} "
+        f"{'target':>6} {'ms':>6} {'MiB':>5}"
+    )
+    for members, topic_count, partitions in SIZES:
+        topics = image(topic_count, partitions)
+        names = tuple(sorted(topics.by_name))
+        for assignor in ASSIGNORS:
+            for is_equal in (True, False) if topic_count > 1 else (True,):
+                group = group_of(members, topics, assignor, is_equal=is_equal)
+                for which in ("first", "next"):
+                    times = []
+                    for _ in range(3):
+                        started_s = time.thread_time()
+                        after = joined(group, which, topics, names, 10_000 if which == "first" else 20_000)
+                        times.append((time.thread_time() - started_s) * 1000)
+                    tracemalloc.start()
+                    joined(group, which, topics, names, 10_000 if which == "first" else 20_000)
+                    peak_mib = tracemalloc.get_traced_memory()[1] / MIB
+                    tracemalloc.stop()
+                    print(
+                        f"{members:8,} {topic_count:7,} {partitions:10,} {assignor:>8} "
+                        f"{'yes' if is_equal else 'no':>6} {which:>6} {sorted(times)[1]:6.0f} {peak_mib:5.0f}",
+                        flush=True,
+                    )
+                    group = after
+
+
+if __name__ == "__main__":
+    main()
