@@ -144,6 +144,9 @@ def _who_was_last(moment: TimelineMoment, joins: Sequence[HeldRequest], names: M
     if len(joins) < 2:
         return ""
     *_, before, last = sorted(joins, key=lambda each: each.began.position)
+    gone_after_ms = moment.at_ms - last.began.at_ms
+    if gone_after_ms >= LEAST_WAIT_MS:
+        return f" These had waited {duration_text(gone_after_ms)} for a member that is no longer in the group."
     waited_ms = last.began.at_ms - before.began.at_ms
     if waited_ms < LEAST_WAIT_MS:
         return ""
