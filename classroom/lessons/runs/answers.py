@@ -67,10 +67,7 @@ def parse_answer(kind: AnswerKind, text: str, known: Known) -> AnswerValue:
         raise UnreadableAnswer(kind, f"{text[:20]}…")
     match kind:
         case AnswerKind.NUMBER:
-            match_ = _NUMBER.fullmatch(text)
-            if match_ is None or abs(float(match_[1])) > MAX_NUMBER:
-                raise UnreadableAnswer(kind, text)
-            return float(match_[1])
+            return _parse_number(text)
         case AnswerKind.DURATION:
             return _parse_duration(text)
         case AnswerKind.NAMES:
@@ -91,6 +88,14 @@ def read_value(kind: AnswerKind, value: Any, known: Known) -> AnswerValue:
         except ValueError:
             raise UnreadableAnswer(kind, str(value)) from None
     return parse_answer(kind, str(value), known)
+
+
+def _parse_number(text: str) -> float:
+    """A number, and perhaps what it counts: `7`, `7 partitions`. A second number is no unit."""
+    match = _NUMBER.fullmatch(text)
+    if match is None or abs(float(match[1])) > MAX_NUMBER or any(each.isdigit() for each in match[2]):
+        raise UnreadableAnswer(AnswerKind.NUMBER, text)
+    return float(match[1])
 
 
 def _parse_duration(text: str) -> float:

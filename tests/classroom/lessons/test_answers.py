@@ -64,6 +64,9 @@ def test_partitions_of_two_topics_name_their_topics() -> None:
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
+        (AnswerKind.NUMBER, "1e9"),
+        (AnswerKind.NUMBER, "9 of 7"),
+        (AnswerKind.NUMBER, "7.4 partitions or 12"),
         (AnswerKind.NUMBER, ""),
         (AnswerKind.NUMBER, "many"),
         (AnswerKind.DURATION, "soon"),
