@@ -42,7 +42,9 @@ def served(state_folder: Path) -> Iterator[ServedLessons]:
 
 
 def kept(state_folder: Path) -> dict[str, object]:
-    found: dict[str, object] = json.loads((state_folder / "regroup" / "lessons.json").read_bytes())["lessons"]
+    """The progress by lesson; empty as long as nothing has been kept."""
+    path = state_folder / "regroup" / "lessons.json"
+    found: dict[str, object] = json.loads(path.read_bytes())["lessons"] if path.exists() else {}
     return found
 
 
