@@ -49,7 +49,7 @@ docs: install  ## write docs/api.md, what commands print, and tables from the co
 	$(BIN)/python scripts/write_api_reference.py
 	$(BIN)/python -m tests.make_docs.write
 
-test: install  ## the quick tests: about two minutes
+test: install  ## the quick tests: about three minutes
 	$(BIN)/pytest -q -n auto --dist loadgroup -m "not slow"
 
 test-all: install  ## every test, the slow ones too; property tests draw new examples
