@@ -9,6 +9,9 @@ from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.fold.names import member_names
 from regroup.classroom.story import gaps_of, story_lines
 from regroup.coordinator.events import OffsetsCommitted
+from regroup.lab.plan.yaml_format import read_plan
+from regroup.lab.simulation.run import play
+from regroup.server.explanation.sentences import duration_text
 from tests.classroom.histories import drawn_history, groups_of, scenario_history
 
 
@@ -41,6 +44,21 @@ def test_the_member_for_which_all_others_waited_is_named() -> None:
     assert "The last JoinGroup was that of carla; all others waited for it, for 20 s." in story
     assert "The join phase had reached its deadline." in story
     assert "orders 0-3 for 20.003 s, orders 4-5 for 3 ms." in story
+
+
+def test_a_member_that_was_waited_for_and_removed_is_no_joiner() -> None:
+    plan = read_plan(
+        "scenario: Ben crashes, and carla joins before his session expires\ntopics: {orders: 3}\n"
+        "members: [anna, ben, carla]\nfaults end at: 90s\n"
+        "steps:\n  - at 0s: [anna joins, ben joins]\n  - at 20s: ben crashes\n  - at 30s: carla joins\n"
+    )
+    timeline = timeline_of("lab", play(plan, check_invariants=False).records)
+    story = "\n".join(line.text for line in story_lines(timeline))
+    removed = next(each for each in timeline.moments if each.type == "member-removed")
+    last_join = max(each.at_ms for each in timeline.moments if each.type == "member-rejoined")
+    waited = duration_text(removed.at_ms - last_join)
+    assert f"These had waited {waited} for a member that is no longer in the group." in story
+    assert story.count("all others waited") == 0
 
 
 def test_a_failover_says_what_was_lost() -> None:
