@@ -34,7 +34,7 @@ class LiveSource {
 
 /** The source of this page, in place of the one of source.js. It waits for the first group. */
 async function historySource() {
-  const source = new LiveSource(), wanted = positionInAddress();
+  const source = new LiveSource(), wanted = positionIn(location.href);
   await source.refresh();
   const panel = new ActionPanel(source);
   if (!source.runs.length) await firstGroup(source, panel);

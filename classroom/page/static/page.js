@@ -198,8 +198,8 @@ function setAddress(address) {
   try { history.replaceState(null, "", address); } catch { location.replace(address); }
 }
 
-function positionInAddress() {
-  const found = /^#event-(\d+)$/.exec(location.hash);
+function positionIn(address) {
+  const found = /^#event-(\d+)$/.exec(new URL(address).hash);
   return found ? Number(found[1]) : undefined;
 }
 
@@ -222,9 +222,10 @@ async function begin() {
     readLook();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page.readLook());
     document.addEventListener("keydown", (event) => onKey(page, event));
-    window.addEventListener("hashchange", () => { const to = positionInAddress(); if (to !== undefined) stage.goToPosition(to); });
+    // The event holds the address that was asked for: until it arrives, a moment that settles may have replaced `location`.
+    window.addEventListener("hashchange", ({ newURL }) => { const to = positionIn(newURL); if (to !== undefined) stage.goToPosition(to); });
     page.showView(VIEWS[wanted.get("view")] ? wanted.get("view") : "sequence");
-    await page.showRun(0, positionInAddress());
+    await page.showRun(0, positionIn(location.href));
     if (source.runs.length > 1 && !source.onPage) await page.showBeside(1);
     window.regroupPage = page;
     source.onPage?.(page);

@@ -97,9 +97,14 @@ async def go_to(page: Page, position: int) -> None:
 
 async def until(page: Page, condition: str) -> None:
     """Wait until a condition in the page holds. The page's policy forbids what `wait_for_function` does."""
-    await page.evaluate(
-        f"new Promise((done) => {{ const look = () => ({condition}) ? done() : requestAnimationFrame(look); look(); }})"
+    has_come = await page.evaluate(
+        f"""new Promise((done) => {{
+          const until = performance.now() + {TIMEOUT_MS};
+          const look = () => ({condition}) ? done(true) : performance.now() > until ? done(false) : setTimeout(look, 10);
+          look();
+        }})"""
     )
+    assert has_come, f"{condition} did not come true within {TIMEOUT_MS} ms"
 
 
 async def table_of(page: Page, view: str) -> list[list[str]]:

@@ -36,6 +36,15 @@ async def test_buttons_keys_and_the_address_move_the_present_moment(
     await until(page, f"stage.history.positions[stage.cursor.index] === {positions[20]}")
 
 
+async def test_an_address_is_followed_although_the_moment_before_settles_first(
+    lesson: GroupTimeline, open_page: OpenPage, write_page: WritePage
+) -> None:
+    position = lesson.moments[20].position
+    page = await open_page(write_page(lesson))
+    await page.evaluate("(to) => { location.hash = to; stage.settle(); }", f"#event-{position}")
+    await until(page, f"stage.history.positions[stage.cursor.index] === {position}")
+
+
 @pytest.mark.slow
 async def test_the_next_rebalance_and_the_next_deadline(
     lesson: GroupTimeline, open_page: OpenPage, write_page: WritePage
