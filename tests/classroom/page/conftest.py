@@ -99,8 +99,12 @@ async def until(page: Page, condition: str) -> None:
     """Wait until a condition in the page holds. The page's policy forbids what `wait_for_function` does."""
     has_come = await page.evaluate(
         f"""new Promise((done) => {{
-          const until = performance.now() + {TIMEOUT_MS};
-          const look = () => ({condition}) ? done(true) : performance.now() > until ? done(false) : setTimeout(look, 10);
+          const end = performance.now() + {TIMEOUT_MS};
+          const look = () => {{
+            if ({condition}) done(true);
+            else if (performance.now() > end) done(false);
+            else setTimeout(look, 10);
+          }};
           look();
         }})"""
     )
