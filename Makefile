@@ -45,8 +45,9 @@ format: install  ## fix what the formatter and the linter can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: install  ## write docs/api.md, what commands print, and tables from the code, into the documents
+docs: install  ## write docs/api.md, docs/files.md, what commands print, and tables from the code, into the documents
 	$(BIN)/python scripts/write_api_reference.py
+	$(BIN)/python scripts/write_file_map.py
 	$(BIN)/python -m tests.make_docs.write
 
 test: install  ## the quick tests: about three minutes
