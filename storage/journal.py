@@ -24,6 +24,11 @@ MAX_BATCH_RECORDS = 4096
 CHECKPOINT_INTERVAL_RECORDS = 20_000
 """Records after which the journal asks for a checkpoint, as soon as none is pending."""
 
+MAX_COMMITS_WITHOUT_CHECKPOINT = 8_000
+MAX_RECORDS_WITHOUT_CHECKPOINT = 100_000
+"""After so many commits or records it asks although others are pending. A small commit takes two or three pages of
+4 KiB of SQLite's write-ahead log, which so stays below 100 MiB however busy the journal is."""
+
 IDLE_CHECKPOINT_DELAY_S = 1.0
 """Time without a commit after which the journal asks for a checkpoint."""
 
@@ -61,6 +66,7 @@ class Journal:
         self._pending: deque[NewRecord] = deque()
         self._idle_timer: asyncio.TimerHandle | None = None
         self._checkpoint_is_due = False
+        self._commits_since_checkpoint = 0
         self._writer = asyncio.create_task(self._write(), name="journal")
 
     def append(self, records: Sequence[NewRecord]) -> int:
@@ -134,23 +140,34 @@ class Journal:
                 while self._pending:
                     batch = [self._pending.popleft() for _ in range(min(self._max_batch_records, len(self._pending)))]
                     self.durable_position = await self.store.append(batch)
+                    self._commits_since_checkpoint += 1
                     while self._callbacks and self._callbacks[0][0] <= self.durable_position:
                         heapq.heappop(self._callbacks)[2]()
                     # An implementation that never suspends would otherwise block all other tasks.
                     await asyncio.sleep(0)
-                if not self.store.has_checkpoints:
-                    continue
+                    if self._is_long_without_checkpoint:
+                        await self._checkpoint()
                 if self._checkpoint_is_due or self._unwritten_records >= CHECKPOINT_INTERVAL_RECORDS:
-                    self._checkpoint_is_due = False
-                    self._checkpoint_position = self.durable_position
-                    await self.store.checkpoint()
-                elif self._idle_timer is None and self._unwritten_records:
+                    await self._checkpoint()
+                elif self._idle_timer is None and self._unwritten_records and self.store.has_checkpoints:
                     self._start_idle_timer()
         except StoreError as error:
             self._stop(error)
         except Exception as error:  # noqa: BLE001  # whatever it is, no response may wait for this task any longer
             _report("The journal's writer failed", error)
             self._stop(StoreFailed(f"The records could not be written ({error!r}). This is an error of the program."))
+
+    async def _checkpoint(self) -> None:
+        self._checkpoint_is_due = False
+        self._checkpoint_position = self.durable_position
+        self._commits_since_checkpoint = 0
+        if self.store.has_checkpoints:
+            await self.store.checkpoint()
+
+    @property
+    def _is_long_without_checkpoint(self) -> bool:
+        commits, records = self._commits_since_checkpoint, self._unwritten_records
+        return commits >= MAX_COMMITS_WITHOUT_CHECKPOINT or records >= MAX_RECORDS_WITHOUT_CHECKPOINT
 
     @property
     def _unwritten_records(self) -> int:

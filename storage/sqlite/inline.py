@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
-from regroup.storage.sqlite.connection import Argument, Result
+from regroup.storage.sqlite.connection import PASSIVE_CHECKPOINT, Argument, Result
 from regroup.storage.sqlite.opening import (
     Durability,
     lock_and_initialize,
@@ -28,6 +28,12 @@ class InlineConnection:
 
     async def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
         return self._connection.execute(statement, parameters).fetchall()
+
+    async def commit(self, statement: str, parameters: Sequence[Any]) -> None:
+        self._connection.execute(statement, parameters)
+
+    async def checkpoint(self) -> None:
+        self._connection.execute(PASSIVE_CHECKPOINT).fetchall()
 
     async def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         self._connection.executemany(statement, rows)

@@ -27,6 +27,8 @@ PRAGMAS: dict[Durability, tuple[str, ...]] = {
     "process": ("PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 20000"),
 }
 
+REFUSED_EARLIER = "a store that is open for reading refuses to write before this is called"
+
 OpenConnection = Callable[[str], Awaitable[SqliteConnection]]
 
 
@@ -94,8 +96,14 @@ class ReadOnlyConnection:
             if not self._is_stale():
                 return rows
 
+    async def commit(self, statement: str, parameters: Sequence[Any]) -> None:
+        raise NotImplementedError(REFUSED_EARLIER)
+
+    async def checkpoint(self) -> None:
+        raise NotImplementedError(REFUSED_EARLIER)
+
     async def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        raise NotImplementedError("a store that is open for reading refuses to write before this is called")
+        raise NotImplementedError(REFUSED_EARLIER)
 
     async def compute(self, function: Callable[[Argument], Result], argument: Argument) -> Result:
         return function(argument)

@@ -35,8 +35,6 @@ from regroup.storage.store import (
 )
 
 _MAX_POSITION = 2**63 - 1
-# A passive checkpoint does not wait for readers.
-_CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"
 
 
 class SqliteStore(EventStore):
@@ -95,7 +93,7 @@ class SqliteStore(EventStore):
                 rows = sql.rows_from_records(records, heads.last_position + 1)
                 if len(rows) <= sql.MAX_ROWS_PER_STATEMENT:
                     # One statement is a transaction by itself: one call into the other thread instead of three.
-                    await self._connection.execute(sql.INSERT_RECORDS[len(rows) - 1], list(chain.from_iterable(rows)))
+                    await self._connection.commit(sql.INSERT_RECORDS[len(rows) - 1], list(chain.from_iterable(rows)))
                 else:
                     await self._connection.execute("BEGIN IMMEDIATE")
                     await self._connection.execute_many(sql.INSERT_RECORD, rows)
@@ -200,7 +198,7 @@ class SqliteStore(EventStore):
 
     async def checkpoint(self) -> None:
         async with self._writing():
-            await self._connection.execute(_CHECKPOINT)
+            await self._connection.checkpoint()
 
     async def close(self) -> None:
         async with self._mutex:
@@ -362,7 +360,7 @@ class SqliteStore(EventStore):
         assert self._writer_lock is not None
         try:
             await self._connection.execute(sql.PUT_VALUE, (OPEN_WRITER, b""))
-            await self._connection.execute(_CHECKPOINT)
+            await self._connection.checkpoint()
         except BaseException:
             # Nothing was written, and a close removes the log: with the mark, the log would seem to be lost.
             with suppress(Exception):
@@ -380,6 +378,6 @@ class SqliteStore(EventStore):
             files.check()
             with suppress(StoreError), translate_sqlite_errors(self.path):
                 await self._connection.execute(sql.DELETE_VALUE, (OPEN_WRITER,))
-                await self._connection.execute(_CHECKPOINT)
+                await self._connection.checkpoint()
         finally:
             files.close()
