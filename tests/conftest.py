@@ -5,11 +5,14 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from typing import Any
 from zlib import crc32
 
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+
+from tests.scheduling import LargeFilesAsUnits
 
 # No property fails because an example took long: the machine may be busy.
 settings.register_profile("hunting", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -25,6 +28,23 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 
+LONG_TESTS_FIRST = (
+    "tests/pipeline/",
+    "tests/make_docs/",
+    "tests/clients/",
+    "tests/classroom/page/",
+    "tests/robustness/",
+    "tests/control/test_live_page.py",
+    "tests/conformance/",
+    "tests/test_wheel.py",
+    "tests/cli/",
+    "tests/testing/",
+    "tests/server/mqtt/",
+)
+"""Folders and files in the order in which their tests start, before all others: many of them wait for other processes.
+If a long one started last, the other processes would be idle."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", metavar="N/OF", help="run only part N of OF equal parts, numbered from 0")
 
@@ -36,12 +56,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         quick = item.get_closest_marker("quick")
         if quick and not any(part in item.name for part in quick.args):
             item.add_marker(pytest.mark.slow)
+    items.sort(key=start_order)
     if not (part := config.getoption("--part")):
         return
     number, parts = map(int, part.split("/"))
     selected = [item for item in items if crc32(item.nodeid.encode()) % parts == number % parts]
     config.hook.pytest_deselected(items=[item for item in items if item not in selected])
     items[:] = selected
+
+
+def start_order(item: pytest.Item) -> int:
+    places = (place for place, each in enumerate(LONG_TESTS_FIRST) if item.nodeid.startswith(each))
+    return next(places, len(LONG_TESTS_FIRST))
 
 
 def pytest_collectstart() -> None:
@@ -60,6 +86,11 @@ def pytest_xdist_auto_num_workers() -> int:
     """Half as many processes again as there are cores, because many tests wait: for a session timeout, or a client."""
     cores = os.cpu_count() or 1
     return cores + (cores + 1) // 2
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LargeFilesAsUnits | None:
+    return LargeFilesAsUnits(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(autouse=True)
