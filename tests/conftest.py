@@ -18,7 +18,7 @@ from tests.scheduling import LargeFilesAsUnits
 settings.register_profile("hunting", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # Property tests repeat the same examples; `--hypothesis-profile=hunting` draws new ones, and more.
 settings.register_profile(
-    "repeatable", settings.get_profile("hunting"), derandomize=True, database=None, max_examples=40
+    "repeatable", settings.get_profile("hunting"), derandomize=True, database=None, max_examples=20
 )
 settings.load_profile("repeatable")
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 from xdist.scheduler import LoadGroupScheduling
 
-LARGE_FILE: Final = 20
+LARGE_FILE: Final = 10
 """A file of so many tests is handed out as one unit, which takes less time than handing out each of its tests."""
 
 
