@@ -76,7 +76,6 @@ def pytest_collectstart() -> None:
 
 
 def pytest_collection_finish() -> None:
-    gc.collect()
     gc.freeze()
     gc.enable()
 
