@@ -169,7 +169,8 @@ LOADED = """
 import sys
 from regroup.cli.main import main
 import regroup.cli.serve.command
-print(sorted({name.split(".")[0] for name in sys.modules} & {"starlette", "uvicorn", "anyio", "h11"}))
+LIBRARIES = {"starlette", "uvicorn", "anyio", "h11", "aiomqtt", "paho"}
+print(sorted({name.split(".")[0] for name in sys.modules} & LIBRARIES))
 KIT = ("regroup.testing", "regroup.control", "regroup.server.faults")
 print([name for name in sys.modules if name.startswith(KIT)])
 """
