@@ -82,9 +82,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Half as many processes again as there are cores, because many tests wait: for a session timeout, or a client."""
-    cores = os.cpu_count() or 1
-    return cores + (cores + 1) // 2
+    """Two processes more than there are cores, because many tests wait: for a session timeout, or a client."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(optionalhook=True)
