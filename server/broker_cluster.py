@@ -31,7 +31,8 @@ from regroup.server.broker import Broker, ListenFunction
 from regroup.server.clock import Clock
 from regroup.server.cluster.events import BROKER_START
 from regroup.server.cluster.group_router import GroupRouter
-from regroup.server.cluster.state import ClusterState, StoredClusterState, load_cluster_state
+from regroup.server.cluster.loading import StoredClusterState, load_cluster_state
+from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.transaction_coordinator import TransactionCoordinator
 from regroup.server.limits import DEFAULT_MAX_RESPONSE_BYTES, MAX_UNREAD_RESPONSES
 from regroup.server.net.request_gate import RequestGate

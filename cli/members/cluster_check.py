@@ -29,7 +29,7 @@ from regroup.protocol.messages.describe import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from regroup.server.cluster.state import CLUSTER_ID_PREFIX
+from regroup.server.cluster.loading import CLUSTER_ID_PREFIX
 
 REQUEST_TIMEOUT_MS: Final = 10_000
 RETRY_DELAY_S: Final = 0.5

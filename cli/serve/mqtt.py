@@ -8,10 +8,10 @@ from typing import Final
 from uuid import uuid4
 
 from regroup.cli.mqtt_access import load_mqtt_access
+from regroup.cli.terminal.arguments import load
 from regroup.mqtt.address import DEFAULT_CLUSTER, DEFAULT_PORTS, MqttAccess, MqttAddress, parse_mqtt_address
 from regroup.server.broker_cluster import BrokerCluster
 from regroup.server.mqtt.embedded import embedded_broker
-from regroup.server.mqtt.service import MqttService
 
 LOOPBACK_OF_WILDCARD: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """The address at which a process reaches itself if it listens on all addresses."""
@@ -74,7 +74,7 @@ async def serve_over_mqtt(options: ServeMqttOptions | None, cluster: BrokerClust
     """Run the MQTT service until the end of the block; without options, there is none."""
     async with AsyncExitStack() as stack:
         if options is not None:
-            service = MqttService(
+            service = load("regroup.server.mqtt.service:MqttService")(
                 cluster,
                 options.address,
                 options.access,
