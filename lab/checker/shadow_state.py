@@ -44,11 +44,11 @@ class ShadowState:
         return violations
 
     def violations_at_end(self) -> list[Violation]:
-        """Violations that only show once the last command is over."""
+        """The violations that need the end of the history: those of the group after its last command."""
         return list(self._verifier.violations_at_end())
 
     def differing_groups(self, records: Iterable[Record]) -> Iterator[str]:
-        """Evolve a whole store again from its first record; yields the groups that come out differently."""
+        """Evolve all records of a store again, and yield the ids of groups that differ from the present ones."""
         groups: dict[str, Group] = {}
         for record in records:
             if record.group is not None:

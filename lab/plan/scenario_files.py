@@ -26,7 +26,7 @@ def scenario_names() -> tuple[str, ...]:
 
 
 def scenario_text(name: str) -> str:
-    """The file of a scenario, with the comment that explains it. ValueError for an unknown name."""
+    """The YAML text of a scenario, with the comment that explains it. Raises ValueError for an unknown name."""
     if name not in scenario_names():
         nearest = get_close_matches(name, scenario_names(), n=1, cutoff=0.4)
         hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(scenario_names())}"
@@ -40,7 +40,10 @@ def scenario(name: str) -> SimulationPlan:
 
 
 def find_plan(name_or_file: str) -> SimulationPlan:
-    """The plan in the file of this name, if there is one, or else of the scenario. ValueError says what is wrong."""
+    """The plan in the file of this name or, if there is no such file, of the scenario of this name.
+
+    Raises ValueError, whose message says what is wrong.
+    """
     path = Path(name_or_file)
     if not path.is_file():
         if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:

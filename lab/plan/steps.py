@@ -22,7 +22,7 @@ from regroup.lab.plan.sentences import (
 ALL_HOSTS: Final = "all hosts"
 ALL_BROKERS: Final = "the brokers"
 BROKER_PREFIX: Final = "broker "
-"""Begins the name of a broker's host; its node id follows."""
+"""A broker's host is called by this prefix and its node id: `broker 0`."""
 
 # -- members
 
@@ -253,7 +253,7 @@ STEP_TYPES: Final[tuple[type[SimulationStep], ...]] = get_args(SimulationStep)
 
 
 def parse_step(text: str) -> SimulationStep:
-    """The step of a sentence. ValueError if there is no such step; the message says what to write."""
+    """Parse a sentence as a step. Raises ValueError if there is no such step; the message says what to write."""
     sentence = " ".join(text.split())
     for kind in STEP_TYPES:
         for template in templates_of(kind):

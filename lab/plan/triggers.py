@@ -18,10 +18,10 @@ from regroup.notation.durations import format_duration, parse_duration_ms
 
 
 class StepTrigger(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`delay_ms` after the start, or after the first occurrence of a milestone."""
+    """When a step happens: `delay_ms` after the start of the run, or after the first occurrence of a milestone."""
 
     milestone: str = ""
-    """Empty for the start."""
+    """The sentence of the milestone; empty if `delay_ms` counts from the start of the run."""
     delay_ms: int = 0
 
     def __str__(self) -> str:
@@ -53,7 +53,10 @@ _TRIGGER: Final = re.compile(r"at (?P<at>\S+)|(?:(?P<delay>\S+) )?after (?P<mile
 
 
 def check_milestone(text: str) -> str:
-    """The milestone with single blanks. ValueError if there is no such milestone; the message says what to write."""
+    """Return the milestone with single blanks between its words.
+
+    Raises ValueError if there is no such milestone; the message says what to write.
+    """
     milestone = " ".join(text.split())
     if any(template.parse(milestone) is not None for template in MILESTONES):
         return milestone

@@ -91,7 +91,7 @@ def invalid_member_name(name: str) -> str:
 
 
 def _as_option(field: re.Match[str]) -> str:
-    """`heartbeat interval (3s)` for `heartbeat_interval_ms (3000)`."""
+    """Write a field as a scenario does: `heartbeat interval (3s)` for `heartbeat_interval_ms (3000)`."""
     return f"{option_name(field[1])} ({format_duration(int(field[2]), with_fractions=True)})"
 
 

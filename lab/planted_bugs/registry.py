@@ -9,7 +9,7 @@ from regroup.lab.planted_bugs.bug import PlantedBug
 
 
 class UnknownBug(ValueError):
-    """There is no planted bug of this name; the message has a similar one."""
+    """Raised for a name that no planted bug has; the message names the bug with the most similar name."""
 
 
 def bugs_in(*modules: ModuleType) -> dict[str, PlantedBug]:

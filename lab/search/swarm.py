@@ -27,7 +27,7 @@ __all__ = ["draw_plan"]
 
 TEN_MINUTES_MS: Final = 600_000
 METADATA_MAX_AGE_MS: Final = 300_000
-"""Every member sees a change of its topics within this time."""
+"""A member refreshes its metadata at least this often, so it sees a change of its topics within this time."""
 TOPIC_DELETION_FAULTS: Final = ("a topic is deleted", "a topic is created")
 DRAWN_MILESTONES: Final = (
     "{member} has joined",
@@ -95,7 +95,7 @@ def drawn_faults(seed: int, faults: Sequence[str] = tuple(FAULT_KINDS)) -> list[
 
 
 def _usable(faults: Sequence[str], members: Mapping[str, MemberPlan]) -> list[str]:
-    """The faults without those that delete and create topics, if there is a sticky assignor.
+    """The kinds of faults that these members allow: without deleting and creating topics if one has a sticky assignor.
 
     Kafka's sticky assignors keep partitions that no longer exist when a topic was created again with fewer partitions.
     Such a group may fail for ever, or assign a partition to two members; that is Kafka's behaviour, not a finding.
@@ -133,6 +133,9 @@ def _milestone(draw: FaultDraw) -> str:
 
 
 def _recovery_timeout_ms(members: Mapping[str, MemberPlan]) -> int:
-    """Time in which a group sees new partitions, and waits for its slowest member in two rebalances."""
+    """How long a drawn plan gives its groups to recover.
+
+    It is the time to see new partitions and to wait for the slowest member in two rebalances.
+    """
     slowest_ms = max(member.max_poll_interval_ms + member.session_timeout_ms for member in members.values())
     return METADATA_MAX_AGE_MS + 2 * slowest_ms + 60_000
