@@ -177,8 +177,9 @@ class Ownership:
             self._partitions.pop(member_id, None)
 
     def _session_expiry_gaps(self, event: e.MemberRemoved) -> Iterator[TableRow]:
-        """Yield the gaps after a session timeout, from when the member was last seen: it owned its partitions in name
-        only.
+        """Yield the gaps of a member that was removed by its session timeout.
+
+        A gap begins when the member was last seen: since then its partitions had no live owner.
 
         A partition that another member owns too is not without one from then on.
         """

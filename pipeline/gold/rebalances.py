@@ -107,8 +107,7 @@ class Rebalances:
         self._changes = Counter()
 
     def _movements(self, group: Group) -> dict[str, int]:
-        """Numbers of assigned partitions: all, moved, kept, revoked and returned, and new, which had no owner before.
-        """
+        """Numbers of assigned partitions: all; moved; kept; revoked and returned; and new, without an owner before."""
         counts = dict.fromkeys(("partitions", "moved", "kept", "revoked_and_returned", "new"), 0)
         for member_id, member in group.members.items():
             for partition in assigned_partitions(member.assignment):
