@@ -1,4 +1,4 @@
-"""A connection to SQLite as a store uses it."""
+"""The interface of a connection to SQLite, as a store needs it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeVar
@@ -24,7 +24,10 @@ class SqliteConnection(Protocol):
 
     async def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None: ...
     async def compute(self, function: Callable[[Argument], Result], argument: Argument) -> Result:
-        """The result of a function that takes long and uses no connection: in another thread, if there is one."""
+        """Return the result of a function that takes long and does not use the connection.
+
+        A store with a thread of its own calls it in another thread, an inline store in the caller's.
+        """
         ...
 
     async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""A store in a SQLite file that is used in the caller's thread: for simulations, where no thread may race the clock."""
+"""A store in a SQLite file without a thread of its own: for simulations, whose clock no thread may race."""
 
 import os
 import sqlite3
@@ -17,7 +17,7 @@ from regroup.storage.sqlite.store import SqliteStore
 
 
 class InlineConnection:
-    """A connection in the caller's thread. Its methods never suspend."""
+    """A connection to SQLite in the caller's thread. Its methods never suspend."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

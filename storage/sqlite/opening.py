@@ -1,4 +1,4 @@
-"""Opening a store for writing or for reading, over any kind of connection to SQLite."""
+"""Opens a store for writing or for reading, over any kind of connection to SQLite."""
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -33,12 +33,12 @@ OpenConnection = Callable[[str], Awaitable[SqliteConnection]]
 
 
 def resolve_store_path(path: str | os.PathLike[str]) -> Path:
-    """The path without symbolic links, so that one file has one lock, by any name."""
+    """The path without symbolic links: a store has the same lock under each of its names."""
     return Path(path).resolve()
 
 
 def lock_and_initialize(path: Path, *, create: bool = True) -> WriterLock:
-    """Lock the file for writing, and make it a store if it is empty or does not exist.
+    """Lock the file for writing. If it is empty or does not exist, make it a store.
 
     Without `create` the latter raises NotAStore.
     """
@@ -56,7 +56,7 @@ def lock_and_initialize(path: Path, *, create: bool = True) -> WriterLock:
 async def open_for_writing(
     path: Path, lock: WriterLock, open_connection: OpenConnection, durability: Durability
 ) -> SqliteStore:
-    """Open a store whose file is locked; the lock is released with the store, or if this fails."""
+    """Open a store for writing, whose file is locked. The lock is released with the store, or if opening it fails."""
     try:
         with translate_sqlite_errors(path):
             connection = await open_connection(sqlite_uri(path, "mode=rw"))

@@ -31,7 +31,7 @@ BEGIN_LOG_AGAIN: Final = (
 
 
 class ThreadConnection:
-    """A connection in aiosqlite's thread."""
+    """A connection to SQLite in aiosqlite's thread."""
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
