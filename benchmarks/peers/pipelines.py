@@ -77,9 +77,7 @@ def plain_tables(bronze: Path, folder: Path) -> None:
 
 
 def duckdb_tables(bronze: Path, folder: Path) -> None:
-    """Build the tables with DuckDB: it sorts the events for the fold of one group after the other, and writes the
-    tables.
-    """
+    """Build the tables with DuckDB, which sorts the events by group for the fold, and writes the tables."""
     with without_garbage_collection(), duckdb.connect() as connection:
         for name, schema in TABLE_SCHEMAS.items():
             connection.register("empty", schema.empty_table())

@@ -44,7 +44,7 @@ Assignments = dict[str, list[TopicPartition]]
 
 
 class Shape(NamedTuple):
-    """The size of a group: members, topics, and partitions."""
+    """The size of a group: members, topics, and partitions of each topic."""
 
     members: int
     topics: int
@@ -60,7 +60,10 @@ SMALL = [Shape(5, 3, 6), Shape(20, 10, 12), Shape(500, 100, 20)]
 MEDIUM = [Shape(500, 100, 200)]
 LARGE = [Shape(2000, 500, 2000)]
 MAX_STICKY_PRODUCT = 1_000
-"""The largest product of members, topics and partitions in the sweep. Beyond it the clients take minutes."""
+"""The largest product of members, topics and partitions of a topic in the sweep.
+
+Beyond it the clients take minutes.
+"""
 ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky", "sticky-before-2.6")
 
 
