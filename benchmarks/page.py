@@ -1,4 +1,6 @@
-"""How quickly the page opens and moves: `python benchmarks/page.py [--events N …]`. Needs Chromium and Playwright.
+"""How quickly the page of a group's history opens and moves: `python benchmarks/page.py [--events N …]`.
+
+It needs Chromium and Playwright.
 
 A group with one member for each hundred events (20 at least) rebalances again and again: every member joins, syncs and
 commits, and one leaves and another joins before the next rebalance. The page is one file, opened from disk in headless

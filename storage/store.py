@@ -41,7 +41,7 @@ class EventStore(ABC):
     def last_position(self) -> int:
         """Position of the last committed record; 0 if none was ever appended.
 
-        A read-only store learns of other processes' commits when it reads.
+        In a read-only store it is brought up to date by each read, with the commits of other processes.
         """
 
     @property

@@ -1,4 +1,6 @@
-"""Offsets, assignments and leaders that responses have acknowledged to clients.
+"""What responses have acknowledged to clients in a run: offsets, assignments and leaders.
+
+It is what a coordinator must still have after a crash.
 
     acknowledgements = Acknowledgements()
     acknowledgements.on_commit_response(exchange, response)      # a response leaves the coordinator

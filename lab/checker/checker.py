@@ -1,8 +1,8 @@
-"""Checks one run: receives everything that happens, and reports in the end what was violated and what it cost.
+"""The checker of one run: observes its coordinators, members and store, and returns the violations and counts.
 
 checker = Checker(settings, now_ms)
 checker.make_coordinator(journal, settings=settings, now=clock)       # in place of a GroupCoordinator
-checker.on_stored(records, last_position)         # from the store, before the coordinator knows that they are durable
+checker.on_stored(records, last_position)         # from the store, before the coordinator is notified
 checker.members.add_member("anna", group_id="payments")      # and checker.ledger("payments", "anna") for its process
 checker.on_member_change("anna", change, at_ms)
 verdict = checker.finish(records)
@@ -211,7 +211,7 @@ class Checker:
     def on_stored(self, records: Sequence[NewRecord], last_position: int) -> None:
         """Apply records that the store has appended.
 
-        It is called before the coordinator learns that they are durable.
+        It is called before the coordinator is notified that they are durable.
         """
         shadow = self.state.shadow
         for exchange in self._open_requests.overdue(shadow.position):

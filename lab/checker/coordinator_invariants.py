@@ -1,4 +1,5 @@
-"""Invariants of a coordinator. They hold at every moment, with any faults of clients, disk and network.
+"""The invariants of a coordinator that a run checks, one function each: of responses, sessions, deadlines and loads.
+They hold at every moment, with any faults of clients, disk and network.
 
 One invariant, one function, one sentence. A function returns None if the invariant holds, and otherwise what was found.
 Invariants of the stored records alone are in `coordinator.invariants`, where `regroup verify` uses them too.

@@ -1,4 +1,4 @@
-"""One command to a coordinator and what became of it, as an observer saw it."""
+"""`ObservedExchange`: one command to a coordinator, the group before and after it, and what became of its response."""
 
 from dataclasses import dataclass, field
 from enum import Enum

@@ -1,4 +1,4 @@
-"""Observes a `GroupCoordinator` from outside: every command before it is handled, every response before it is sent.
+"""Observes a `GroupCoordinator` from outside: its commands before they are handled, its responses before they are sent.
 
     observed = ObservedCoordinator(journal, settings=settings, now=clock, observer=checker)
     observed.coordinator.submit(...)

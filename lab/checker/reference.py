@@ -1,4 +1,4 @@
-"""Every invariant that a run checks, with its explanation: for `regroup chaos words` and for the documentation."""
+"""Lists every invariant that a run checks, with its explanation, for `regroup chaos words` and the documentation."""
 
 import inspect
 from collections.abc import Callable, Iterable

@@ -1,6 +1,6 @@
-"""The groups as a reader of the store would see them: a second state, evolved from the stored records.
+"""The groups that the stored records add up to: a second state, to be compared with that of the coordinators.
 
-    shadow.apply(records, last_position)        # from the store's append, before the coordinator knows of it
+    shadow.apply(records, last_position)        # from the store's append, before the coordinator is notified
     shadow.group("payments")
 
 It evolves through `GroupsVerifier`, so the lab and `regroup verify` check the same invariants, and it reads the

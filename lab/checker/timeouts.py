@@ -1,7 +1,7 @@
-"""Timeouts: when members were last seen and when phases end, to check that a coordinator waits as long as it should.
+"""Checks timeouts: whether sessions, join phases and sync phases end when they should, and not earlier.
 
-Two clocks are kept apart. How long a member has not been seen goes by the coordinator's clock, which may jump; how late
-a deadline is noticed goes by the run's clock, which never does.
+Two clocks are kept apart. How long a member has not been seen is measured by the coordinator's clock, which may jump;
+how late a deadline is handled, by the run's clock, which never does.
 """
 
 from collections.abc import Iterator

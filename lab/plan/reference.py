@@ -1,4 +1,4 @@
-"""All that a scenario file may say, in tables: for `regroup chaos words` and for the documentation.
+"""Lists everything that a scenario file may contain, in tables, for `regroup chaos words` and the documentation.
 
 Words and meanings come from where the lab defines them: templates, docstrings and defaults.
 """

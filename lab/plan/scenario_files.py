@@ -1,4 +1,4 @@
-"""Scenarios as files: those that come with the lab, by their names, and a user's own.
+"""Finds and reads scenario files: those that come with the lab, by their names, and a user's own.
 
 scenario_names()                          ("coordinator-crashes-mid-rebalance", …)
 scenario("first-join")                    its SimulationPlan

@@ -1,4 +1,5 @@
-"""The steps of a plan: what can happen and what can be expected. Each is a value that prints and parses as a sentence.
+"""The steps of a plan: what can happen to members, brokers, network, disk and topics. Each is a value that prints and
+parses as a sentence.
 
     parse_step("ben pauses for 20s")                      Pauses(member="ben", duration_ms=20000)
     str(Pauses(member="ben", duration_ms=20_000))         "ben pauses for 20s"
@@ -65,7 +66,7 @@ class Restarts(Sentence, frozen=True):
 
 
 class RestartsWithoutInstanceId(Sentence, frozen=True):
-    """The same, but a static member becomes a dynamic one."""
+    """A consumer crashes and starts again after `delay_ms`; a static member becomes a dynamic one."""
 
     templates = ("{member} restarts without its instance id after {delay_ms}",)
     member: str
@@ -161,7 +162,9 @@ class BrokersCrash(Sentence, frozen=True):
 
 
 class PowerFails(Sentence, frozen=True):
-    """The same, but connections are not closed, so clients do not notice, and unsynced writes are lost."""
+    """The brokers' process ends for `duration_ms` as in a power failure: no connection is closed, unsynced writes are
+    lost.
+    """
 
     templates = ("the power fails for {duration_ms}",)
     duration_ms: int

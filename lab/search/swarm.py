@@ -1,4 +1,5 @@
-"""Draws the plan of a seed. Every option is drawn, also which kinds of faults a run has at all (swarm testing).
+"""Draws the plan of a simulation from a seed. Every option is drawn, also which kinds of faults a run has at all (swarm
+testing).
 
     plan = draw_plan(7)
 

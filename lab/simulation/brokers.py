@@ -128,7 +128,7 @@ class SimulatedBrokers:
     async def crash(self, *, silently: bool) -> None:
         """Kill the process: its memory is lost, and the commit in progress is on the disk or not.
 
-        Silently, connections are not closed, so clients do not notice, as when the power fails.
+        With `silently` connections are not closed, so clients do not notice it, as when the power fails.
         """
         async with self._lock:
             broker_cluster, self.broker_cluster = self.broker_cluster, None

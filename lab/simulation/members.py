@@ -1,4 +1,4 @@
-"""The members of a simulation: each on a host of its own, known by its name, started by a step of the plan."""
+"""The members of a simulation: starts, stops and finds them by their names, each on a host of its own."""
 
 import asyncio
 from collections.abc import Callable

@@ -341,8 +341,8 @@ class SimulatedNetwork:
     def stop_host(self, host: str, *, silently: bool = False) -> None:
         """Stop a host: its connections and listeners are gone.
 
-        Its peers learn of it at once; silently, only when they send something and the host is up again, or by their
-        own timeouts.
+        Its peers see their connections end at once; with `silently`, only when they send something and the host is up
+        again, or by their own timeouts.
         """
         for endpoint in self._endpoints_of(host):
             endpoint.stop(silently=silently)

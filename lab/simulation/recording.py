@@ -57,7 +57,7 @@ class RunRecording:
         self._observed.append(message)
 
     def on_view(self, name: str, group: str, member_id: str, partitions: tuple[TopicPartition, ...]) -> None:
-        """Record that a member believes from now on that it owns these partitions.
+        """Record the partitions that a member counts as its own from now on.
 
         An empty `member_id` stands for the member id that it had before.
         """

@@ -175,7 +175,7 @@ class World:
         self._observer.reach_milestone(f"{name} has stopped")
 
     def _record_view(self, name: str, *, is_over: bool) -> None:
-        """Record the partitions that the member believes it owns; none once its process is over."""
+        """Record the partitions that the member counts as its own; none once its process is over."""
         assert self.recording is not None
         consumer = self.members.by_name[name].consumer
         owned = () if is_over else consumer.assigned_partitions

@@ -1,4 +1,5 @@
-"""The inputs of a `ConsumerMachine`, as values; the time is handed in beside them.
+"""The inputs of a `ConsumerMachine`, as values: responses, calls of the application, and deadlines. The time is a
+separate argument.
 
 from the transport     ResponseReceived, RequestFailed, MetadataUpdated
 from the clock         TimePassed

@@ -1,4 +1,4 @@
-"""The leaders of partitions, from Metadata responses, for those who fetch and produce."""
+"""The leaders of partitions, found by Metadata requests, for fetchers and producers."""
 
 from collections.abc import Callable, Sequence
 from typing import Final

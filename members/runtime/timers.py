@@ -1,4 +1,4 @@
-"""The timers of one member. While the member is paused, everything that becomes due waits until it resumes."""
+"""The timers of one member. They wait while the member is paused, and are due when it resumes."""
 
 import asyncio
 from collections import deque

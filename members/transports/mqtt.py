@@ -5,7 +5,7 @@ and the incarnation of its present connection to the MQTT broker. The connection
 two topics: each request gets a correlation id that is unique among all of them, and its response the original one. An
 empty message closes the connections, from either side; after one from the coordinator this client connects again, with
 a new incarnation. When the connection to the MQTT broker breaks, that broker
-publishes the last will, from which the coordinator learns of it.
+publishes the last will, which the coordinator receives.
 """
 
 import asyncio

@@ -1,8 +1,9 @@
 """Builds the tables `ownership` (the owners of each partition) and `gaps` (the times without an owner).
 
-Ownership is what the coordinator knows. A member owns its assignment from its SyncGroup response on. It loses what its
-next JoinGroup does not list as owned (an eager member: everything), what a new assignment leaves out, and everything
-when it leaves or is removed. What a process does without a request, such as reading on as a zombie, is in no event.
+Ownership is derived from the coordinator's events. A member owns its assignment from its SyncGroup response on. It
+loses what its next JoinGroup does not list as owned (an eager member: everything), what a new assignment leaves out,
+and everything when it leaves or is removed. What a process does without a request, such as reading on as a zombie, is
+in no event.
 """
 
 from collections.abc import Collection, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""The file of a store: whether it is one, how to make it one, and how to read it without changing anything."""
+"""The file of a SQLite store: recognises, initializes and reads it; and StoreErrors in place of SQLite's errors."""
 
 import os
 import shutil

@@ -1,6 +1,6 @@
-"""Converts rows of a store to values.
+"""Converts rows of a SQLite store to values, and checks the type of each column:
 
-The type of each column is checked, since SQLite lets any column hold any type.
+SQLite lets any column hold any type.
 """
 
 import re
