@@ -176,9 +176,9 @@ class ConformanceTarget:
             await asyncio.sleep(0.2)
 
     def version_for(self, request: Message, version: int | None = None) -> int:
-        """The version in which to send a request:
+        """The version in which to send a request.
 
-        `version`, or by default that of the catalogue. Raises VersionNotOffered.
+        It is `version`, or by default that of the catalogue. Raises VersionNotOffered.
         """
         name = APIS[request.api_key].name
         offered = self.versions.get(name)

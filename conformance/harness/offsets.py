@@ -167,7 +167,7 @@ class TransactionalProducer:
     ) -> Self:
         """Make a producer with an open transaction for these groups, by default for the story's group.
 
-        NotObservable if the broker refuses transactions.
+        Raises NotObservable if the broker refuses transactions.
         """
         producer = cls(story, name, timeout_ms)
         await story.wait_until(producer.obtain_id)

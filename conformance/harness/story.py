@@ -81,7 +81,8 @@ class StoryContext:
         client_id: str | None = DEFAULT_CLIENT_ID,
         on_response: Callable[[AnyResponse], None] = lambda response: None,
     ) -> SentRequest[AnyResponse]:
-        """Send a request on a connection that no other request is using. NotObservable if its version is not offered.
+        """Send a request on a connection that no other request uses. Raises NotObservable if its version is not
+        offered.
 
         `on_response` is called as soon as the response arrives, also when it is not awaited.
         """

@@ -131,7 +131,7 @@ class Checker:
             self.state.acknowledgements.on_sync_response(exchange, exchange.response)
 
     def on_command(self, exchange: ObservedExchange) -> None:
-        """Check a command that was handled."""
+        """Check a command that its coordinator has handled."""
         if exchange.refusal is not None:
             return
         now_ms = self._now_ms()

@@ -12,7 +12,7 @@ from regroup.coordinator.settings import CoordinatorSettings
 
 
 class RequestedPartition(NamedTuple):
-    """One partition of an OffsetFetch."""
+    """One partition of an OffsetFetch request."""
 
     topic: str
     partition: int

@@ -30,7 +30,7 @@ class ShadowState:
         return self._verifier.groups
 
     def group(self, group_id: str) -> Group:
-        """One group; an empty one if it has no record."""
+        """The group with this id; an empty group if it has no record."""
         return self._verifier.groups.get(group_id) or Group(group_id=group_id)
 
     def apply(self, records: Sequence[NewRecord], last_position: int) -> list[Violation]:

@@ -35,7 +35,7 @@ def scenario_text(name: str) -> str:
 
 
 def scenario(name: str) -> SimulationPlan:
-    """The plan of a scenario. ValueError for an unknown name."""
+    """The plan of a scenario. Raises ValueError for an unknown name."""
     return read_plan(scenario_text(name))
 
 

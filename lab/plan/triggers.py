@@ -64,13 +64,16 @@ def check_milestone(text: str) -> str:
 
 
 def milestone_members(milestone: str) -> tuple[str, ...]:
-    """The members that a milestone names."""
+    """The names of the members in the sentence of a milestone, in the order of the sentence."""
     values = next((values for template in MILESTONES if (values := template.parse(milestone)) is not None), {})
     return tuple(value for name, value in values.items() if PLACEHOLDERS[name] is MEMBER_NAME)
 
 
 def parse_trigger(text: str) -> StepTrigger:
-    """`at 20s`, `after anna has joined` or `5s after anna has joined`. ValueError says what is wrong."""
+    """Parse a trigger: `at 20s`, `after anna has joined` or `5s after anna has joined`.
+
+    Raises ValueError, whose message says what is wrong.
+    """
     match = _TRIGGER.fullmatch(" ".join(text.split()))
     if match is None:
         raise ValueError(f"invalid trigger: {text!r}; write for example 'at 20s' or '5s after the group is Stable'")

@@ -52,9 +52,9 @@ class Findings:
 
     @property
     def exit_code(self) -> int:
-        """The exit code for these findings:
+        """The exit code for these findings.
 
-        `EXIT_VIOLATION` or `EXIT_NOT_RECOVERED`; if there are none, `EXIT_NOTHING_FOUND`.
+        It is `EXIT_VIOLATION` or `EXIT_NOT_RECOVERED`; if nothing was found, `EXIT_NOTHING_FOUND`.
         """
         if not self.found:
             return EXIT_NOTHING_FOUND

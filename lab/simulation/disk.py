@@ -30,7 +30,7 @@ class SimulatedDisk:
         self._store: SimulatedStore | None = None
 
     async def open(self) -> EventStore:
-        """Open the store for a new process. StoreFull while the disk is full."""
+        """Open the store for a new process. Raises StoreFull while the disk is full."""
         self.raise_if_failing()
         self._store = SimulatedStore(await self._open_store(), self)
         return self._store

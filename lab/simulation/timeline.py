@@ -37,14 +37,14 @@ class MemberReport(NamedTuple):
     name: str
     what: ConsumerChange | ConsumerError | MemberNote
     owned: tuple[TopicPartition, ...] = ()
-    """Its partitions after the change."""
+    """The partitions that the member owns after the change."""
 
 
 TimelineItem: TypeAlias = PlannedStep | ExpectationResult | MemberReport | NewRecord | Refusal | str
 
 
 class TimelineEntry(NamedTuple):
-    """One thing that happened, in milliseconds since the run began. An event happens when it is durable."""
+    """One thing that happened, and when, in milliseconds since the run began. An event happens when it is durable."""
 
     at_ms: int
     item: TimelineItem

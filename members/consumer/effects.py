@@ -79,8 +79,8 @@ class ConsumerErrorKind(Enum):
 class ConsumerError:
     """What poll() or a commit throws in the Java client, as a value.
 
-    `code` is Kafka's error code, None if the error did not come from a broker. Each further poll has a fatal error
-    again.
+    `code` is Kafka's error code, None if the error did not come from a broker. A fatal error is thrown again by each
+    poll.
     """
 
     kind: ConsumerErrorKind

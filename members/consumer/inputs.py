@@ -63,7 +63,7 @@ class MetadataUpdated:
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """The deadline of the last effects has been reached. If it comes earlier, it has no effect."""
+    """The deadline of the last effects has been reached. An input that comes earlier does no harm."""
 
 
 @dataclass(frozen=True, slots=True)

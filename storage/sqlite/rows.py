@@ -1,4 +1,4 @@
-"""Converts rows of a SQLite store to values, and checks the type of each column:
+"""Converts rows of a SQLite store to values, and checks the type of each column.
 
 SQLite lets any column hold any type.
 """
