@@ -21,7 +21,7 @@ BUGS: Final[dict[str, PlantedBug]] = bugs_in(joining, syncing, staying, durabili
 
 
 def bug_named(name: str) -> PlantedBug:
-    """The bug of this name. Raises UnknownBug."""
+    """The planted bug of this name. Raises UnknownBug if there is none."""
     if name in BUGS:
         return BUGS[name]
     nearest = get_close_matches(name, BUGS, n=1)

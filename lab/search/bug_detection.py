@@ -31,9 +31,9 @@ class BugDetection:
     finding: Finding | None = None
     """The first seed that shows the bug; None if none did."""
     plan: SimulationPlan | None = None
-    """The smallest plan that shows the bug."""
+    """The smallest plan that shows the bug; None if none did."""
     runs: int = 0
-    """Number of runs for shrinking."""
+    """How many runs were made to shrink the plan."""
 
 
 def plan_size(plan: SimulationPlan) -> str:

@@ -26,7 +26,7 @@ DEFAULT_MAX_RUNS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class ShrinkResult:
-    """The smallest plan that was found."""
+    """The smallest failing plan that was found, and how."""
 
     plan: SimulationPlan
     runs: int
@@ -46,7 +46,7 @@ def shrink(
     max_runs: int = DEFAULT_MAX_RUNS,
     on_progress: OnShrinkProgress = lambda plan, runs: None,
 ) -> ShrinkResult:
-    """Remove from a failing plan what can be removed; `plan` itself is not played again.
+    """Remove from a failing plan what can be removed without making it pass. `plan` itself is not played again.
 
     Deterministic, as long as `fails` is. Ends when no single edit helps, or after `max_runs` runs.
     """
@@ -252,7 +252,10 @@ def simpler_times(plan: SimulationPlan) -> Iterator[Edit]:
 
 
 def is_simpler(one_ms: int, other_ms: int) -> bool:
-    """Whether one time is simpler: written with fewer characters, or with as many and smaller. Zero is the simplest."""
+    """Whether the first time is simpler: written with fewer characters, or with as many and smaller.
+
+    Zero is the simplest of all.
+    """
     return _complexity(one_ms) < _complexity(other_ms)
 
 
@@ -261,7 +264,7 @@ def _complexity(time_ms: int) -> tuple[int, int]:
 
 
 def rounder_than(time_ms: int) -> Iterable[int]:
-    """Simpler times near this one, the simplest first."""
+    """The times near this one that are simpler, the simplest first."""
     near = {round(time_ms / step) * step for step in _ROUND_TO_MS} | {0, time_ms // 2 // 1_000 * 1_000}
     return sorted((each for each in near if is_simpler(each, time_ms)), key=_complexity)
 

@@ -89,7 +89,7 @@ def draw_plan(
 
 
 def drawn_faults(seed: int, faults: Sequence[str] = tuple(FAULT_KINDS)) -> list[str]:
-    """The kinds of faults in the run of a seed, in the order of the table."""
+    """Draw the kinds of faults in the run of a seed. They are in the order of `FAULT_KINDS`."""
     rng = Random(f"{seed}/plan/kinds")
     share = rng.choice((0.05, 0.1, 0.2, 0.4))
     return [fault for fault in faults if rng.random() < share] or [rng.choice(list(faults))]
@@ -106,14 +106,14 @@ def _usable(faults: Sequence[str], members: Mapping[str, MemberPlan]) -> list[st
 
 
 def _joins(draw: FaultDraw, duration_ms: int) -> Iterator[PlannedStep]:
-    """All members join, at once or one after the other."""
+    """Draw the steps in which all members join: at once, or one after the other."""
     spread_ms = min(draw.choice([0, 2_000, 20_000, 120_000]), duration_ms - 1)
     for member in draw.members:
         yield PlannedStep(StepTrigger(delay_ms=draw.rng.randint(0, spread_ms) // 100 * 100), Joins(member))
 
 
 def _faults(draw: FaultDraw, kinds: Sequence[str], duration_ms: int) -> Iterator[PlannedStep]:
-    """Faults spread evenly over the time, or in a few bursts; some of them after milestones."""
+    """Draw the steps with faults: spread evenly over the time, or in a few bursts; some of them after milestones."""
     bursts = [draw.rng.randint(0, duration_ms) for _ in range(draw.choice([1, 3]))] if draw.rng.random() < 0.4 else []
     milestone_share = draw.choice([0.0, 0.3, 0.7])
     for _ in range(draw.choice([3, 6, 12, 25])):
@@ -134,9 +134,9 @@ def _milestone(draw: FaultDraw) -> str:
 
 
 def _recovery_timeout_ms(members: Mapping[str, MemberPlan]) -> int:
-    """How long a drawn plan gives its groups to recover.
+    """How long a drawn plan gives its groups to recover, in milliseconds.
 
-    It is the time to see new partitions and to wait for the slowest member in two rebalances.
+    It is the time in which members refresh their metadata, and wait for the slowest one in two rebalances.
     """
     slowest_ms = max(member.max_poll_interval_ms + member.session_timeout_ms for member in members.values())
     return METADATA_MAX_AGE_MS + 2 * slowest_ms + 60_000

@@ -50,7 +50,10 @@ class FaultDraw:
         return self.member() if self.rng.random() < 0.7 else self.broker_host()
 
     def duration_ms(self, least: int, most: int) -> int:
-        """A duration with two significant digits; every order of magnitude is equally likely."""
+        """Draw a duration from `least` to `most`, with two significant digits.
+
+        Every order of magnitude is equally likely.
+        """
         milliseconds = round(math.exp(self.rng.uniform(math.log(least), math.log(most))))
         return round(milliseconds, min(0, 2 - len(str(milliseconds))))
 

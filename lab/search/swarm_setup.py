@@ -29,7 +29,7 @@ ASSIGNOR_FAULTS: Final = ("assignor-fails", "assignor-forgets", "assignor-double
 
 
 def draw_topics(rng: Random) -> dict[str, int]:
-    """One to three topics with their partition counts; a large one is rare."""
+    """Draw one to three topics with their partition counts. A large topic is rare."""
     count = rng.choices((1, 2, 3), (6, 3, 1))[0]
     return {topic: rng.choice((1, 2, 3, 4, 6, 8, 12)) for topic in DRAWN_TOPICS[:count]}
 
@@ -71,7 +71,7 @@ def draw_workload(rng: Random) -> Workload:
 
 
 def draw_members(rng: Random, topics: Sequence[str], max_members: int) -> dict[str, MemberPlan]:
-    """One to six members as a rule, all with the same timeouts and with assignors that fit together."""
+    """Draw members, as a rule one to six, with the same timeouts and with assignors that fit together."""
     count = min(max_members, rng.choices((rng.randint(1, 6), rng.randint(7, 12)), (9, 1))[0])
     session_timeout_ms, heartbeat_interval_ms = rng.choice(SESSION_TIMEOUTS_MS)
     assignors = ASSIGNOR_MIXES[rng.choice(list(ASSIGNOR_MIXES))]

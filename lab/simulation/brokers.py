@@ -30,7 +30,10 @@ BROKER_ADDRESS: Final = "brokers"
 RESTART_INTERVAL_S: Final = 1.0
 """Seconds between two attempts to start the process while the disk refuses to open."""
 RECORDS_PER_SNAPSHOT: Final = 20
-"""Records between two snapshots. It is small, so that loads after a crash begin with snapshots, as after months."""
+"""Records between two snapshots.
+
+It is small, so that loads after a crash begin with a snapshot, as they do after months of operation.
+"""
 CoordinatorFactory: TypeAlias = Callable[..., GroupCoordinator]
 
 
@@ -66,7 +69,7 @@ class SimulatedBrokers:
         self._log_latency_ms: int | None = None
         self._log_outcome = ErrorCode.NONE
         self._lock = asyncio.Lock()
-        """Held while the process starts, crashes or stops."""
+        """Locked while the process starts, crashes or stops."""
         self.broker_cluster: BrokerCluster | None = None
         """The brokers of the running process; None while the process is down."""
 
@@ -107,7 +110,7 @@ class SimulatedBrokers:
         self.broker_cluster.observers.extend(self._observers)
 
     async def start_with_retries(self) -> None:
-        """Start the process, unless it runs, and repeat that until the disk allows it."""
+        """Start the process, unless it runs already; try again until the disk allows it."""
         async with self._lock:
             while self.broker_cluster is None:
                 try:

@@ -82,7 +82,7 @@ def ingest(
 
 
 def write_manifest(manifest: StoreManifest, folder: Location) -> None:
-    """Write that a store has been ingested up to a position."""
+    """Write the manifest of a store: up to which position it has been ingested."""
     manifest_file(folder, manifest.path).replace(msgspec.json.encode(manifest))
 
 

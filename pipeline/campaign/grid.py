@@ -33,9 +33,9 @@ class CampaignRun(msgspec.Struct, frozen=True):
 
     @property
     def cell_name(self) -> str:
-        """The options of the run as text, such as `assignor=range`.
+        """The name of the run's cell: its options as text, such as `assignor=range`.
 
-        All runs of a cell have the same name of the cell.
+        All runs of a cell have the same one.
         """
         return ",".join(f"{key}={value}" for key, value in self.cell.items())
 

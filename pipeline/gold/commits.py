@@ -13,7 +13,7 @@ Writers: TypeAlias = dict[tuple[str, int], MemberId]
 
 
 class OffsetCommits(TableBuilder):
-    """Builds `commits` of one group, and says to `ownership` which member committed.
+    """Builds `commits` of one group, and notes in `ownership` which member committed.
 
     The event that commits a late or transactional offset does not name the member; the one that wrote the offset does.
     """
