@@ -71,7 +71,7 @@ class MqttTransport(TcpTransport):
         self._running = asyncio.get_running_loop().create_task(self._link.run(self._session), name=f"mqtt {name}")
 
     async def close(self) -> None:
-        """Publish that the member has left, and close all connections: its last will is then not published."""
+        """Close all connections, and publish that the member has left: its last will is then not published."""
         await super().close()
         if self._client is not None:
             with suppress(aiomqtt.MqttError, TimeoutError):
