@@ -26,8 +26,11 @@ CHECKPOINT_INTERVAL_RECORDS = 20_000
 
 MAX_COMMITS_WITHOUT_CHECKPOINT = 8_000
 MAX_RECORDS_WITHOUT_CHECKPOINT = 100_000
-"""After so many commits or records it asks although others are pending. A small commit takes two or three pages of
-4 KiB of SQLite's write-ahead log, which so stays below 100 MiB however busy the journal is."""
+"""After so many commits or records the journal asks for a checkpoint, although others wait to be committed.
+
+A small commit takes two or three pages of 4 KiB of SQLite's write-ahead log, which so stays below 100 MiB however busy
+the journal is.
+"""
 
 IDLE_CHECKPOINT_DELAY_S = 1.0
 """After so many seconds without a commit the journal asks the store for a checkpoint."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 PASSIVE_CHECKPOINT: Final = "PRAGMA wal_checkpoint(PASSIVE)"
-"""Does not wait for readers."""
+"""The SQL of a checkpoint that does not wait for readers of the store."""
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
@@ -15,7 +15,7 @@ class SqliteConnection(Protocol):
 
     async def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]: ...
     async def commit(self, statement: str, parameters: Sequence[Any]) -> None:
-        """Execute one statement that is a transaction by itself: the way of nearly every event."""
+        """Execute one statement as a transaction of its own. Nearly every event is stored in this way."""
         ...
 
     async def checkpoint(self) -> None:

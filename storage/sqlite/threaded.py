@@ -1,4 +1,7 @@
-"""A store in a SQLite file, through aiosqlite: its thread waits for the disk, and the event loop does not."""
+"""A store in a SQLite file, through aiosqlite: its thread waits for the disk, and the event loop does not.
+
+Commits that need not wait for the disk are made in the event loop's thread.
+"""
 
 import asyncio
 import os
@@ -22,12 +25,18 @@ from regroup.storage.sqlite.store import SqliteStore
 __all__ = ["open_store"]
 
 COMMITTING_PRAGMAS: Final = ("PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0")
-"""The journal asks for checkpoints; one of SQLite's own would keep the event loop waiting for the disk."""
+"""The settings of the connection that commits in the event loop's thread.
+
+SQLite makes no checkpoint there by itself, since the event loop would wait for the disk; the journal asks for them.
+"""
 
 BEGIN_LOG_AGAIN: Final = (
     f"UPDATE named_values SET value = CASE value WHEN x'' THEN x'00' ELSE x'' END WHERE name = '{OPEN_WRITER}'"
 )
-"""A commit that changes one byte, which has no meaning: SQLite writes no page that stays the same."""
+"""The SQL of the first commit after a checkpoint, in which SQLite begins its write-ahead log again.
+
+It changes one byte that has no meaning, since SQLite writes no page that stays the same.
+"""
 
 
 class ThreadConnection:
