@@ -43,7 +43,7 @@ _MEMBER_EVENTS: Final = (
 
 
 def explain_event(history: KnownHistory, position: int) -> list[Explanation]:
-    """Why the event at this position happened. Raises CannotExplain."""
+    """Why the event at this position in the store happened. Raises CannotExplain."""
     index = history.index_of(position)
     if index is None:
         raise CannotExplain(f"position {position} has no event of group {history.group_id!r}")
