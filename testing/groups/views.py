@@ -1,4 +1,4 @@
-"""A group as a test sees it: values that do not change any more."""
+"""A group and its members as a test sees them: immutable values."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -34,7 +34,7 @@ class MemberInGroup(msgspec.Struct, frozen=True, kw_only=True):
     partitions: frozenset[PartitionName]
     is_leader: bool
     awaiting: AwaitedResponse | None = None
-    """`join` or `sync` while the response to the member's JoinGroup or SyncGroup is held."""
+    """`join` or `sync` while the response to that request of the member is held; None otherwise."""
 
 
 class GroupView(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,15 +52,15 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     state: GroupState
     generation: int
     leader: str | None
-    """The member id of the leader."""
+    """The member id of the leader; None if there is none."""
     protocol: str | None
-    """The assignor of this generation."""
+    """The assignor of this generation; None if there is none."""
     members: tuple[MemberInGroup, ...]
-    """In the order in which they joined."""
+    """The members, in the order in which they joined."""
     committed: Mapping[PartitionName, int]
-    """Committed offsets: of each partition the next record that the group will read."""
+    """The committed offset of each partition: the next record that the group will read."""
     lag: Mapping[PartitionName, int]
-    """Records behind the committed offset, for each partition with one whose topic exists."""
+    """How many records are behind the committed offset, for each partition that has one and whose topic exists."""
     unsynced: tuple[str, ...] = ()
     """Member ids of this generation that have not fetched their assignment yet."""
     event_number: int = 0
@@ -68,16 +68,17 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_settled(self) -> bool:
-        """Stable, and every member has fetched its assignment."""
+        """Whether the group is Stable and every member has fetched its assignment."""
         return self.state is GroupState.STABLE and not self.unsynced
 
     @property
     def total_lag(self) -> int:
-        """The lag of all partitions together."""
+        """The sum of the lags of all partitions."""
         return sum(self.lag.values())
 
     def member(self, name: str) -> MemberInGroup:
-        """The member with this member id, instance id or client id. Raises UnknownMember if that is not one member."""
+        """The member with this member id, instance id or client id. Raises UnknownMember if no member has it, or
+        several have."""
         return find_member(self.members, name, f"group {self.name!r}")
 
     def partitions_of(self, name: str) -> frozenset[PartitionName]:
@@ -90,7 +91,8 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_member(members: Iterable[MemberInGroup], name: str, where: str) -> MemberInGroup:
-    """The member with this name; a member id wins over an instance id, and that over a client id."""
+    """The member with this name. A member id is preferred to an equal instance id, and that to an equal client id.
+    Raises UnknownMember; `where` names the group in its text."""
     candidates = list(members)
     for attribute in ("member_id", "instance_id", "client_id"):
         found = [member for member in candidates if getattr(member, attribute) == name]
@@ -104,12 +106,12 @@ def find_member(members: Iterable[MemberInGroup], name: str, where: str) -> Memb
 
 
 def short_name(member: MemberInGroup) -> str:
-    """The instance id, or else the client id, or else the member id."""
+    """The shortest usual name of a member: its instance id, or else its client id, or else its member id."""
     return member.instance_id or member.client_id or member.member_id
 
 
 def view_of(group: Group, state: ClusterState) -> GroupView:
-    """The group as the coordinator has it now."""
+    """The present state of a group, as its coordinator has it, as a value."""
     committed = {
         (topic, index): offset.offset
         for topic, partitions in group.committed_offsets.items()
