@@ -27,7 +27,7 @@ class DelayedLog:
     """A log that completes each record after `latency_ms`. If that is None, records are completed only when
     `complete_next` is called.
 
-    A record is completed with the `outcome` of the time when it is completed.
+    Each record is completed with the value that `outcome` has at that time.
     """
 
     def __init__(self, *, latency_ms: int | None = None, outcome: ErrorCode = ErrorCode.NONE) -> None:
