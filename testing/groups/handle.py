@@ -106,7 +106,7 @@ class GroupHandle:
 
     def bump_generation(self) -> GroupView:
         """Raise the generation by one without a rebalance, so that members get ILLEGAL_GENERATION. Apache Kafka never
-        does this, which the event's cause notes. Raises ActRefused unless the group is Stable.
+        does this; the event's cause says so. Raises ActRefused unless the group is Stable.
 
         >>> kafka.group("billing").bump_generation().generation
         3
@@ -115,7 +115,7 @@ class GroupHandle:
 
     def forget_offsets(self, *partitions: PartitionName) -> GroupView:
         """Delete committed offsets, all of the group if no partition is named, also of topics to which members
-        subscribe. Apache Kafka refuses that, which the event's cause notes.
+        subscribe. Apache Kafka refuses that; the event's cause says so.
 
         >>> dict(kafka.group("billing").forget_offsets(("orders", 0)).committed)
         {}
