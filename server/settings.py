@@ -84,12 +84,12 @@ def describe_settings(settings: NamedSettings) -> Iterator[DescribedSetting]:
 
 
 def _type_id(field_type: inspect.Type) -> int:
-    """Kafka's number of a setting's type, which distinguishes 32-bit and 64-bit integers."""
+    """Kafka has a type for 32-bit numbers and one for 64-bit numbers."""
     if isinstance(field_type, inspect.IntType):
         return LONG if (field_type.le or 0) > MAX_INT else INT
     return BOOL
 
 
 def format_setting(value: object) -> str:
-    """A value as Kafka writes it: `true`, `false`, or digits."""
+    """The value as Kafka writes it: `true`, `false`, or digits."""
     return str(value).lower() if isinstance(value, bool) else str(value)

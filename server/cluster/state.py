@@ -49,13 +49,12 @@ OFFSET_BLOCK_SIZE = 1_000
 """How many offsets a partition reserves at once. It reserves the next block when half of one is left."""
 PRODUCER_ID_BLOCK_SIZE = 1_000
 _EVENTS_PER_FOLD = 1_000
-"""How many events a load folds at once, because each fold copies the table of topics."""
+"""Events that a load folds at once, so that it does not copy all topics for each of them."""
 TRANSACTION_STATE_PARTITIONS = 50
-"""The number of partitions of `__transaction_state`, Kafka's default. The topic does not exist here; its partitions
-only assign transactional ids to brokers."""
+"""Kafka's default. The topic does not exist here; its partitions only assign transactional ids to brokers."""
 _CLUSTER_ID = "cluster-id"
 CLUSTER_ID_PREFIX: Final = "regroup-"
-"""The beginning of the cluster id of every new store. By it a client can detect that the broker is not Apache Kafka."""
+"""Begins the cluster id of every new store: by it a client can tell that it does not speak to a real Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class BrokerNode:
 
 @dataclass(frozen=True, slots=True)
 class StoredClusterState:
-    """The cluster as it was loaded from a store: the folded image, the last event, the cluster id."""
+    """The cluster as a store has it: the folded image, the last event, the cluster id."""
 
     image: ClusterImage
     head: Head

@@ -34,7 +34,7 @@ class MemberInGroup(msgspec.Struct, frozen=True, kw_only=True):
     partitions: frozenset[PartitionName]
     is_leader: bool
     awaiting: AwaitedResponse | None = None
-    """`join` or `sync` while the response to that request of the member is held; None otherwise."""
+    """`join` or `sync` while the response to the member's JoinGroup or SyncGroup is held."""
 
 
 class GroupView(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     leader: str | None
     """The member id of the leader; None if there is none."""
     protocol: str | None
-    """The assignor of this generation; None if there is none."""
+    """The assignor of this generation."""
     members: tuple[MemberInGroup, ...]
     """The members, in the order in which they joined."""
     committed: Mapping[PartitionName, int]
@@ -68,7 +68,7 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the group is Stable and every member has fetched its assignment."""
+        """Stable, and every member has fetched its assignment."""
         return self.state is GroupState.STABLE and not self.unsynced
 
     @property
@@ -111,7 +111,7 @@ def short_name(member: MemberInGroup) -> str:
 
 
 def view_of(group: Group, state: ClusterState) -> GroupView:
-    """The present state of a group, as its coordinator has it, as a value."""
+    """The group as the coordinator has it now."""
     committed = {
         (topic, index): offset.offset
         for topic, partitions in group.committed_offsets.items()
