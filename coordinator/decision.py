@@ -53,14 +53,14 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """Everything that follows from one command. Its responses are sent only when the events are durable."""
 
     group: Group
-    """The group after the events."""
+    """The group after all events of the decision."""
     events: tuple[Event, ...] = ()
     response: Structure | None = None
     """The response to the command itself; None if it is not a request, or if its response is held."""
     held_under: ResponseKey | None = None
     """The command's response is held under this key. It replaces an older request under the same key."""
     released: tuple[ReleasedResponse, ...] = ()
-    """Responses to requests held until now, perhaps to the present one."""
+    """Responses to requests that were held before, and perhaps to the present one."""
     touched_sessions: tuple[MemberId, ...] = ()
     """Members whose session timeout starts again with this command."""
     after_append: int | None = None

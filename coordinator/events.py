@@ -121,7 +121,7 @@ class RebalanceStarted(Event, frozen=True, kw_only=True):
 
 
 class JoinPhaseExtended(Event, frozen=True, kw_only=True):
-    """The join phase goes on: members joined during the initial delay, or only absent static members remain."""
+    """The join phase was extended: members joined during the initial delay, or only absent static members remain."""
 
     deadline_ms: int
     delay_ms: int = 0
@@ -151,7 +151,7 @@ class GroupEmptied(Event, frozen=True, kw_only=True):
 
 
 class MemberSynced(Event, frozen=True, kw_only=True):
-    """A member sent SyncGroup."""
+    """A member of the generation sent SyncGroup."""
 
     member_id: MemberId
     awaits_assignment: bool

@@ -220,7 +220,7 @@ class Outbox:
         self._queue.put_nowait(MqttMessage(topic, payload, retain))
 
     def clear(self) -> None:
-        """Drop all messages, for example because their receivers are gone."""
+        """Drop all queued messages, for example because their receivers have disconnected."""
         while not self._queue.empty():
             self._queue.get_nowait()
         self.queued_bytes = 0

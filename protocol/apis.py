@@ -170,7 +170,7 @@ APIS: Final[dict[int, Api]] = {
         (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
     )
 }
-"""Each API by its key."""
+"""Each API by its API key."""
 
 API_NAMES: Final = tuple(sorted(api.name for api in APIS.values()))
 

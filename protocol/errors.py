@@ -23,7 +23,8 @@ class ErrorCode(IntEnum):
     (`member_stays_in_group`), and the meaning."""
 
     retriable: bool
-    """Whether the same request may succeed later. False also where the client must do something else first."""
+    """Whether the same request may succeed later. Also False if the client must first do something else, such as find
+    the coordinator."""
     member_stays_in_group: bool | None
     """Whether the member is still in the group, for codes of the group APIs; None for all other codes."""
     meaning: str

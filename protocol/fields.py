@@ -62,7 +62,7 @@ Int32: TypeAlias = Annotated[int, FixedWidth("i")]
 Int64: TypeAlias = Annotated[int, FixedWidth("q")]
 Bool: TypeAlias = Annotated[bool, FixedWidth("?")]
 Uuid: TypeAlias = Annotated[bytes, FixedWidth("16s")]
-"""Sixteen bytes; `NO_UUID` means none."""
+"""A UUID, such as a topic id, as sixteen bytes; `NO_UUID` (all zeros) stands for none."""
 Text: TypeAlias = Annotated[str, LengthPrefixed("h", is_text=True)]
 Bytes: TypeAlias = Annotated[bytes, LengthPrefixed("i")]
 Records: TypeAlias = Annotated[bytes, LengthPrefixed("i")]

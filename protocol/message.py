@@ -58,7 +58,7 @@ class Message(Structure):
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """An array of elements of one type."""
+    """The wire type of an array, whose elements have one type."""
 
     element: "WireType"
 

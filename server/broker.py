@@ -1,4 +1,4 @@
-"""One broker: it listens, has a handler for each API, and knows its connections.
+"""One broker: it listens on its port, has the handlers of the served APIs, and keeps the list of its connections.
 
 stored = await load_cluster_state(store, uuid4)
 state = ClusterState(stored, journal, coordinator_epoch=1, settings=settings, now_ms=clock, new_uuid=uuid4)
@@ -69,7 +69,8 @@ ListenFunction: TypeAlias = Callable[[Callable[[], asyncio.Protocol], str, int],
 
 
 class Broker:
-    """A node of the cluster with its own port; `port` 0 takes a free one. `advertise` is the address given to clients.
+    """A broker of the cluster with its own port; with `port` 0 it takes a free one. `advertise` is the address that
+    clients get.
 
     `release` limits the APIs to those of one release of Apache Kafka. `other_settings` returns the settings that
     DescribeConfigs shows beside the broker's own. `listen` replaces the machine's network, as a simulation does.
@@ -224,7 +225,7 @@ class Broker:
         log.warning("connection closed", connection=connection.name, client=connection.client_host, reason=reason)
 
     def connections(self) -> list[Connection]:
-        """The connections that are open."""
+        """The open connections of this broker."""
         return list(self._connections)
 
     def abort_connections(self) -> None:

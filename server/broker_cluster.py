@@ -404,8 +404,8 @@ class BrokerCluster:
             await self._start_shards(self._stop_moved_shards(coordinator_epoch))
 
     def begin_load(self, group_id: str) -> None:
-        """Let the coordinator of the group begin to load its groups. Until `finish_load` it answers
-        COORDINATOR_LOAD_IN_PROGRESS."""
+        """Let the coordinator of the group begin to load its groups. Until `finish_load` requests are answered as in
+        Kafka during a load: COORDINATOR_LOAD_IN_PROGRESS, or success for heartbeats."""
         self.coordinator_of(group_id).begin_load()
 
     async def finish_load(self, group_id: str) -> None:

@@ -56,7 +56,8 @@ from regroup.protocol.messages.transactions import (
 STEPS_PER_TURN: Final = 1_000
 """Steps of one request before the other connections have their turn."""
 FIRST_STEPS_WHILE_OTHERS_WAIT: Final = 50
-"""Steps that a request may have at once while the work of others waits for its next turn; most need no more."""
+"""How many steps a request may take at once if the work of other requests waits for its next turn; most requests need
+no more."""
 ENCODED_BYTES_PER_TURN: Final = 256 * 1024
 """Bytes of a response that are encoded before the other connections have their turn."""
 DEFAULT_MAX_RESPONSE_BYTES: Final = 64 * 1024 * 1024

@@ -34,7 +34,7 @@ class Release(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The short name, `2.8`."""
+        """The short name of the release, such as `2.8`."""
         return self.jars.rpartition(".")[0]
 
     @property

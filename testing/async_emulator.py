@@ -113,7 +113,7 @@ class AsyncEmulator(EmulatorProcess):
     # Groups and clients
 
     def group(self, name: str) -> AsyncGroup:
-        """A handle on the group with this name."""
+        """The handle of the group with this name, which need not exist yet."""
         return AsyncGroup(self, name)
 
     async def groups(self) -> list[str]:

@@ -21,7 +21,7 @@ from regroup.testing.logs import write_to_logging
 ClockKind: TypeAlias = Literal["real", "manual"]
 StorePath: TypeAlias = str | os.PathLike[str]
 SettingValues: TypeAlias = Mapping[str, str | int | bool]
-"""Settings by their Kafka names, such as `group.min.session.timeout.ms`."""
+"""Broker and group settings by their Kafka names, such as `group.min.session.timeout.ms`."""
 
 DEFAULT_WAIT_TIMEOUT_S: Final = 10.0
 MAX_BROKERS: Final = 100

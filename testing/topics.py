@@ -25,7 +25,7 @@ _PRODUCE_VERSION = 9
 
 
 class TopicRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A record in a partition."""
+    """A record in a partition: offset, key, value, headers and timestamp."""
 
     topic: str
     partition: int

@@ -58,7 +58,7 @@ def run(args: Namespace) -> int:
 
 
 def hunt_bugs(bugs: Sequence[str], args: Namespace) -> Iterator[BugDetection]:
-    """Hunt each bug in a process of its own; the results come in the order of the bugs."""
+    """Hunt each planted bug in a process of its own; the results come in the order of the bugs."""
     detect = partial(detect_bug, draw=draw_small_plan, max_seeds=args.seeds, max_runs=args.runs)
     with ProgressReporter() as report, ProcessPoolExecutor(args.jobs, get_context("spawn")) as processes:
         for number, detection in enumerate(processes.map(detect, bugs), 1):

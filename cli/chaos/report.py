@@ -50,7 +50,8 @@ def print_expectations(outcome: RunOutcome) -> None:
 
 
 def describe_counts(counts: Counts, ended_ms: int) -> str:
-    """The costs of a run in sentences."""
+    """What a run cost, in sentences: rebalances, requests, events, time in which partitions had no owner, repeated
+    records."""
     parts = [
         f"{counted(counts.rebalances, 'rebalance')}, {counted(counts.removals, 'member')} removed, "
         f"{counted(counts.exchanges, 'request')} and deadlines handled, {counted(counts.events, 'event')} stored.",

@@ -74,7 +74,7 @@ class ControlledEmulator:
         return self.members.views_of(group, member_ids)
 
     async def close(self) -> None:
-        """End the simulated members."""
+        """End the simulated members. The emulator goes on."""
         await self.members.close()
 
 
@@ -100,7 +100,7 @@ class ControlEndpoint:
 
     @property
     def input_type(self) -> type[msgspec.Struct]:
-        """The type of the query or of the body."""
+        """The type of the endpoint's input, in the query of a GET or in the body of a POST."""
         named: type[msgspec.Struct] = get_type_hints(self.handle)["wanted"]
         return named
 

@@ -34,7 +34,7 @@ class ListedRuns(msgspec.Struct, frozen=True):
 
 
 class DocumentSource(Protocol):
-    """Makes the documents of a page."""
+    """Lists the histories of a page and makes their documents."""
 
     async def listed(self) -> Sequence[ListedRun]: ...
 

@@ -209,7 +209,7 @@ def merge_offsets(
 def without_partitions(
     present: Mapping[str, dict[int, Value]], deleted: Mapping[str, Collection[int]]
 ) -> dict[str, dict[int, Value]]:
-    """The mapping without these partitions, and without topics that have none left."""
+    """The offsets without those of the deleted partitions; topics without any offset left are removed."""
     indexes = {topic: frozenset(partitions) for topic, partitions in deleted.items()}
     remaining = {
         topic: {index: value for index, value in partitions.items() if index not in indexes.get(topic, ())}

@@ -17,7 +17,8 @@ class KafkaLog(Protocol):
     """A log that is slow or loses records. It completes records in the order in which they were written."""
 
     def delays(self, command: Command) -> bool:
-        """Whether the log delays the records of this command. Later records of the group are delayed behind them."""
+        """Whether the log delays the records of this command. If it does, later records of the group are delayed too,
+        to keep their order."""
 
     def append(self, group_id: str, complete: CompleteRecord) -> None:
         """Take a delayed record; `complete` must be called once, later."""

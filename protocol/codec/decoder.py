@@ -61,7 +61,7 @@ def long_text_length(buffer: bytes, position: int) -> tuple[int, int]:
 
 
 def skip_tagged_fields(buffer: bytes, position: int) -> int:
-    """Skip the tagged fields of a structure that has none in this version; returns the position after them."""
+    """Skip the tagged fields of a structure whose class has none in this version; returns the position behind them."""
     count, position = long_uvarint(buffer, position)
     refuse_many_tagged_fields(count)
     position += 1

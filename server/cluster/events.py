@@ -44,7 +44,8 @@ class PartitionsAdded(ClusterEvent, frozen=True, kw_only=True):
 
 
 class TopicConfigured(ClusterEvent, frozen=True, kw_only=True):
-    """The topic's own settings were replaced; all others are the broker's."""
+    """The settings that a topic has of its own were replaced by these. For all other settings the topic has the
+    broker's values."""
 
     name: str
     configs: dict[str, str]
@@ -86,7 +87,8 @@ class ProducerInitialized(ClusterEvent, frozen=True, kw_only=True):
     timeout_ms: int
     """How long each of the producer's transactions may last, in milliseconds."""
     previous_producer: tuple[int, int] = (-1, -1)
-    """Producer id and epoch that the request named as its own (KIP-360); -1 for none."""
+    """Producer id and epoch that the InitProducerId request named as the producer's present ones (KIP-360); -1 for
+    none."""
 
 
 class PartitionsAddedToTransaction(ClusterEvent, frozen=True, kw_only=True):
@@ -137,7 +139,7 @@ _TYPE_NAMES: Final = {event_type: name for name, event_type in CLUSTER_EVENT_TYP
 
 
 class UnknownClusterEvent(StoreError):
-    """The store holds a cluster event of a type or version that this regroup does not know."""
+    """The store contains a cluster event of a type or version that this version of regroup cannot decode."""
 
 
 def encode_cluster_event(

@@ -51,8 +51,8 @@ class BrokerGroups(Protocol):
 
     @property
     def refusal(self) -> ErrorCode | None:
-        """The error code for requests about all groups, such as ListGroups, while groups are loading; None if they can
-        be answered."""
+        """The error code for requests about all groups, such as ListGroups, while a coordinator of this broker is
+        loading or stopped; None if they can be answered."""
 
 
 class GroupRouter:

@@ -74,7 +74,7 @@ class TransactionCoordinator:
         self._offsets = offsets
         self._turns = turns or TurnQueue()
         self._completing: dict[str, LongWork] = {}
-        """Transactions whose markers are being written, by transactional id."""
+        """The work of writing markers, by the transactional id of the transaction that it ends."""
         self._timers: dict[str, asyncio.TimerHandle] = {}
         state.event_listeners.append(self._on_events)
 

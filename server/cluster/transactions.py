@@ -169,7 +169,8 @@ def check_producer(transaction: Transaction | None, producer_id: int, epoch: int
 
 
 def check_unverified_write(open_epoch: int | None, epoch: int) -> ErrorCode:
-    """The error code of a transactional write whose transactional id does not belong to the producer id.
+    """The error code of a transactional write, NONE if it is accepted, for a transactional id that does not belong to
+    the producer id.
 
     `open_epoch` is the epoch of the producer's open transaction in the partition, None if it has none there.
 

@@ -41,7 +41,7 @@ ClusterHappening = Happening[ClusterEvent]
 
 
 class KnownHistory:
-    """What is known about a group.
+    """All that is stored about a group: its events, those of the cluster, and its recorded exchanges.
 
     `recorded_since_ms` says from when on each process has recorded exchanges, by the coordinator epoch with which it
     began. Without it, nothing is known about requests that led to no event.

@@ -61,8 +61,8 @@ def other_assignment(
 def other_coordinator(
     request: FindCoordinatorRequest, response: FindCoordinatorResponse, cluster: ClusterFacts
 ) -> FindCoordinatorResponse | None:
-    """A FindCoordinator response that names the broker with the next higher id, which does not coordinate the group.
-    None with a single broker, and for transactional ids."""
+    """A FindCoordinator response that names a broker which does not coordinate the group: the next one by id, after the
+    last the first. None with a single broker, and for transactional ids."""
     if request.key_type != GROUP_KEY or len(cluster.brokers()) < 2:
         return None
     if not response.coordinators:

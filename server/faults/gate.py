@@ -38,7 +38,7 @@ class ActiveFault:
         """How many requests the rule has hit: something happened to them."""
         self.held: dict[Exchange, Callable[[], None]] = {}
         self.timer: asyncio.TimerHandle | None = None
-        """Removes the rule when it expires."""
+        """The timer that removes the rule when it expires; None if it never expires."""
         self._drawn = 0
         self._random = Random(rule.seed)
 

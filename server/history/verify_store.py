@@ -151,7 +151,7 @@ class ClusterVerifier:
         self._event_number = self._position = 0
 
     def begin_from(self, snapshots: Iterable[Snapshot]) -> None:
-        """Begin the fold at the cluster's snapshot, where earlier records were trimmed. Raises StoreDamaged."""
+        """Start from the cluster's snapshot, because earlier records were trimmed. Raises StoreDamaged."""
         for each in snapshots:
             if each.group is None:
                 self._image = decode_cluster_snapshot(each)

@@ -153,7 +153,8 @@ class PartitionLog:
             self.delete_before(self._batches[count].base_offset)
 
     def delete_before(self, offset: int) -> None:
-        """Delete the batches whose records all lie below this offset. A batch that contains it stays whole."""
+        """Let the log start at this offset, and delete the batches whose records all lie below it. A batch that
+        contains the offset stays whole."""
         self.log_start_offset = max(self.log_start_offset, offset)
         count = bisect_left(self._batches, self.log_start_offset, key=_last_offset)
         self._size_bytes -= sum(map(_memory_of, self._batches[:count]))

@@ -80,7 +80,7 @@ class Feed:
             await self._progress.wait()
 
     async def run(self, client: aiomqtt.Client) -> None:
-        """Publish until the connection is lost."""
+        """Publish events, summaries and replays over this connection, until it is lost."""
         loop = asyncio.get_running_loop()
         while True:
             began_s, began_position = loop.time(), self._journal.last_position
@@ -99,8 +99,8 @@ class Feed:
                     await self._wait_for_work()
 
     def _skip_trimmed(self, trimmed_through: int) -> None:
-        """Continue after the position `trimmed_through`: those events were trimmed before they were published, unless a
-        replay has read them."""
+        """Continue after the position `trimmed_through`, because those events were trimmed before the feed has
+        published them. The gap is reported in the log."""
         if trimmed_through > self.position:
             self._log_refusal(f"events up to position {trimmed_through} were trimmed before they were published")
             self.position = trimmed_through

@@ -69,7 +69,8 @@ class BrokerHandle(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """Handles one request at a time, as Kafka does: the others wait until it has its response."""
+    """The server's side of one connection. It handles one request at a time, as Kafka does: the others wait until that
+    one has its response."""
 
     def __init__(self, broker: BrokerHandle, name: str) -> None:
         self.name = name
@@ -156,7 +157,7 @@ class Connection(asyncio.Protocol):
             self._flush()
 
     def abort(self) -> None:
-        """Close at once; the current request gets no response."""
+        """Close the connection at once; the current request gets no response."""
         self._drop_current()
         self._transport.abort()
 

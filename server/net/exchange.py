@@ -127,7 +127,7 @@ class Exchange:
             self._intercepted(None)
 
     def close_connection(self, reason: str) -> None:
-        """Close the connection, as Kafka does where it cannot send a response."""
+        """Close the connection in place of a response, as Kafka does if it cannot send one. `reason` is for the log."""
         self._on_close(self, reason)
 
 

@@ -24,7 +24,7 @@ class ExchangeRow(msgspec.Struct, array_like=True, gc=False, eq=False):
     at_ms: int
     """When the request came; for a run, when its first request came."""
     last_at_ms: int
-    """When the last request of the run came."""
+    """When the last request of the run came; for a single request, when it came."""
     request: bytes
     request_bytes: int
     """The length of the whole request frame in bytes, even if `request` was cut."""

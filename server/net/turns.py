@@ -22,7 +22,8 @@ class TurnQueue:
         self._is_scheduled = False
 
     def run(self, turns: Turns, on_error: Callable[[Exception], object]) -> "LongWork":
-        """Run the first portion at once, and the others in later turns. `on_error` gets what the work raises.
+        """Start a piece of work: run its first portion at once, and the others in later turns. `on_error` gets an
+        exception that it raises.
 
         The first portion is a small one while other work waits: many requests may be due at the same time.
         """

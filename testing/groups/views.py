@@ -20,7 +20,7 @@ PartitionName: TypeAlias = tuple[str, int]
 
 
 class MemberInGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """One member of a group.
+    """One member of a group, with its subscription and its assigned partitions.
 
     `subscription` and `partitions` are empty for groups of another protocol than `consumer`, whose bytes only their
     members understand.
@@ -38,7 +38,7 @@ class MemberInGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupView(msgspec.Struct, frozen=True, kw_only=True):
-    """A group at one moment.
+    """The state of a group at one moment.
 
     >>> with Emulator(topics={"orders": 2}) as kafka:
     ...     group = kafka.group("billing").now()
