@@ -23,7 +23,7 @@ class ObservationsBegan(msgspec.Struct, frozen=True, array_like=True, tag="began
     latency_ms: float
     """The time that each message takes in a network without faults. One that takes longer has a row."""
     jitter_ms: float
-    """The most by which the latency of a message is longer by chance, in milliseconds."""
+    """By chance up to so much more."""
 
 
 class MessageObserved(msgspec.Struct, frozen=True, array_like=True, tag="message"):
