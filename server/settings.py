@@ -1,4 +1,6 @@
-"""The broker's settings by Kafka's names: `num.partitions`, `auto.create.topics.enable`, …"""
+"""The broker's settings by Kafka's names (`num.partitions`, `auto.create.topics.enable`, …), and settings as
+DescribeConfigs shows them.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, NamedTuple, TypeAlias

@@ -1,5 +1,5 @@
-"""Fetch: consumers read records. The response is sent at once if there are enough bytes, or else when enough bytes have
-arrived or the wait time has passed.
+"""Handler of Fetch, with which consumers read records. The response is sent at once if there are enough bytes, or else
+when enough bytes have arrived or the wait time has passed.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Produce: clients append records to partitions."""
+"""Handler of Produce, with which clients append records to partitions."""
 
 from collections.abc import Generator
 

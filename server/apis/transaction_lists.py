@@ -1,4 +1,6 @@
-"""Handlers of DescribeTransactions and ListTransactions: administrators look at transactional producers (KIP-664)."""
+"""Handlers of DescribeTransactions and ListTransactions (KIP-664), and the compiler of RE2 patterns for these and for
+subscriptions.
+"""
 
 from collections.abc import Callable, Iterator
 from importlib import import_module

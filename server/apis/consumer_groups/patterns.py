@@ -20,7 +20,8 @@ _SEARCH = Cause(internal="the search for topics that match patterns")
 
 
 class PatternSearch:
-    """Searches the topics for the patterns of one group at a time, in turns with other work."""
+    """Searches for the topics that match the patterns of a group, in turns with other work. A group has one search at a
+    time."""
 
     def __init__(self, state: ClusterState, groups: BrokerGroups, turns: TurnQueue) -> None:
         self._state = state
