@@ -1,4 +1,5 @@
-"""The interface of an assignor of the classic protocol: its name, its input and its result.
+"""The interface of an assignor of the classic protocol (name, input, result), and the orders and rack checks that all
+assignors share.
 
 All input has a defined order, and nothing else influences the result: members are processed in the order of the mapping
 (a Java leader iterates a HashMap, see `leader_order`), and strings are sorted by UTF-16 code unit, as in Java.
