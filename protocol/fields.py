@@ -1,4 +1,4 @@
-"""The types and marks with which messages are declared.
+"""The types of fields, and the marks (versions, nullable, tagged, ignorable), with which messages are declared.
 
     rebalance_timeout_ms: Annotated[Int32, since(1), ignorable] = -1
 
