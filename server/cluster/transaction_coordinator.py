@@ -103,8 +103,9 @@ class TransactionCoordinator:
     # Requests
 
     def init_producer(self, claim: ProducerIdentity, timeout_ms: int, cause: Cause) -> ProducerIdentity | ErrorCode:
-        """Give the producer a new epoch, which fences earlier processes with its transactional id. An open transaction
-        is aborted first. Returns the new identity, or an error code."""
+        """Give the producer a new epoch, which fences earlier processes with its transactional id; returns its new
+        identity, or an error code. If a transaction is open, it is aborted and the code is CONCURRENT_TRANSACTIONS: the
+        producer must ask again."""
         transactional_id, producer_id, epoch = claim
         transaction = self._find(transactional_id)
         if error := check_init_producer(transaction, producer_id, epoch):

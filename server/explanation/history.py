@@ -178,8 +178,8 @@ class KnownHistory:
     def requests_of(
         self, member_id: MemberId, after_ms: int, until_ms: int | None = None
     ) -> Iterator[RecordedExchange]:
-        """The recorded requests that name the member and came after `after_ms` and up to `until_ms`. A run of equal
-        heartbeats counts if a part of it lies in this time."""
+        """The recorded requests that name the member and came after `after_ms` and before `until_ms`, both exclusive. A
+        run of equal heartbeats counts if a part of it lies in this time."""
         for each in self.exchanges:
             if member_id in each.members and each.last_at_ms > after_ms and (until_ms is None or each.at_ms < until_ms):
                 yield each

@@ -162,8 +162,8 @@ class PartitionLog:
         self.producers.delete_before(self.log_start_offset)
 
     def start_leader_epoch(self, leader_epoch: int, reserved_before: int) -> None:
-        """Begin a leader epoch after the store was reopened. Records at or above `reserved_before`, whose offsets are
-        not durably reserved, are dropped."""
+        """Begin a leader epoch after the store was reopened. Batches with an offset at or above `reserved_before`,
+        which is not durably reserved, are dropped."""
         count = bisect_left(self._batches, reserved_before, key=_last_offset)
         self._size_bytes -= sum(map(_memory_of, self._batches[count:]))
         del self._batches[count:]
