@@ -149,7 +149,7 @@ class ConfigApis:
         validate_only: bool,
     ) -> Generator[int, None, list[AlterConfigsResourceResponse]]:
         """Change the settings of each resource and return a result for each entry. Where several entries name the same
-        resource, all of them are refused and nothing is changed, as in Kafka."""
+        resource, all entries for that resource are refused, as in Kafka."""
         counts = Counter((each.resource_type, each.resource_name) for each in resources)
         results = []
         for each in resources:
