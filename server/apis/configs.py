@@ -184,7 +184,7 @@ class ConfigApis:
         )
 
     def _changed(self, name: str, entries: Sequence[IncrementalAlterConfigsEntry]) -> dict[str, str]:
-        """The topic's own settings after these changes; empty for an unknown topic."""
+        """The topic's own settings after these changes; none for an unknown topic."""
         if name not in self._state.topics:
             return {}
         if len({entry.name for entry in entries}) < len(entries):

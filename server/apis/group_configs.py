@@ -1,4 +1,4 @@
-"""The settings of a group, as DescribeConfigs shows them: Kafka's names, types and defaults.
+"""The settings of a group, as DescribeConfigs shows them.
 
 They are settings of consumer groups of KIP-848, share groups and streams groups, none of which is served: every group,
 whether it exists or not, has the defaults of the newest Apache Kafka, and nothing can be changed.
@@ -43,4 +43,4 @@ GROUP_CONFIGS: dict[str, GroupConfig] = {
     "share.partition.max.record.locks": GroupConfig(INT, "2000", "group.share.partition.max.record.locks"),
     "streams.num.standby.replicas": GroupConfig(INT, "0", "group.streams.num.standby.replicas"),
 }
-"""The settings by Kafka's names, in the order of Kafka's response."""
+"""In the order of Kafka's response."""

@@ -57,8 +57,7 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class ClusterImage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The state of the cluster: the topics by name, in the order of their creation, and the transactions by
-    transactional id.
+    """The topics by name, in the order of their creation, and the transactions by transactional id.
 
     Producer ids below `producer_ids_before` may be in use.
     """

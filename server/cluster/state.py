@@ -235,8 +235,7 @@ class ClusterState:
 
     @property
     def steps_of_event(self) -> int:
-        """How many steps (`regroup.server.limits`) it costs to fold an event, because that copies the table of
-        topics."""
+        """What the fold of an event costs, in steps (`regroup.server.limits`): it copies the table of topics."""
         return 1 + len(self.topics) // 100
 
     def _apply(self, event: ClusterEvent, before: ClusterImage) -> None:
