@@ -66,6 +66,9 @@ default."""
 MAX_UNREAD_RESPONSES: Final = 8
 """How much response data all clients together may leave unread, in multiples of the largest response. Beyond that no
 long response is sent."""
+MAX_PIPELINED_PARTITIONS: Final = 1_000
+"""The most partitions of an OffsetCommit behind which the connection handles its next request before the response."""
+
 MAX_COMMITTED_PARTITIONS: Final = 17_000
 """The most partitions in one commit of offsets. In Kafka the commit has to fit into one batch of `message.max.bytes`,
 which is checked when the group is changed (`coordinator/offsets/log_batch_size.py`): with the shortest names 16,774

@@ -38,7 +38,7 @@ from regroup.server.apis.requested_partitions import RequestedPartitions
 from regroup.server.cluster.group_router import BrokerGroups
 from regroup.server.cluster.image import Topic
 from regroup.server.cluster.state import ClusterState
-from regroup.server.limits import MAX_COMMITTED_PARTITIONS
+from regroup.server.limits import MAX_COMMITTED_PARTITIONS, MAX_PIPELINED_PARTITIONS
 from regroup.server.net.exchange import Exchange, RequestHandler
 from regroup.server.net.turns import Turns
 from regroup.server.responses.partitions import every_partition
@@ -99,6 +99,8 @@ class GroupOffsetApis:
 
         if command.offsets:
             self._groups.submit(command, on_response, exchange.cause)
+            if len(command.offsets) <= MAX_PIPELINED_PARTITIONS:
+                exchange.allow_next()
         else:
             on_response(OffsetCommitResponse(topics=[]))
 

@@ -18,6 +18,7 @@ from regroup.protocol.messages.cluster import ApiVersion, ApiVersionsRequest, Ap
 from regroup.server.limits import ENCODED_BYTES_PER_TURN, MAX_ENTRIES_BY_API, STEPS_PER_TURN
 from regroup.server.net.cached_response import MAX_CACHED_BYTES, CachedResponse, StillValid
 from regroup.server.net.exchange import Exchange, RequestHandler
+from regroup.server.net.pipeline import Pipeline
 from regroup.server.net.request_gate import RequestGate
 from regroup.server.net.request_observer import RequestObservers
 from regroup.server.net.request_recorder import ExchangeRow, RequestRecorder
@@ -87,6 +88,10 @@ class Connection(asyncio.Protocol):
         self._queued_bytes = 0
         self._current: Exchange | None = None
         self._current_frame = b""
+        self._pipeline = Pipeline()
+        self._end_reason = ""
+        """Why the connection is closed once its pipeline is empty; empty to keep it."""
+        self._flush_is_scheduled = False
         self._last_header: RequestHeader | None = None
         self._work: LongWork | None = None
         self._cached: CachedResponse | None = None
@@ -117,12 +122,13 @@ class Connection(asyncio.Protocol):
         if self._work is not None:
             self._work.cancel()
         current, self._current = self._current, None
+        self._pipeline.clear()
         self._record_close("the connection was lost")
         if current is not None and current.on_connection_lost is not None:
             current.on_connection_lost()
 
     def data_received(self, data: bytes) -> None:
-        if self._is_closing:
+        if self._is_closing or self._end_reason:
             return
         self._last_activity_s = self._loop.time()
         try:
@@ -170,8 +176,8 @@ class Connection(asyncio.Protocol):
         read its responses."""
         self._is_processing = True
         # The transport is the first to know that the client has disconnected; further responses would be in vain.
-        while self._frames and self._current is None and self._can_write and not self._is_ending:
-            if self._cached is None or not self._respond_from_cache(self._cached):
+        while self._may_handle_next:
+            if self._cached is None or self._pipeline or not self._respond_from_cache(self._cached):
                 frame = self._frames.popleft()
                 self._queued_bytes -= len(frame)
                 self._handle(frame)
@@ -184,8 +190,14 @@ class Connection(asyncio.Protocol):
         self._pause_or_resume_reading()
 
     @property
+    def _may_handle_next(self) -> bool:
+        if not self._frames or self._current is not None or not self._can_write or self._is_ending:
+            return False
+        return self._pipeline.may_take(self._frames[0])
+
+    @property
     def _is_ending(self) -> bool:
-        return self._is_closing or self._transport.is_closing()
+        return self._is_closing or bool(self._end_reason) or self._transport.is_closing()
 
     def _respond_from_cache(self, cached: CachedResponse) -> bool:
         """Answer all requests at the head of the queue that repeat the cached request. Returns False if there are none
@@ -256,6 +268,7 @@ class Connection(asyncio.Protocol):
             request,
             connection_name=self.name,
             client_host=self.client_host,
+            on_decided=self._continue_before_response,
             on_response=self._finish,
             on_close=self._close_unanswered,
             on_work=self._run,
@@ -273,7 +286,7 @@ class Connection(asyncio.Protocol):
     def _proceed(self, handler: RequestHandler, exchange: Exchange) -> None:
         """Call the handler, unless the gate has answered the request. If the connection was lost in the meantime, the
         request is dropped, or handled without a response (`Exchange.is_handled_if_lost`)."""
-        is_lost = exchange is not self._current
+        is_lost = not self._is_open(exchange)
         if exchange.is_answered or (is_lost and not exchange.is_handled_if_lost):
             return
         try:
@@ -286,9 +299,19 @@ class Connection(asyncio.Protocol):
         elif turns is not None:
             self._run(exchange, turns)
 
+    def _is_open(self, exchange: Exchange) -> bool:
+        """Whether the exchange still needs its response."""
+        return exchange is self._current or exchange.is_queued
+
+    def _continue_before_response(self, exchange: Exchange) -> None:
+        """Let the next request be handled before this one is answered, unless something looks at single requests."""
+        if exchange is self._current and not exchange.is_answered and self._recorder is None and not self._broker.gate:
+            self._pipeline.add(exchange)
+            self._end(exchange)
+
     def _run(self, exchange: Exchange, turns: Turns) -> None:
         """Run work for the current request in turns; it is cancelled when the connection ends."""
-        if exchange is not self._current:
+        if not self._is_open(exchange):
             return
         work = self._broker.turns.run(turns, lambda error: self._fail(exchange, error))
         if not work.is_done:
@@ -309,7 +332,7 @@ class Connection(asyncio.Protocol):
 
     def _finish(self, exchange: Exchange, response: Message | None) -> None:
         """Take the response to the current request, or None if it expects none. Further responses to it are dropped."""
-        if exchange is not self._current or exchange.is_answered:
+        if not self._is_open(exchange) or exchange.is_answered:
             return
         exchange.is_answered = True
         for observe in self._broker.observers:
@@ -349,6 +372,9 @@ class Connection(asyncio.Protocol):
 
     def _add_response(self, exchange: Exchange, frame: bytearray) -> None:
         sent = frame if exchange.edit_frame is None else exchange.edit_frame(frame)
+        if self._pipeline:
+            self._add_in_order(exchange, sent)
+            return
         self._responses.add(sent)
         self._record_answer(sent)
         if exchange.still_valid is not None:
@@ -356,6 +382,30 @@ class Connection(asyncio.Protocol):
         if exchange.close_behind:
             self._close(exchange.close_behind)
         self._end(exchange)
+
+    def _add_in_order(self, exchange: Exchange, frame: bytearray) -> None:
+        """Add a response behind those to earlier requests, and whatever has waited for it."""
+        exchange.frame = frame
+        if not exchange.is_queued:
+            self._pipeline.add(exchange)
+        for ready in self._pipeline.take_ready():
+            assert ready.frame is not None
+            self._responses.add(ready.frame)
+            if ready.close_behind:
+                self._pipeline.clear()
+                self._close(ready.close_behind)
+        if self._end_reason and not self._pipeline:
+            self._close(self._end_reason)
+        if exchange is self._current:
+            self._end(exchange)
+        elif self._may_handle_next and not self._is_processing:
+            self._process()
+        elif not self._pipeline:
+            self._flush()
+        elif not self._flush_is_scheduled:
+            # Mostly the others of this commit follow in this turn of the loop, and leave in one write.
+            self._flush_is_scheduled = True
+            self._loop.call_soon(self._flush)
 
     def _cache(self, exchange: Exchange, still_valid: StillValid, response: bytearray) -> None:
         """Cache a short response for repetitions of the request, unless the gate might stop them."""
@@ -372,8 +422,9 @@ class Connection(asyncio.Protocol):
                 self._process()
 
     def _close_unanswered(self, exchange: Exchange, reason: str) -> None:
-        if exchange is self._current:
+        if self._is_open(exchange):
             self._current = None
+            self._pipeline.clear()
             self._close(reason)
 
     def _respond_with_supported_versions(self, header: RequestHeader) -> None:
@@ -388,6 +439,7 @@ class Connection(asyncio.Protocol):
     def _flush(self) -> None:
         """Write as many responses as the transport takes. If the connection is to be closed behind the last response,
         close it then."""
+        self._flush_is_scheduled = False
         while self._responses and self._can_write and not self._transport.is_closing():
             self._transport.write(self._responses.next_piece(whole=self._broker.needs_whole_responses))
         if self._is_closing and not self._responses:
@@ -396,7 +448,7 @@ class Connection(asyncio.Protocol):
     def _pause_or_resume_reading(self) -> None:
         """Stop reading bytes while enough requests are queued and none of them can be handled; resume otherwise."""
         waiting = self._queued_bytes + self._frame_reader.buffered_bytes
-        is_blocked = self._current is not None or not self._can_write
+        is_blocked = self._current is not None or bool(self._pipeline) or not self._can_write
         should_read = not (self._parse_error or (is_blocked and waiting >= MAX_READ_AHEAD_BYTES))
         if should_read != self._is_reading and not self._is_closing:
             self._is_reading = should_read
@@ -406,17 +458,20 @@ class Connection(asyncio.Protocol):
         """Close with a warning in the log. Responses that are ready are still sent; queued requests are dropped."""
         if self._is_closing:
             return
+        self._frames.clear()
+        if self._pipeline:
+            self._end_reason = self._end_reason or reason
+            return
         self._is_closing = True
         self._record_close(reason)
         self._broker.log_closed(self, reason)
-        self._frames.clear()
         self._flush()
 
     def _check_idle(self) -> None:
         """Close the connection if it has been idle for `connections.max.idle.ms`. A client with a held request is not
         idle; one that never reads is."""
         idle_s = self._loop.time() - self._last_activity_s
-        if self._current is not None and self._can_write:
+        if (self._current is not None or self._pipeline) and self._can_write:
             idle_s = 0
         if idle_s < self._broker.max_idle_s:
             delay_s = self._broker.max_idle_s - idle_s

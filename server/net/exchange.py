@@ -22,16 +22,19 @@ class Exchange:
 
     __slots__ = (
         "_on_close",
+        "_on_decided",
         "_on_response",
         "_on_work",
         "client_host",
         "close_behind",
         "connection_name",
         "edit_frame",
+        "frame",
         "header",
         "intercept",
         "is_answered",
         "is_handled_if_lost",
+        "is_queued",
         "on_connection_lost",
         "request",
         "row",
@@ -45,6 +48,7 @@ class Exchange:
         *,
         connection_name: str,
         client_host: str,
+        on_decided: Callable[["Exchange"], None],
         on_response: Callable[["Exchange", Message | None], None],
         on_close: Callable[["Exchange", str], None],
         on_work: Callable[["Exchange", Turns], None],
@@ -76,6 +80,11 @@ class Exchange:
         it open."""
         self.row: ExchangeRow | None = None
         """The recorded row of this exchange; None if exchanges are not recorded."""
+        self.is_queued = False
+        """Its response comes after those of other requests of the connection, which are not sent yet."""
+        self.frame: bytearray | None = None
+        """The encoded response of a queued exchange; None before it is given."""
+        self._on_decided = on_decided
         self._on_response = on_response
         self._on_close = on_close
         self._on_work = on_work
@@ -105,6 +114,11 @@ class Exchange:
         intercept, self.intercept = self.intercept, None
         if intercept is not None:
             intercept(response)
+
+    def allow_next(self) -> None:
+        """Let the connection handle its next request: what this one changes is decided, and its response, which will be
+        short, only waits until that is durable. The responses leave in the order of the requests all the same."""
+        self._on_decided(self)
 
     def work(self, turns: Turns) -> None:
         """Do long work for this request, which was held, in turns. An exception in the work closes only this
