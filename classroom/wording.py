@@ -30,8 +30,11 @@ class MemberNames:
 
     def within(self, text: str) -> str:
         """A text in which each known member id is replaced. A reason of an event names the member that it is about."""
-        words = (self._names.get(word.rstrip(".,;:"), word) for word in text.split(" "))
-        return _UUID_TAIL.sub(r"\1…", " ".join(words))
+        return _UUID_TAIL.sub(r"\1…", " ".join(map(self._named, text.split(" "))))
+
+    def _named(self, word: str) -> str:
+        member_id = word.rstrip(".,;:")
+        return self._names.get(member_id, member_id) + word[len(member_id) :]
 
 
 def without_control_characters(text: str) -> str:

@@ -18,3 +18,8 @@ def test_every_moment_has_a_sentence(seed: int) -> None:
         names = MemberNames(timeline.names)
         for moment in timeline.moments:
             assert moment_sentence(moment, names).endswith((".", ")"))
+
+
+def test_a_name_in_a_reason_keeps_the_comma_behind_it() -> None:
+    names = MemberNames({"anna-1": "anna", "ben-1": "ben"})
+    assert names.within("held JoinGroup of anna-1, ben-1; more") == "held JoinGroup of anna, ben; more"
