@@ -34,6 +34,10 @@ class SettingRefused(ValueError):
         self.name = name
 
 
+class UnknownSetting(SettingRefused):
+    """A setting that the task does not have, which no form of it sends."""
+
+
 def parse_setting(name: str, setting: Setting, text: str, language: Language) -> str:
     """The value as a scenario writes it. Raises SettingRefused."""
     try:

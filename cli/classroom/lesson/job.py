@@ -69,7 +69,7 @@ def show_list(language: Language) -> int:
 
 
 def _marks(done: LessonProgress) -> str:
-    question = {None: "·", Answered.RIGHT: "✓", Answered.WRONG: "✗"}[done.question]
+    question = {None: "·", Answered.RIGHT: "✓", Answered.WRONG: "✗", Answered.SKIPPED: "–"}[done.question]
     return f"{question} {'✓' if done.task_solved else '·'}"
 
 
