@@ -29,7 +29,7 @@ class AnswerResult(NamedTuple):
     """None for a question that was left."""
     right_answer: str
     because: str
-    """About the chosen option, or about the right one of a question that was left; empty where nothing is to be said."""
+    """About the chosen option, or the right one of a question that was left; empty where nothing is to be said."""
     explanation: str
 
 

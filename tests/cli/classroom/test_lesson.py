@@ -106,7 +106,7 @@ def test_skip_and_show_and_the_end_of_the_input(take: Take, state_folder: Path) 
 def test_a_skipped_question_is_explained_as_an_answered_one(take: Take, number: str, right: str, language: str) -> None:
     def said(answer: str) -> list[str]:
         out = take(answer, words=[number, "--language", language]).out
-        verdict, *lines = out.partition(f"\n> {answer}\n\n")[2].split("\n")
+        _verdict, *lines = out.partition(f"\n> {answer}\n\n")[2].split("\n")
         return lines[: lines.index("─" * WIDTH)]
 
     assert "".join(said("skip")).strip()
