@@ -45,17 +45,23 @@ class StoryLine(NamedTuple):
     text: str
     begins_part: bool = False
     """The story has a part for each rebalance and each coordinator."""
+    until_ms: int = 0
+    """The latest time that the sentence names, in epoch milliseconds; 0 if it names none."""
 
 
 def story_lines(timeline: GroupTimeline, within: PositionRange | None = None) -> Iterator[StoryLine]:
-    """The sentences of a group's life, or of a part of it, in the order of time."""
+    """The sentences of a group's life, or of a part of it, in the order of time; the last one is about its end."""
     within = within or timeline.positions
     moments = timeline.moments_between(*within)
     if not moments:
         return
     recorded = recorded_lines(timeline, within)
-    yield from merge(_event_lines(timeline, moments), recorded, key=lambda line: line.at_ms)
-    end_ms = max([moments[-1].at_ms, *(line.at_ms for line in recorded[-1:])])
+    # Commits are summed up when a part ends, and the sentence about them has the time of the last one.
+    of_events = sorted(_event_lines(timeline, moments), key=lambda line: line.position)
+    yield from merge(of_events, recorded, key=lambda line: line.at_ms)
+    _, to_ms = timeline.times_of(within)
+    latest_ms = max((max(line.at_ms, line.until_ms) for line in recorded), default=0)
+    end_ms = max(moments[-1].at_ms, round(min(latest_ms, to_ms)))
     names = MemberNames(timeline.names)
     yield StoryLine(moments[-1].position, end_ms, _end_state(timeline, moments[-1], names))
 
@@ -64,7 +70,7 @@ def recorded_lines(timeline: GroupTimeline, within: PositionRange) -> list[Story
     """The sentences about requests that went wrong, and about partitions with several owners by their own views."""
     from_ms, to_ms = timeline.times_of(within)
     lines = [
-        StoryLine(timeline.position_at(each.at_ms), each.at_ms, each.text)
+        StoryLine(timeline.position_at(each.at_ms), each.at_ms, each.text, until_ms=each.last_ms)
         for each in incidents_between(incidents_of(timeline), from_ms, to_ms)
     ]
     alike: dict[tuple[object, ...], list[Dispute]] = defaultdict(list)
@@ -72,17 +78,18 @@ def recorded_lines(timeline: GroupTimeline, within: PositionRange) -> list[Story
         if from_ms <= each.began.at_ms <= to_ms:
             alike[each.members, each.began, each.ended].append(each)
     names = MemberNames(timeline.names)
-    lines += [StoryLine(*several[0].began, _dispute_text(several, names)) for several in alike.values()]
+    lines += [_dispute_line(several, names) for several in alike.values()]
     return sorted(lines, key=lambda line: line.at_ms)
 
 
-def _dispute_text(disputes: Sequence[Dispute], names: MemberNames) -> str:
+def _dispute_line(disputes: Sequence[Dispute], names: MemberNames) -> StoryLine:
     """About partitions with the same owners, by their own views, at the same time."""
     first = disputes[0]
     both = "both" if len(first.members) == 2 else "all"
     until = f"until {time_text(first.ended.at_ms)}" if first.ended is not None else "until the end"
     owned = partitions_text(each.partition for each in disputes)
-    return f"{names.listed(first.members)} {both} believed that they owned {owned}, {until}."
+    text = f"{names.listed(first.members)} {both} believed that they owned {owned}, {until}."
+    return StoryLine(*first.began, text, until_ms=first.ended.at_ms if first.ended is not None else 0)
 
 
 def _event_lines(timeline: GroupTimeline, moments: Sequence[TimelineMoment]) -> Iterator[StoryLine]:

@@ -85,7 +85,13 @@ def chinese_moment(moment: TimelineMoment, names: MemberNames) -> str:
 
 
 def chinese_story(timeline: GroupTimeline) -> Iterator[StoryLine]:
-    """The sentences of a group's life in the order of the events."""
+    """The sentences of a group's life in the order of the events; the last one is about its end."""
+    yield from sorted(_event_lines(timeline), key=lambda line: line.position)
+    if timeline.moments:
+        yield StoryLine(*timeline.moments[-1].point, _end_state(timeline, MemberNames(timeline.names)))
+
+
+def _event_lines(timeline: GroupTimeline) -> Iterator[StoryLine]:
     names, commits = MemberNames(timeline.names), CommitCounter()
     ends = {each.ended.position: each for each in timeline.rebalances if each.ended}
     for moment in timeline.moments:
@@ -99,8 +105,6 @@ def chinese_story(timeline: GroupTimeline) -> Iterator[StoryLine]:
         if ended is not None and isinstance(moment.event, e.AssignmentCommitted):
             yield StoryLine(moment.position, moment.at_ms, _cost(timeline, ended))
     yield from _commits(commits, names)
-    if timeline.moments:
-        yield StoryLine(*timeline.moments[-1].point, _end_state(timeline, names))
 
 
 def _commits(commits: CommitCounter, names: MemberNames) -> Iterator[StoryLine]:

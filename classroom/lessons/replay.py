@@ -1,7 +1,7 @@
 """The replay of a run: the sentences of its story, what the scenario did, and the notes of the lesson beside them."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from regroup.classroom.lessons.chinese import chinese_moment, chinese_step, chinese_story
@@ -22,7 +22,7 @@ from regroup.classroom.lessons.runs.moments import (
 )
 from regroup.classroom.lessons.runs.run import LessonRun
 from regroup.classroom.sentences import sentence_of
-from regroup.classroom.story import story_lines
+from regroup.classroom.story import StoryLine, story_lines
 from regroup.classroom.wording import MemberNames, partitions_text
 
 
@@ -41,10 +41,11 @@ class ReplayLine(NamedTuple):
 
 
 def replay_lines(lesson: Lesson, run: LessonRun, language: Language) -> list[ReplayLine]:
-    """The lines of the replay in the order of time. Each note of the lesson stands at its moment."""
+    """The lines of the replay in the order of time. Each note stands at its moment, and the end of the group is last."""
     notes = notes_of(lesson, run, language)
-    sentences = _sentences_by_position(run, language)
-    lines = []
+    story = [*(story_lines(run.timeline) if language is Language.ENGLISH else chinese_story(run.timeline))]
+    sentences = _by_position(story[:-1])
+    lines: list[ReplayLine] = []
     for moment in run_moments(run):
         note = notes.get(moment.index, "")
         if moment.event is not None:
@@ -58,6 +59,7 @@ def replay_lines(lesson: Lesson, run: LessonRun, language: Language) -> list[Rep
         elif moment.name == STEP or note:
             text = other_text(moment, language)
             lines.append(ReplayLine(moment.at_ms, text, moment.position, note, moment.name == STEP))
+    lines += [ReplayLine(lines[-1].at_ms, end.text, end.position) for end in story[-1:]]
     return lines
 
 
@@ -72,10 +74,9 @@ def notes_of(lesson: Lesson, run: LessonRun, language: Language) -> dict[int, st
     return notes
 
 
-def _sentences_by_position(run: LessonRun, language: Language) -> dict[int, list[str]]:
+def _by_position(story: Iterable[StoryLine]) -> dict[int, list[str]]:
     found: dict[int, list[str]] = defaultdict(list)
-    is_english = language is Language.ENGLISH
-    for line in story_lines(run.timeline) if is_english else chinese_story(run.timeline):
+    for line in story:
         found[line.position].append(line.text)
     return found
 
