@@ -60,6 +60,11 @@ def times(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
+def since_text(since_ms: int) -> str:
+    """A time since a start: `+103.017 s`, as the page writes it."""
+    return f"+{since_ms / 1000:.3f} s"
+
+
 def not_recorded_text(missing: Sequence[str]) -> str:
     """The sentence about what was not recorded; empty if everything was."""
     return f"Not recorded: {listed(missing)}." if missing else ""

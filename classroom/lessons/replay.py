@@ -41,7 +41,7 @@ class ReplayLine(NamedTuple):
 
 
 def replay_lines(lesson: Lesson, run: LessonRun, language: Language) -> list[ReplayLine]:
-    """The lines of the replay in the order of time. Each note stands at its moment, and the end of the group is last."""
+    """The lines of the replay in the order of time. Each note stands at its moment; the group's end is last."""
     notes = notes_of(lesson, run, language)
     story = [*(story_lines(run.timeline) if language is Language.ENGLISH else chinese_story(run.timeline))]
     sentences = _by_position(story[:-1])

@@ -19,6 +19,7 @@ from regroup.classroom.lessons.runs.answers import UnreadableAnswer
 from regroup.classroom.lessons.runs.conditions import ConditionResult
 from regroup.classroom.lessons.settings import SettingRefused, parse_setting, setting_hint
 from regroup.classroom.lessons.tasks import TaskResult, run_task
+from regroup.classroom.wording import since_text
 from regroup.cli.classroom.lesson.assignor_process import AssignorProcess
 from regroup.cli.classroom.lesson.phrases import answer_hint, phrase
 from regroup.cli.classroom.lesson.text import WIDTH, paragraphs, wrapped
@@ -103,7 +104,7 @@ class LessonDialogue:
     def _show_replay(self) -> None:
         self._heading(self._phrase("replay"))
         for line in replay_lines(self._lesson, self._run, self._language):
-            time = f"+{line.at_ms / 1000:.3f} s".rjust(TIME_WIDTH - 2) + "  "
+            time = since_text(line.at_ms).rjust(TIME_WIDTH - 2) + "  "
             for text in wrapped(line.text, " " * TIME_WIDTH, time):
                 print(text)
             if line.note:

@@ -5,6 +5,7 @@ from typing import Final
 from rich.text import Text
 
 from regroup.classroom.incidents import Incident
+from regroup.classroom.wording import since_text
 from regroup.cli.classroom.step_view.cells import beside, filled, fit, rule, wrap
 from regroup.cli.classroom.step_view.event import cause_line, sentence
 from regroup.cli.classroom.step_view.exchange import heading, request_line, response_line
@@ -74,11 +75,11 @@ def screen_lines(shown: Shown, width: int, height: int) -> list[Text]:
 def _heading(shown: Shown, width: int) -> Text:
     timeline, moment = shown.timeline, shown.view.moment
     numbers = f" group {shown.group_number} of {shown.groups}" if shown.groups > 1 else ""
-    since = (moment.at_ms - timeline.began.at_ms) / 1000
+    since = since_text(moment.at_ms - timeline.began.at_ms)
     day = f"{date_of(moment.at_ms)} " if width >= WIDTH_WITH_DATE else ""
     right = (
         f"event {shown.view.index + 1} of {len(timeline.moments)} · position {moment.position} · "
-        f"{day}{clock_time(moment.at_ms)} UTC · +{since:.3f} s "
+        f"{day}{clock_time(moment.at_ms)} UTC · {since} "
     )
     room = max(8, width - len(right) - 2)
     return Text(
