@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from textwrap import wrap
 from typing import Final, NamedTuple
+
+from rich.cells import cell_len
 
 from regroup.classroom.incidents import IncidentKind
 from regroup.classroom.pictures.part import OwnershipRow, PictureLimits, PicturePart, readable_part
+from regroup.classroom.pictures.text_cells import filled, without_middle, wrapped
 from regroup.classroom.timeline import GroupTimeline, Lane, PositionRange, TimelineMoment
 from regroup.classroom.wording import not_recorded_text, without_control_characters
 from regroup.coordinator.group import AwaitedResponse
@@ -60,7 +62,7 @@ class TextRow(NamedTuple):
 def text_picture(timeline: GroupTimeline, within: PositionRange | None = None) -> str:
     """The lines. Raises Unreadable for a part with too many members, events or partitions."""
     part = readable_part(timeline, within or timeline.positions, TEXT_LIMITS)
-    return "\n".join(without_control_characters(line.rstrip()) for line in TextPicture(part).lines()) + "\n"
+    return "\n".join(line.rstrip() for line in TextPicture(part).lines()) + "\n"
 
 
 class TextPicture:
@@ -69,34 +71,37 @@ class TextPicture:
     def __init__(self, part: PicturePart) -> None:
         self._part = part
         self._is_wordy = len(part.lanes) <= MAX_WORDY_MEMBERS
-        self._words, self._width = (WORDS, 10) if self._is_wordy else (SIGNS, 3)
+        self._words, self._width = (WORDS, 11) if self._is_wordy else (SIGNS, 3)
+        self._names = {lane.member_id: without_control_characters(lane.name) for lane in part.lanes}
         self._letters = {lane.member_id: LETTERS[index] for index, lane in enumerate(part.lanes)}
         self._rows = list(self._changes())
 
     def lines(self) -> Iterator[str]:
         first, last = self._part.within
-        yield f"Group {self._part.timeline.group_id}, positions {first} to {last}"
+        group_id = without_control_characters(self._part.timeline.group_id)
+        yield from wrapped(f"Group {group_id}, positions {first} to {last}", WIDTH)
         yield ""
-        heads = [lane.name if self._is_wordy else self._letters[lane.member_id] for lane in self._part.lanes]
-        yield self._row("time", "state", "gen", heads)
+        heads = self._names if self._is_wordy else self._letters
+        cells = [without_middle(heads[lane.member_id], self._width - 1) for lane in self._part.lanes]
+        yield self._row("time", "state", "gen", cells)
         for row in self._rows:
             since = f"+{(row.at_ms - self._part.began_ms) / 1000:.3f}"
             state = row.moment.state.value.removesuffix("Rebalance")
             yield self._row(since, state, str(row.moment.generation_id or ""), row.cells)
         if not self._is_wordy:
-            yield from wrap(KEY, WIDTH)
+            yield from wrapped(KEY, WIDTH)
         yield ""
         if self._part.incidents:
             yield from self._notes()
         if rows := self._part.ownership_rows():
             yield from self._owners(rows)
-        yield from wrap(not_recorded_text(self._part.timeline.recorded.missing), WIDTH)
+        yield from wrapped(not_recorded_text(self._part.timeline.recorded.missing), WIDTH)
 
     def _notes(self) -> Iterator[str]:
         """What went wrong, in sentences."""
         yield MARKS_KEY
         for since, text in self._part.notes(MAX_NOTES):
-            yield from wrap(text, WIDTH, initial_indent=f"{since:>9}  ", subsequent_indent=" " * 11)
+            yield from wrapped(without_control_characters(text), WIDTH, f"{since:>9}  ", " " * 11)
         yield ""
 
     def _changes(self) -> Iterator[TextRow]:
@@ -113,8 +118,8 @@ class TextPicture:
             state = moments[-1].state
 
     def _row(self, time: str, state: str, generation: str, cells: list[str]) -> str:
-        columns = [cell[: self._width - 1].ljust(self._width) for cell in cells]
-        return f"{time:>9}  {state:<10} {generation:>3}  {''.join(columns)}"
+        columns = " ".join(filled(cell, self._width - 1) for cell in cells)
+        return f"{time:>9}  {state:<10} {generation:>3} {columns}"
 
     def _cell(self, lane: Lane, moments: Sequence[TimelineMoment], at_ms: int, *, is_event: bool) -> str:
         """What happened last to a member at one time: by an event, or what went wrong."""
@@ -160,16 +165,17 @@ class TextPicture:
         return found
 
     def _legend(self) -> str:
-        return ", ".join(f"{self._letters[lane.member_id]} {lane.name}" for lane in self._part.lanes)
+        return ", ".join(f"{self._letters[each]} {name}" for each, name in self._names.items())
 
     def _owners(self, rows: list[OwnershipRow]) -> Iterator[str]:
         """One line a row of partitions, one character for each time above."""
         key = f"owners, one character for each row above: {self._legend()}, · no member, ! several"
-        yield from wrap(key, WIDTH, break_on_hyphens=False)
-        width = max(len(row.label) for row in rows)
+        yield from wrapped(key, WIDTH)
         positions = [row.moment.position for row in self._rows]
-        for row in rows:
-            yield f"{row.label:<{width}}  {''.join(self._owner_at(row, each) for each in positions)}"
+        labels = [without_middle(without_control_characters(row.label), WIDTH - 2 - len(positions)) for row in rows]
+        width = max(map(cell_len, labels))
+        for row, label in zip(rows, labels, strict=True):
+            yield f"{filled(label, width)}  {''.join(self._owner_at(row, each) for each in positions)}"
         yield ""
 
     def _owner_at(self, row: OwnershipRow, position: int) -> str:

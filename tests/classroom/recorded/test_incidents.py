@@ -108,7 +108,7 @@ def test_a_part_of_a_story_has_what_went_wrong_in_that_part_alone() -> None:
 
 def test_the_text_has_a_row_and_a_sentence_for_each_incident() -> None:
     lines = text_picture(timeline("zombie-commits-after-removal")).splitlines()
-    assert "  +39.988  Stable       2  │         ! Commit" in lines
+    assert "  +39.988  Stable       2 │          ! Commit" in lines
     assert "  +39.988  ben's OffsetCommit was refused with UNKNOWN_MEMBER_ID 20 times, the" in lines
     assert "orders-2   ···b··aa" in lines
     assert not [line for line in lines if line.startswith("Not recorded")]

@@ -1,0 +1,47 @@
+"""Text by columns of a terminal, in which a Chinese character takes two."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.cells import cell_len, set_cell_size
+
+MORE: Final = "…"
+
+
+def filled(text: str, width: int) -> str:
+    """The text in exactly so many columns: filled with spaces, or cut with an ellipsis."""
+    return set_cell_size(text if cell_len(text) <= width else f"{set_cell_size(text, width - 1).rstrip()}{MORE}", width)
+
+
+def without_middle(text: str, width: int) -> str:
+    """The text in at most so many columns: a long one keeps its begin, and its end with the number of a partition."""
+    if cell_len(text) <= width:
+        return text
+    end = text[-(width // 2) :]
+    while cell_len(end) > width // 2:
+        end = end[1:]
+    return f"{set_cell_size(text, width - 1 - cell_len(end)).rstrip()}{MORE}{end}"
+
+
+def wrapped(text: str, width: int, first: str = "", others: str = "") -> Iterator[str]:
+    """The words in lines of at most so many columns, which begin with `first` and then `others`; long words are cut."""
+    line, is_empty = first, True
+    for word in text.split():
+        for part in _parts(word, width - cell_len(others)):
+            longer = f"{line}{'' if is_empty else ' '}{part}"
+            if not is_empty and cell_len(longer) > width:
+                yield line
+                longer = f"{others}{part}"
+            line, is_empty = longer, False
+    if not is_empty:
+        yield line
+
+
+def _parts(word: str, width: int) -> Iterator[str]:
+    part = ""
+    for each in word:
+        if part and cell_len(part + each) > width:
+            yield part
+            part = ""
+        part += each
+    yield part
