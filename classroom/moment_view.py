@@ -102,6 +102,8 @@ class MomentView(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     """The number of the event in the timeline, from 0."""
     moment: TimelineMoment
+    at_ms: int
+    """The time that is shown, in epoch milliseconds: that of the event, or a later one before the next event."""
     state_since: Point
     last_move: StateMove | None
     """None if the group has had one state only."""
@@ -138,8 +140,13 @@ class MomentViews(Sequence[MomentView]):
         return len(self._timeline.moments)
 
     def __getitem__(self, index: int) -> MomentView:  # type: ignore[override]
+        return self.at(index)
+
+    def at(self, index: int, at_ms: int | None = None) -> MomentView:
+        """The view of a moment, at a time until the next event; the event's own by default."""
         timeline = self._timeline
         moment = timeline.moments[index]
+        at_ms = moment.at_ms if at_ms is None else at_ms
         position = moment.position
         generation = _last_begun(timeline.generations, position)
         if generation is not None and generation.ended is not None and generation.ended.position <= position:
@@ -149,13 +156,14 @@ class MomentViews(Sequence[MomentView]):
         return MomentView(
             index=range(len(self))[index],
             moment=moment,
+            at_ms=at_ms,
             state_since=timeline.states[state_number].began,
             last_move=self._move_to(state_number),
             may_follow=tuple(each for each in STATES if each in TRANSITIONS[moment.state]),
             generation=generation,
             rebalance=_open_at(timeline.rebalances, position),
             members=tuple(self._members(moment, generation, partitions)),
-            clocks=tuple(self._clock(each, moment) for each in moment.deadlines),
+            clocks=tuple(self._clock(each, at_ms) for each in moment.deadlines),
             partitions=partitions,
             believed=_believed(timeline, position),
         )
@@ -220,11 +228,11 @@ class MomentViews(Sequence[MomentView]):
         last = _last_begun(self._held.get(lane.member_id, ()), position)
         return last is not None and last.response is AwaitedResponse.SYNC and last.began >= generation.began
 
-    def _clock(self, deadline: ArmedDeadline, moment: TimelineMoment) -> ClockAtMoment:
+    def _clock(self, deadline: ArmedDeadline, at_ms: int) -> ClockAtMoment:
         armed_ms = self._armed[_key(deadline)]
         return ClockAtMoment(
             deadline=deadline,
-            left_ms=max(0, deadline.at_ms - moment.at_ms),
+            left_ms=max(0, deadline.at_ms - at_ms),
             length_ms=max(0, deadline.at_ms - armed_ms),
         )
 

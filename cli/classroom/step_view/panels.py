@@ -67,8 +67,8 @@ def state_panel(shown: Shown, width: int, height: int) -> list[Text]:
         notes = ["before"] if move is not None and state is move.before else []
         notes += ["may follow"] if state in view.may_follow else []
         if is_present:
-            age_ms = view.moment.at_ms - view.state_since.at_ms
-            is_new = view.state_since.position == view.moment.position
+            age_ms = view.at_ms - view.state_since.at_ms
+            is_new = view.state_since.position == view.moment.position and not age_ms
             notes = ["from now on" if is_new else f"for {_time_text(age_ms)}"]
         mark = "▶" if is_present else "›" if notes[-1:] == ["may follow"] else " "
         line = Text.assemble((f" {mark}", "bold" if is_present else "dim"))
@@ -150,17 +150,16 @@ def clock_panel(shown: Shown, width: int, height: int) -> list[Text]:
     if not rows:
         others.insert(0, Text("   no deadline of a phase runs", style="dim"))
     room = height - 1
-    spare = room - len(rows) - min(len(others), 2)
-    lines = [rule("Clocks", width, "sessions by member" if sessions.deadlines else "")]
+    spare = room - len(rows) - len(others)
+    lines: list[Text] = []
     for row, clock in zip(rows, clocks, strict=True):
-        follows = wrap(f"then {clock.deadline.follows}", width - 3, max(0, spare))
+        follows = wrap(f"then {clock.deadline.follows}", width - 3, max(1, spare))
         spare -= len(follows)
         lines += [row, *(Text(f"   {line}", style="dim") for line in follows)]
-    lines += others
-    if len(lines) > height:
-        more = len(lines) - height + 1
-        lines[height - 1 :] = [Text(f"   and {more} more", style="dim")]
-    return filled(lines, width, height)
+    seen, more = window([*lines, *others], room, shown.scroll)
+    return filled(
+        [rule("Clocks", width, "sessions by member" if sessions.deadlines else ""), *seen, *more], width, height
+    )
 
 
 def _clock_line(shown: Shown, clock: ClockAtMoment, width: int) -> Text:
@@ -172,7 +171,7 @@ def _clock_line(shown: Shown, clock: ClockAtMoment, width: int) -> Text:
 
 def _session_line(shown: Shown, deadline: ArmedDeadline, width: int) -> Text:
     """`≥` stands before what may be more, inside a run of heartbeats whose times are not all known."""
-    left_ms = max(0, deadline.at_ms - shown.view.moment.at_ms)
+    left_ms = max(0, deadline.at_ms - shown.view.at_ms)
     left = f"{'≥ ' if deadline.uncertain_ms else ''}{_time_text(left_ms)} left"
     timeout_ms = NEW_MEMBER_JOIN_TIMEOUT_MS
     if deadline.kind is DeadlineKind.SESSION:

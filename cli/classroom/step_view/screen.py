@@ -8,7 +8,7 @@ from regroup.classroom.incidents import Incident
 from regroup.classroom.wording import since_text
 from regroup.cli.classroom.step_view.cells import beside, filled, fit, rule, wrap
 from regroup.cli.classroom.step_view.event import cause_line, sentence
-from regroup.cli.classroom.step_view.exchange import heading, request_line, response_line
+from regroup.cli.classroom.step_view.exchange import heading, led_to, message_sentence, request_line, response_line
 from regroup.cli.classroom.step_view.panels import (
     STATE_ROWS,
     clock_panel,
@@ -26,6 +26,7 @@ KEYS: Final = (
     (":", "go to", 0),
     ("space", "play", 0),
     ("tab", "group", 100),
+    ("m", "message", 104),
     ("e", "event", 0),
     ("x", "exchange", 90),
     ("o", "commits", 116),
@@ -65,7 +66,7 @@ def screen_lines(shown: Shown, width: int, height: int) -> list[Text]:
         _heading(shown, width),
         *beside(state_panel(shown, left, STATE_ROWS), clock_panel(shown, right, STATE_ROWS)),
         *beside(member_panel(shown, left, lower), partition_panel(shown, right, lower)),
-        *_event(shown, width, EVENT_ROWS),
+        *(_event if shown.stop is None else _message)(shown, width, EVENT_ROWS),
         *_near(shown, width, near_rows),
         *_exchange(shown, width, exchange_rows),
     ]
@@ -75,11 +76,12 @@ def screen_lines(shown: Shown, width: int, height: int) -> list[Text]:
 def _heading(shown: Shown, width: int) -> Text:
     timeline, moment = shown.timeline, shown.view.moment
     numbers = f" group {shown.group_number} of {shown.groups}" if shown.groups > 1 else ""
-    since = since_text(moment.at_ms - timeline.began.at_ms)
-    day = f"{date_of(moment.at_ms)} " if width >= WIDTH_WITH_DATE else ""
+    at_ms = shown.view.at_ms
+    since = since_text(at_ms - timeline.began.at_ms)
+    day = f"{date_of(at_ms)} " if width >= WIDTH_WITH_DATE else ""
     right = (
         f"event {shown.view.index + 1} of {len(timeline.moments)} · position {moment.position} · "
-        f"{day}{clock_time(moment.at_ms)} UTC · {since} "
+        f"{day}{clock_time(at_ms)} UTC · {since} "
     )
     room = max(8, width - len(right) - 2)
     return Text(
@@ -100,6 +102,18 @@ def _event(shown: Shown, width: int, rows: int) -> list[Text]:
     if incidents:
         more = f" (and {len(incidents) - 1} more)" if len(incidents) > 1 else ""
         lines.append(_incident(incidents[0], width, more))
+    return filled(lines, width, rows)
+
+
+def _message(shown: Shown, width: int, rows: int) -> list[Text]:
+    """What a recorded message does between two events."""
+    assert shown.stop is not None
+    moment = shown.view.moment
+    lines = [
+        rule("Response" if shown.stop.is_response else "Request", width, f"after event {moment.event_number}"),
+        *(Text(f"   {line}", style="bold") for line in wrap(message_sentence(shown.stop), width - 4, rows - 2)),
+        Text(f"   {led_to(shown.stop.exchange)}", style="cyan"),
+    ]
     return filled(lines, width, rows)
 
 

@@ -9,7 +9,7 @@ from regroup.classroom.moment_view import MomentView
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.recorded.session_clocks import SessionsAtMoment
 from regroup.classroom.timeline import GroupTimeline, TimelineExchange
-from regroup.classroom.walking import Walk
+from regroup.classroom.walking import MessageStop, Walk
 from regroup.classroom.wording import MemberNames
 from regroup.cli.classroom.step_view.scrubber import Scrubber
 
@@ -26,8 +26,10 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     group_number: int = 1
     """Its number among the groups of the store, from 1."""
     groups: int = 1
+    stop: MessageStop | None = None
+    """The recorded message behind the event at which the view stands; None at the event itself."""
     exchange: TimelineExchange | None = None
-    """The exchange that led to the event, if it was recorded."""
+    """The exchange of that message, or the one that led to the event, if it was recorded."""
     messages: ExchangeMessages | None = None
     """Its request and response; None without an exchange, and if the store could not be read."""
     incidents: tuple[Incident, ...] = ()
