@@ -29,7 +29,7 @@ KEYS: Final = (
     ("m", "message", 104),
     ("e", "event", 0),
     ("x", "exchange", 90),
-    ("o", "commits", 116),
+    ("o", "commits", 128),
     ("?", "help", 0),
     ("q", "quit", 0),
 )
