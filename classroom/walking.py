@@ -17,7 +17,7 @@ COMMITS: Final = (*e.OFFSET_EVENTS, e.OffsetsWritten)
 class MessageStop(NamedTuple):
     """A place between two events: a recorded request came, was lost on its way, or was answered."""
 
-    index: int
+    moment_index: int
     """Of the last moment before it."""
     at_ms: int
     """Epoch milliseconds."""
@@ -42,7 +42,7 @@ def message_stops(timeline: GroupTimeline) -> list[MessageStop]:
         if each.answered_at_ms is not None and each.count == 1:
             index = max([_last_up_to(timeline, each.answered_at_ms), *led_to])
             stops.append(MessageStop(index, each.answered_at_ms, True, each))
-    return sorted((each for each in stops if each.index >= 0), key=lambda each: each[:3])
+    return sorted((each for each in stops if each.moment_index >= 0), key=lambda each: each[:3])
 
 
 def _last_up_to(timeline: GroupTimeline, at_ms: int) -> int:
@@ -127,7 +127,7 @@ class Walk:
 
 
 def _index(stop: MessageStop) -> int:
-    return stop.index
+    return stop.moment_index
 
 
 def _after(indexes: Sequence[int], index: int) -> int | None:

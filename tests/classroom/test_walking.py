@@ -37,13 +37,13 @@ def test_steps_reach_every_moment_and_lead_back(seed: int) -> None:
 def test_recorded_messages_stand_between_the_events_before_and_after_them(what: str | int) -> None:
     history = timeline(what)
     stops, last = message_stops(history), len(history.moments) - 1
-    assert [each.index for each in stops] == sorted(each.index for each in stops)
+    assert [each.moment_index for each in stops] == sorted(each.moment_index for each in stops)
     numbers = {moment.position: index for index, moment in enumerate(history.moments)}
     for each in stops:
         led_to = [numbers[position] for position in each.exchange.events]
-        assert all(each.index >= index if each.is_response else each.index < index for index in led_to)
-        assert history.moments[each.index].at_ms <= each.at_ms
-        assert each.index == last or each.at_ms <= history.moments[each.index + 1].at_ms
+        assert all(each.moment_index >= index if each.is_response else each.moment_index < index for index in led_to)
+        assert history.moments[each.moment_index].at_ms <= each.at_ms
+        assert each.moment_index == last or each.at_ms <= history.moments[each.moment_index + 1].at_ms
     answered = [each for each in history.exchanges if each.answered_at_ms is not None and each.count == 1]
     assert sum(each.is_response for each in stops) == sum(
         each.answered_at_ms >= history.began.at_ms for each in answered if each.answered_at_ms is not None
@@ -61,7 +61,7 @@ def test_messages_are_walked_one_by_one_forth_and_back() -> None:
     last = len(history.moments) - 1
     behind = walk.previous_message(last)
     assert behind is not None
-    assert walk.message(behind).index < last
+    assert walk.message(behind).moment_index < last
 
 
 def test_a_walk_without_commits_passes_over_them_from_either_side() -> None:

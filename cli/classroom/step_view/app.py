@@ -147,7 +147,7 @@ class StepApp(App[None]):
         self._stop()
         found = getattr(self._walk, where)(self.group.index, self.group.message)
         if found is not None:
-            self._go(self._walk.message(found).index, message=found)
+            self._go(self._walk.message(found).moment_index, message=found)
         elif self.shown.has_exchanges:
             self._say(f"no {where.partition('_')[0]} recorded request or response")
         else:
