@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from regroup.classroom.lessons.chinese import chinese_moment, chinese_step, chinese_story
+from regroup.classroom.lessons.consumer_sentences import consumer_sentence
 from regroup.classroom.lessons.format.language import Language, filled_in, in_language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.questions import text_values
@@ -17,7 +18,7 @@ from regroup.classroom.lessons.runs.moments import (
     REVOKED,
     STEP,
     RunMoment,
-    find_moment,
+    find_explained,
     run_moments,
 )
 from regroup.classroom.lessons.runs.run import LessonRun
@@ -59,15 +60,37 @@ def replay_lines(lesson: Lesson, run: LessonRun, language: Language) -> list[Rep
         elif moment.name == STEP or note:
             text = other_text(moment, language)
             lines.append(ReplayLine(moment.at_ms, text, moment.position, note, moment.name == STEP))
+    lines = sorted([*lines, *_lines_beside(lesson, run, language)], key=lambda line: line.at_ms)
     lines += [ReplayLine(lines[-1].at_ms, end.text, end.position) for end in story[-1:]]
     return lines
 
 
-def notes_of(lesson: Lesson, run: LessonRun, language: Language) -> dict[int, str]:
-    """The notes of a lesson by the index of their moment; several notes of one moment are one text."""
+def _lines_beside(lesson: Lesson, run: LessonRun, language: Language) -> Iterator[ReplayLine]:
+    """The lines about the group beside the one that is shown. Their place in the pictures is that of their time."""
+    if not lesson.parts.beside:
+        return
+    other = run.of_group(lesson.parts.beside)
+    notes = notes_of(lesson, run, language, lesson.parts.beside)
+    for moment in run_moments(other):
+        if moment.event is not None:
+            text = consumer_sentence(moment, other, language)
+        else:
+            text = other_text(moment, language) if moment.member else ""
+        if text:
+            position = run.timeline.position_at(run.epoch_ms(moment.at_ms))
+            yield ReplayLine(moment.at_ms, text, position, notes.get(moment.index, ""), moment.name == STEP)
+
+
+def notes_of(lesson: Lesson, run: LessonRun, language: Language, beside: str = "") -> dict[int, str]:
+    """The notes of a lesson by the index of their moment; several notes of one moment are one text.
+
+    They are those of the group that is shown, or of the one beside it.
+    """
     values, notes = text_values(lesson, run, language), dict[int, str]()
     for explained in lesson.parts.moments:
-        moment = find_moment(run, explained)
+        if explained.group != beside:
+            continue
+        moment = find_explained(run, explained)
         if moment is not None:
             note = filled_in(in_language(explained.note, language), values)
             notes[moment.index] = "\n\n".join(filter(None, (notes.get(moment.index), note)))
@@ -131,5 +154,5 @@ OTHER_TEXTS: Final = {
 def unexplained(lesson: Lesson, run: LessonRun) -> Iterator[int]:
     """The indexes of the lesson's moments that did not come in its run."""
     for index, explained in enumerate(lesson.parts.moments):
-        if find_moment(run, explained) is None:
+        if find_explained(run, explained) is None:
             yield index

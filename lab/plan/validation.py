@@ -59,8 +59,13 @@ def plan_problems(plan: SimulationPlan) -> Iterator[PlanProblem]:
 
 
 def _number_problems(plan: SimulationPlan) -> Iterator[PlanProblem]:
-    for setting, value in plan.settings.items():
-        yield from _raised_by(setting, CoordinatorSettings.from_texts, {setting: str(value)})
+    texts = {setting: str(value) for setting, value in plan.settings.items()}
+    together = list(_raised_by("settings", CoordinatorSettings.from_texts, texts))
+    if together:  # some settings are limits of others, so one that is wrong alone may be right beside the others
+        alone = [
+            each for name in texts for each in _raised_by(name, CoordinatorSettings.from_texts, {name: texts[name]})
+        ]
+        yield from alone or together
     if plan.brokers < 1:
         yield PlanProblem("brokers", f"invalid number of brokers: {plan.brokers}; at least 1 is needed")
     for topic, partitions in plan.topics.items():

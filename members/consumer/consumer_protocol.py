@@ -1,4 +1,4 @@
-"""A member of the consumer protocol (KIP-848) as a state machine, without network and clock. It reads and commits nothing.
+"""A member of the consumer protocol (KIP-848) as a state machine, without network and clock. It reads no records.
 
     machine.heartbeat()                 the request that is due: everything in the first one, later what has changed
     machine.on_response(response)       what follows: `HeartbeatResult`

@@ -48,7 +48,10 @@ RETRY_MS: Final = 100
 
 
 class ConsumerProtocolMember:
-    """A member that is started once and ends as left, crashed or failed. Its parameters are those of SimulatedMember."""
+    """A member that is started once and ends as left, crashed or failed; with the parameters of SimulatedMember.
+
+    `process` is 1 for the first process of this name, 2 for the next.
+    """
 
     def __init__(
         self,
@@ -95,10 +98,8 @@ class ConsumerProtocolMember:
         """The member as a table shows it."""
         consumer = self.consumer
         generation, owned = consumer.generation, consumer.assigned_partitions
-        return MemberView(
-            self.name, generation.member_id, generation.generation_id, consumer.state, False, owned, self._condition, "",
-            0, 0,
-        )  # fmt: skip
+        epoch, state = generation.generation_id, consumer.state
+        return MemberView(self.name, generation.member_id, epoch, state, False, owned, self._condition, "", 0, 0)
 
     def start(self) -> None:
         """Find the coordinator, and join with the first heartbeat."""
