@@ -34,7 +34,7 @@ class SettingRefused(ValueError):
         self.name = name
 
 
-class UnknownSetting(SettingRefused):
+class NoSuchSetting(SettingRefused):
     """A setting that the task does not have, which no form of it sends."""
 
 

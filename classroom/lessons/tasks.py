@@ -7,7 +7,7 @@ from regroup.classroom.lessons.format.language import Language, in_language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.runs.conditions import ConditionResult, check_condition
 from regroup.classroom.lessons.runs.run import LessonRun, RunRefused, run_scenario
-from regroup.classroom.lessons.settings import SettingRefused, UnknownSetting, bug_of_task, parse_setting, plan_of_task
+from regroup.classroom.lessons.settings import NoSuchSetting, SettingRefused, bug_of_task, parse_setting, plan_of_task
 from regroup.lab.plan.yaml_format import InvalidScenario
 
 
@@ -41,7 +41,7 @@ def chosen_values(lesson: Lesson, values: Mapping[str, str], language: Language)
     settings = lesson.parts.task.settings
     for name in values:
         if name not in settings:
-            raise UnknownSetting(name, f"unknown setting {name!r}; the task has {', '.join(settings)}")
+            raise NoSuchSetting(name, f"unknown setting {name!r}; the task has {', '.join(settings)}")
     return {name: parse_setting(name, each, str(values.get(name, "")), language) for name, each in settings.items()}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 from typing import Final, TypeAlias
+from uuid import UUID
 
 from regroup.lab.checker.checker import Checker
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
@@ -136,7 +137,7 @@ class SimulatedMembers:
             consumer_settings(name, planned),
             self._transport(name),
             Subscribe(planned.topics),
-            process=sum(each.name == name for each in self._all_processes()) + 1,
+            member_id=str(UUID(int=self._rng.getrandbits(128), version=4)),
             faults=[parse_fault(text) for text in planned.faults],
             observe=self._on_change,
             on_note=self._on_note_of,

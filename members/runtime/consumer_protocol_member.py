@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
-from uuid import NAMESPACE_URL, uuid5
 
 from regroup.members.consumer.consumer_protocol import ConsumerProtocolMachine, HeartbeatResult
 from regroup.members.consumer.effects import (
@@ -50,7 +49,7 @@ RETRY_MS: Final = 100
 class ConsumerProtocolMember:
     """A member that is started once and ends as left, crashed or failed; with the parameters of SimulatedMember.
 
-    `process` is 1 for the first process of this name, 2 for the next.
+    A client of this protocol draws its member id itself, another one for each process.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class ConsumerProtocolMember:
         transport: MemberTransport,
         subscription: Subscribe,
         *,
-        process: int,
+        member_id: str,
         faults: Iterable[MemberFault],
         observe: MemberObserver,
         on_note: NoteObserver,
@@ -75,8 +74,6 @@ class ConsumerProtocolMember:
             partial(on_note, name),
             on_process_exit,
         )
-        # A real client draws its member id; here it follows from the name, so that runs stay the same.
-        member_id = str(uuid5(NAMESPACE_URL, f"{settings.group_id}/{name}/{process}"))
         self.consumer = ConsumerProtocolMachine(
             settings.group_id, member_id, self._topics, settings.max_poll_interval_ms
         )

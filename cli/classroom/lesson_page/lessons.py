@@ -12,7 +12,7 @@ from regroup.classroom.lessons.library import UnknownLesson, lesson, lesson_numb
 from regroup.classroom.lessons.progress import Answered, LessonProgress
 from regroup.classroom.lessons.questions import question_kind, read_answer
 from regroup.classroom.lessons.runs.answers import UnreadableAnswer
-from regroup.classroom.lessons.settings import SettingRefused, UnknownSetting
+from regroup.classroom.lessons.settings import NoSuchSetting, SettingRefused
 from regroup.classroom.lessons.tasks import chosen_values
 from regroup.cli.classroom.lesson.dialogue import solution_lines
 from regroup.cli.classroom.lesson.keeping import keep_progress, kept_progress, progress_key
@@ -101,7 +101,7 @@ class PageLessons:
             raise InvalidInput("the task of this lesson is an assignor, and has no settings")
         try:
             chosen_values(taken, wanted.values, Language(wanted.language))
-        except UnknownSetting as error:
+        except NoSuchSetting as error:
             raise InvalidInput(str(error)) from None
         except SettingRefused as error:
             return {"unreadable": str(error)}
