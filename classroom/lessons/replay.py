@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from regroup.classroom.lessons.chinese import chinese_moment, chinese_step, chinese_story
-from regroup.classroom.lessons.format.language import Language, filled_in, in_language
+from regroup.classroom.languages import Language
+from regroup.classroom.lessons.chinese import chinese_step
+from regroup.classroom.lessons.format.language import filled_in, in_language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.questions import text_values
 from regroup.classroom.lessons.runs.moments import (
@@ -74,8 +75,7 @@ def notes_of(lesson: Lesson, run: LessonRun, language: Language) -> dict[int, st
 
 def _sentences_by_position(run: LessonRun, language: Language) -> dict[int, list[str]]:
     found: dict[int, list[str]] = defaultdict(list)
-    is_english = language is Language.ENGLISH
-    for line in story_lines(run.timeline) if is_english else chinese_story(run.timeline):
+    for line in story_lines(run.timeline, language=language):
         found[line.position].append(line.text)
     return found
 
@@ -84,10 +84,9 @@ def event_text(moment: RunMoment, run: LessonRun, language: Language) -> str:
     """The sentence of an event that a story leaves out; its type if it has none."""
     assert moment.event is not None
     names = MemberNames(run.timeline.names)
-    sentence = sentence_of if language is Language.ENGLISH else chinese_moment
     texts = EVENT_TEXTS.get(moment.name, (moment.name, moment.name))
     text = texts[0 if language is Language.ENGLISH else 1]
-    return sentence(moment.event, names) or text.format(member=moment.member)
+    return sentence_of(moment.event, names, language) or text.format(member=moment.member)
 
 
 def other_text(moment: RunMoment, language: Language) -> str:

@@ -6,6 +6,9 @@ document = page_document(timeline, after=120)        what has changed since posi
 Positions of spans are those of events in the store. A document with `after` has the later moments, and the spans that
 had not ended at that position; the page replaces its open spans by these. Lanes, and what was recorded beside the
 events, are always whole.
+
+A sentence is a pattern, which stands in the document once in each language, and its names and numbers: so a page
+has all languages, and is no larger than with one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,12 +16,20 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from regroup.classroom.page.columns import PointTable, SpanColumns, StringTable, differences
+from regroup.classroom.page.columns import (
+    PatternTable,
+    PhraseTable,
+    PointTable,
+    SpanColumns,
+    StringTable,
+    differences,
+)
 from regroup.classroom.page.event_json import EventTexts
 from regroup.classroom.page.recordings import exchange_columns, recorded_facts, session_spans
 from regroup.classroom.page.totals import totals_of
+from regroup.classroom.phrases.known_texts import FOLLOWS, known_text
 from regroup.classroom.recorded.messages import ExchangeMessages
-from regroup.classroom.sentences import moment_sentence
+from regroup.classroom.sentences import cause_phrase, whole_sentence
 from regroup.classroom.timeline import (
     ArmedDeadline,
     GenerationSpan,
@@ -34,9 +45,8 @@ from regroup.classroom.timeline import (
 from regroup.classroom.wording import MemberNames
 from regroup.coordinator.classic.transitions import TRANSITIONS
 from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
-from regroup.server.explanation.causes import cause_text
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Version of the document; the page refuses another one."""
 API_NAMES: Final = {AwaitedResponse.JOIN: "JoinGroup", AwaitedResponse.SYNC: "SyncGroup"}
 NO_MESSAGES: Final[Mapping[int, ExchangeMessages]] = {}
@@ -64,6 +74,8 @@ class DocumentWriter:
         self._timeline, self._after, self._messages = timeline, after, messages
         self._moments = [moment for moment in timeline.moments if moment.position > after]
         self._strings = StringTable()
+        self._patterns = PatternTable(self._strings)
+        self._phrases = PhraseTable(self._patterns)
         self._points = PointTable(moment.position for moment in timeline.moments)
         self._texts = EventTexts([lane.member_id for lane in timeline.lanes], self._strings)
 
@@ -80,7 +92,7 @@ class DocumentWriter:
             "trimmed": timeline.is_trimmed,
             "stateMachine": state_machine(),
             "recorded": recorded_facts(timeline),
-            "exchanges": exchange_columns(timeline.exchanges, self._strings, self._messages),
+            "exchanges": exchange_columns(timeline.exchanges, self._strings, self._phrases, self._messages),
             "views": self._views(),
             "sessions": self._sessions(),
             "totals": totals_of(timeline),
@@ -94,7 +106,12 @@ class DocumentWriter:
             "ownership": self._ownership(),
             "offsets": self._offsets(),
         }
-        return parts | {"strings": self._strings.strings(), "points": self._points.further()}
+        return parts | {
+            "phrases": self._phrases.phrases(),
+            "patterns": self._patterns.patterns(),
+            "strings": self._strings.strings(),
+            "points": self._points.further(),
+        }
 
     def _changed(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans that the page does not have in their present form."""
@@ -102,6 +119,7 @@ class DocumentWriter:
 
     def _moment_columns(self) -> dict[str, Any]:
         moments, string, names = self._moments, self._strings, MemberNames(self._timeline.names)
+        sentences = [self._patterns(whole_sentence(moment, names)) for moment in moments]
         return {
             "position": list(differences(moment.position for moment in moments)),
             "at": list(differences(moment.at_ms for moment in moments)),
@@ -111,10 +129,11 @@ class DocumentWriter:
             "state": [string(moment.state) for moment in moments],
             "generation": [moment.generation_id for moment in moments],
             "leader": [string(moment.leader_id) for moment in moments],
-            "sentence": [moment_sentence(moment, names) for moment in moments],
+            "sentence": [number for number, *_ in sentences],
+            "values": [value for _, *values in sentences for value in values],
             "event": [self._texts.event(moment) for moment in moments],
             "cause": [string(self._texts.cause(moment)) for moment in moments],
-            "causeText": [string(_cause_text(moment)) for moment in moments],
+            "causeText": [self._phrases(cause_phrase(each.cause) if each.cause else "") for each in moments],
             "deadline": [string(moment.cause.deadline if moment.cause else "") for moment in moments],
         }
 
@@ -188,7 +207,7 @@ class DocumentWriter:
                 columns["kind"].append(self._strings(armed.kind))
                 columns["at"].append(armed.at_ms)
                 columns["member"].append(self._strings(armed.member_id))
-                columns["follows"].append(self._strings(armed.follows))
+                columns["follows"].append(self._phrases(known_text(armed.follows, FOLLOWS)))
         return columns | {"began": spans.began, "length": spans.length}
 
     def _ownership(self) -> dict[str, Any]:
@@ -232,7 +251,9 @@ class DocumentWriter:
             "until": [each.until_ms for each in found],
             "at": [each.deadline.at_ms if each.deadline else None for each in found],
             "kind": [self._strings(each.deadline.kind if each.deadline else None) for each in found],
-            "follows": [self._strings(each.deadline.follows if each.deadline else None) for each in found],
+            "follows": [
+                self._phrases(known_text(each.deadline.follows, FOLLOWS) if each.deadline else None) for each in found
+            ],
             "uncertain": [each.deadline.uncertain_ms if each.deadline else 0 for each in found],
         }
 
@@ -247,10 +268,6 @@ class DocumentWriter:
                 positions += differences(self._points(step.began) for step in later)
                 offsets += [step.offset for step in later]
         return {"rows": rows, "position": positions, "offset": offsets}
-
-
-def _cause_text(moment: TimelineMoment) -> str:
-    return "" if moment.cause is None else cause_text(moment.cause)
 
 
 def state_machine() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 "use strict";
 // A group's history as the page uses it, made of the documents that classroom/page/document.py writes.
 
-const FORMAT = 1;
+const FORMAT = 2;
 const OPEN = -1;
 
 /** The index of the last entry of an ordered list that is not above a value; -1 before the first. */
@@ -40,6 +40,7 @@ class GroupHistory {
     this.stateMachine = document.stateMachine;
     this.totals = document.totals;
     this._strings = document.strings.map(shown);
+    this._phrases = readPhrases(document, this._strings);
     this._takeMoments(document);
     document.points.position.forEach((position, index) => this.furtherPoints.set(position, document.points.at[index]));
     [this.beganPosition, this.beganAt] = document.began;
@@ -48,10 +49,10 @@ class GroupHistory {
     this._takeSpans(document);
     this._takeRows(document.ownership, document.after);
     this._takeOffsets(document.offsets);
-    this.exchanges = readExchanges(document, this._strings);
+    this.exchanges = readExchanges(document, this._strings, this._phrases);
     this.exchangesByLane = exchangesByLane(this);
     this.views = readViews(this, document, this._strings);
-    this.sessions = readSessions(document, this._strings);
+    this.sessions = readSessions(document, this._strings, this._phrases);
     this.through = this.lastPosition;
   }
 
@@ -117,7 +118,7 @@ class GroupHistory {
 
   _takeMoments(document) {
     const strings = this._strings, columns = document.moments;
-    let position = 0, at = 0, number = 0;
+    let position = 0, at = 0, number = 0, next = 0;
     for (let index = 0; index < columns.position.length; index++) {
       position += columns.position[index]; at += columns.at[index]; number += columns.number[index];
       this.positions.push(position); this.times.push(at); this.numbers.push(number);
@@ -126,10 +127,11 @@ class GroupHistory {
       this.states.push(strings[columns.state[index]]);
       this.generationIds.push(columns.generation[index]);
       this.leaders.push(columns.leader[index] === OPEN ? null : strings[columns.leader[index]]);
-      this.sentences.push(columns.sentence[index]);
+      const pattern = document.patterns[columns.sentence[index]];
+      this.sentences.push({ pattern, values: columns.values.slice(next, (next += pattern[0])).map((each) => valueText(each, strings)) });
       this.events.push({ text: columns.event[index], strings });
       this.causes.push({ text: document.strings[columns.cause[index]], strings });
-      this.causeTexts.push(strings[columns.causeText[index]]);
+      this.causeTexts.push(this._phrases[columns.causeText[index]]);
       this.deadlineKinds.push(strings[columns.deadline[index]]);
     }
   }
@@ -167,7 +169,7 @@ class GroupHistory {
     this.rebalances = taken(this.rebalances, rebalances, (index) => ({ endedBy: strings[rebalances.endedBy[index]] }));
     this.deadlines = taken(this.deadlines, deadlines, (index) => ({
       kind: strings[deadlines.kind[index]], at: deadlines.at[index], member: strings[deadlines.member[index]],
-      follows: strings[deadlines.follows[index]],
+      follows: this._phrases[deadlines.follows[index]],
     }));
   }
 
@@ -219,7 +221,7 @@ class GroupHistory {
     };
   }
 
-  sentenceOf(index) { return shown(this.sentences[index]); }
+  sentenceOf(index) { return filledIn(this.sentences[index]); }
 
   /** The event of a moment as a value, its member ids whole. */
   eventOf(index) { return withStrings(this.events[index]); }
@@ -236,6 +238,19 @@ function groupedBy(list, key) {
   const groups = new Map();
   for (const each of list) groups.has(key(each)) ? groups.get(key(each)).push(each) : groups.set(key(each), [each]);
   return groups;
+}
+
+/** The phrases of a document in the page's language. */
+function readPhrases({ phrases, patterns }, strings) {
+  return phrases.map(([number, ...values]) => filledIn({ pattern: patterns[number], values: values.map((each) => valueText(each, strings)) }));
+}
+
+/** A value of a sentence: the number of a string, or -1 - n for a whole number n. */
+function valueText(value, strings) { return value < 0 ? String(-1 - value) : strings[value]; }
+
+/** A pattern with its values, in the page's language. */
+function filledIn({ pattern: [, english, chinese], values }) {
+  return (language === "zh" ? chinese : english).replace(/\{(\d+)\}/g, (_, place) => values[place]);
 }
 
 /** JSON whose strings `\u0001N` stand for entries of a table, as a value. */

@@ -92,7 +92,7 @@ const WORDS = {
   },
 };
 
-const language = new URLSearchParams(location.search).get("language") === "zh" ? "zh" : "en";
+const language = (new URLSearchParams(location.search).get("language") ?? document.documentElement.lang) === "zh" ? "zh" : "en";
 
 /** The label of this name in the page's language. */
 function word(name) {

@@ -6,7 +6,10 @@ from typing import Final, NamedTuple
 from rich.cells import cell_len
 from rich.text import Text
 
+from regroup.classroom.languages import Language
 from regroup.classroom.moment_view import STATES, ClockAtMoment, MemberAtMoment, MemberPhase, MomentView
+from regroup.classroom.phrases.known_texts import FOLLOWS, known_text
+from regroup.classroom.phrases.phrase import in_language, phrase
 from regroup.classroom.timeline import ArmedDeadline, PartitionSpan
 from regroup.classroom.wording import MemberNames, listed, partitions_text
 from regroup.cli.classroom.step_view.cells import filled, fit, rule, window, wrap
@@ -153,7 +156,7 @@ def clock_panel(shown: Shown, width: int, height: int) -> list[Text]:
     spare = room - len(rows) - min(len(others), 2)
     lines = [rule("Clocks", width, "sessions by member" if sessions.deadlines else "")]
     for row, clock in zip(rows, clocks, strict=True):
-        follows = wrap(f"then {clock.deadline.follows}", width - 3, max(0, spare))
+        follows = wrap(_follows_line(clock.deadline, shown.language), width - 3, max(0, spare))
         spare -= len(follows)
         lines += [row, *(Text(f"   {line}", style="dim") for line in follows)]
     lines += others
@@ -161,6 +164,10 @@ def clock_panel(shown: Shown, width: int, height: int) -> list[Text]:
         more = len(lines) - height + 1
         lines[height - 1 :] = [Text(f"   and {more} more", style="dim")]
     return filled(lines, width, height)
+
+
+def _follows_line(deadline: ArmedDeadline, language: Language) -> str:
+    return in_language(phrase("then", what=known_text(deadline.follows, FOLLOWS)), language)
 
 
 def _clock_line(shown: Shown, clock: ClockAtMoment, width: int) -> Text:
