@@ -19,7 +19,16 @@ from regroup.coordinator.group import MemberId
 from regroup.server.explanation.sentences import time_text
 
 MEMBER_APIS: Final = frozenset(
-    {"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "TxnOffsetCommit", "OffsetFetch"}
+    {
+        "JoinGroup",
+        "SyncGroup",
+        "Heartbeat",
+        "ConsumerGroupHeartbeat",
+        "LeaveGroup",
+        "OffsetCommit",
+        "TxnOffsetCommit",
+        "OffsetFetch",
+    }
 )
 """The requests of members; those of administrators, and the search for a coordinator, are no incidents."""
 

@@ -3,7 +3,7 @@
 The words are in the catalogues of `phrases/`; here stands which of them an event has, and with which values.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from regroup.classroom.languages import Language
@@ -12,6 +12,8 @@ from regroup.classroom.phrases.phrase import Phrase, PhraseValue, in_language, p
 from regroup.classroom.timeline import TimelineMoment
 from regroup.classroom.wording import MemberNames, length, partitions_value
 from regroup.coordinator import events as e
+from regroup.coordinator.consumer import events as ce
+from regroup.coordinator.consumer_group import ConsumerProfile
 from regroup.coordinator.events import Event
 from regroup.coordinator.group import MemberId, MemberProfile, OffsetsByPartition
 from regroup.coordinator.serialization import Cause
@@ -163,6 +165,74 @@ def _about_member(key: str, name: str = "member_id") -> Callable[[Any, TimelineM
     return lambda event, moment, names: phrase(key, member=names[getattr(event, name)], because=_because(event, names))
 
 
+def _consumer_group_created(event: ce.ConsumerGroupCreated, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    return phrase("consumer group created", because=_because(event, names))
+
+
+def _member_subscribed(event: ce.MemberSubscribed, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    profile = event.profile
+    key = "consumer joined" if moment.joined else "consumer described"
+    return phrase(
+        key,
+        member=names[event.member_id],
+        static=static_value(profile.instance_id),
+        topics=_subscription(profile),
+        timeout=length(profile.session_timeout_ms),
+    )
+
+
+def _subscription(profile: ConsumerProfile) -> PhraseValue:
+    """Topics, and a pattern of them."""
+    pattern = phrase("pattern", pattern=profile.subscribed_regex) if profile.subscribed_regex else ""
+    return series("listed", filter(None, (*profile.subscribed_topics, pattern))) or phrase("no topic")
+
+
+def _target_assigned(event: ce.TargetAssigned, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    shares = [
+        phrase("share", partitions=partitions_value(_of_topics(share, names)), member=names[member_id])
+        for member_id, share in event.targets.items()
+    ]
+    return phrase(
+        "target assigned" if event.assignor else "target without members",
+        epoch=event.assignment_epoch,
+        assignor=event.assignor,
+        shares=series("shares", shares) or phrase("no other shares"),
+    )
+
+
+def _of_topics(partitions: Mapping[str, Iterable[int]], names: MemberNames) -> Iterator[TopicPartition]:
+    return (TopicPartition(names[topic], index) for topic, indexes in partitions.items() for index in indexes)
+
+
+def _member_reconciled(event: ce.MemberReconciled, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    limit_ms = max(0, (event.revocation_deadline_ms or event.at_ms) - event.at_ms)
+    return phrase(
+        f"member {event.state.value}",
+        member=names[event.member_id],
+        epoch=event.epoch,
+        assigned=partitions_value(_of_topics(event.assigned, names)),
+        pending=partitions_value(_of_topics(event.pending_revocation, names)),
+        limit=length(limit_ms),
+    )
+
+
+def _static_consumer_replaced(event: ce.StaticConsumerReplaced, _: TimelineMoment, names: MemberNames) -> Phrase:
+    return phrase(
+        "static consumer replaced",
+        member=names[event.member_id],
+        instance=event.instance_id,
+        replaced=names[event.replaced_member_id],
+    )
+
+
+def _regexes_resolved(event: ce.RegexesResolved, moment: TimelineMoment, names: MemberNames) -> Phrase:
+    found = [
+        phrase("matches", pattern=pattern, topics=series("listed", each.topics) or phrase("no topic"))
+        for pattern, each in event.resolved.items()
+    ]
+    return phrase("patterns resolved", found=series("shares", found) or phrase("no topic"))
+
+
 SENTENCES: Final[dict[type[Event], Callable[[Any, TimelineMoment, MemberNames], Phrase]]] = {
     e.GroupCreated: _group_created,
     e.MemberJoined: _member_joined,
@@ -185,6 +255,17 @@ SENTENCES: Final[dict[type[Event], Callable[[Any, TimelineMoment, MemberNames], 
         "append failed", number=event.append_number, because=_because(event, names)
     ),
     e.AppendTimedOut: lambda event, *_: phrase("append timed out", number=event.append_number),
+    ce.ConsumerGroupCreated: _consumer_group_created,
+    ce.ConsumerGroupEnded: lambda event, _, names: phrase("consumer group ended", because=_because(event, names)),
+    ce.MemberSubscribed: _member_subscribed,
+    ce.GroupEpochBumped: lambda event, _, names: phrase(
+        "group epoch bumped", epoch=event.group_epoch, because=_because(event, names)
+    ),
+    ce.TargetAssigned: _target_assigned,
+    ce.MemberReconciled: _member_reconciled,
+    ce.StaticMemberAway: _about_member("static member away"),
+    ce.StaticConsumerReplaced: _static_consumer_replaced,
+    ce.RegexesResolved: _regexes_resolved,
     e.OffsetsDeleted: _offsets_deleted,
     e.GroupDeleted: lambda event, _, names: phrase("group deleted", because=_because(event, names)),
 }

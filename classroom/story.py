@@ -23,7 +23,8 @@ from regroup.classroom.timeline import (
 from regroup.classroom.wording import MemberNames, length, partitions_value, times
 from regroup.coordinator import events as e
 from regroup.coordinator.commands import DeadlineKind
-from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
+from regroup.coordinator.consumer import events as ce
+from regroup.coordinator.group import AwaitedResponse, GroupKind, GroupState, MemberId
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.server.explanation.sentences import time_text
 
@@ -35,7 +36,11 @@ LEFT_OUT: Final = (e.MemberSynced, e.MemberRejoined)
 """Events that have a sentence, and repeat what a rebalance implies."""
 ENDS: Final = (e.AssignmentCommitted, e.CoordinatorLoaded)
 """Events behind which something new begins, even if the same request led to it."""
-PARTS: Final = (e.RebalanceStarted, e.CoordinatorLoaded)
+REACHED: Final = (e.AssignmentCommitted, ce.MemberReconciled)
+"""Events that may end a rebalance with an assignment for every member."""
+TOOK: Final = {GroupKind.CLASSIC: "rebalance took", GroupKind.CONSUMER: "reconciliation took"}
+STATES: Final = {GroupKind.CLASSIC: "present state", GroupKind.CONSUMER: "consumer state"}
+PARTS: Final = (e.RebalanceStarted, e.CoordinatorLoaded, ce.GroupEpochBumped)
 """Events with which a part of the story begins. The commits before them are summed up."""
 
 
@@ -123,8 +128,8 @@ def _event_lines(timeline: GroupTimeline, moments: Sequence[TimelineMoment]) -> 
             yield SaidLine(moment.position, moment.at_ms, _sentences(said, further), begins_part)
             begins_part = False
         ended = ends.get(moment.position)
-        if ended is not None and isinstance(moment.event, e.AssignmentCommitted):
-            yield SaidLine(moment.position, moment.at_ms, _cost(timeline, ended))
+        if ended is not None and isinstance(moment.event, REACHED):
+            yield SaidLine(moment.position, moment.at_ms, _cost(timeline, ended, moment.kind))
     yield from commits.lines(names)
 
 
@@ -231,10 +236,10 @@ def _committer(who: MemberId | int, names: MemberNames) -> PhraseValue:
     return names[who] if who else phrase("no member")
 
 
-def _cost(timeline: GroupTimeline, rebalance: Rebalance) -> PhraseValue:
+def _cost(timeline: GroupTimeline, rebalance: Rebalance, kind: GroupKind) -> PhraseValue:
     """How long a rebalance took, and which partitions had no owner meanwhile."""
     assert rebalance.ended is not None
-    took = phrase("rebalance took", length=length(rebalance.ended.at_ms - rebalance.began.at_ms))
+    took = phrase(TOOK[kind], length=length(rebalance.ended.at_ms - rebalance.began.at_ms))
     gaps = dict(gaps_of(timeline, rebalance))
     return _sentences(took, phrase("without an owner until", gaps=_gaps(gaps)) if gaps else phrase("always owned"))
 
@@ -285,7 +290,14 @@ def _end_state(timeline: GroupTimeline, moment: TimelineMoment, names: MemberNam
     if moment.state is GroupState.DEAD:
         return phrase("no group", when=when)
     leader = phrase("with leader", member=names[moment.leader_id]) if moment.leader_id else ""
-    state = phrase("present state", when=when, state=moment.state.value, generation=moment.generation_id, leader=leader)
+    state = phrase(
+        STATES[moment.kind],
+        when=when,
+        state=moment.state.value,
+        generation=moment.generation_id,
+        epoch=moment.generation_id,
+        leader=leader,
+    )
     owned: dict[MemberId, list[TopicPartition]] = {each: [] for each in moment.members}
     gaps = []
     for span in timeline.ownership_at(moment.position):

@@ -16,6 +16,7 @@ from regroup.classroom.sentences import sentence_of
 from regroup.classroom.timeline import GroupTimeline, HeldRequest, PositionRange, TimelineMoment
 from regroup.classroom.wording import not_recorded_text, partitions_text, without_control_characters
 from regroup.coordinator import events as e
+from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.group import AwaitedResponse, MemberId
 from regroup.server.explanation.sentences import duration_text
 
@@ -32,6 +33,10 @@ NOTED: Final = (
     e.AppendFailed,
     e.GroupDeleted,
     e.GenerationRaised,
+    ce.GroupEpochBumped,
+    ce.TargetAssigned,
+    ce.StaticMemberAway,
+    ce.StaticConsumerReplaced,
 )
 """Events with a note beside the coordinator."""
 _MARKUP: Final = re.compile(r"[^\w .,()+/=':-]|:(?! )")
@@ -76,6 +81,11 @@ def _incident_lines(incident: Incident, member: str) -> Iterator[str]:
             yield f"    {member}--){COORDINATOR}: {api} and its response took {took}{times}{why}"
         case _:
             yield f"    Note over {member}: {mermaid_text(incident.text)}"
+
+
+def _leaving_api(moment: TimelineMoment) -> str:
+    """LeaveGroup, or a heartbeat of the consumer protocol that says goodbye."""
+    return moment.cause.api if moment.cause is not None and moment.cause.api else "LeaveGroup"
 
 
 class MermaidPicture:
@@ -132,7 +142,7 @@ class MermaidPicture:
         """The requests that came with an event, the note about it, and the responses that it released."""
         event = moment.event
         if isinstance(event, e.MemberLeft):
-            yield f"    {self._ids[event.member_id]}->>{COORDINATOR}: LeaveGroup"
+            yield f"    {self._ids[event.member_id]}->>{COORDINATOR}: {_leaving_api(moment)}"
         for each in self._begins[moment.position]:
             api = "JoinGroup" if each.response is AwaitedResponse.JOIN else "SyncGroup"
             yield f"    {self._ids[each.member_id]}->>{COORDINATOR}: {api}"
@@ -144,8 +154,20 @@ class MermaidPicture:
         elif isinstance(event, e.GenerationStarted):
             over = f"{next(iter(self._ids.values()))},{COORDINATOR}"
             yield f"    Note over {over}: {mermaid_text(sentence_of(moment, self._names))}"
+        elif isinstance(event, ce.MemberReconciled):
+            yield from self._reconciled(event, moment)
         for each in self._ends[moment.position]:
             yield from self._end(each, moment)
+
+    def _reconciled(self, event: ce.MemberReconciled, moment: TimelineMoment) -> Iterator[str]:
+        """The heartbeat, and its response."""
+        short = self._ids[event.member_id]
+        spans = self._part.timeline.ownership_at(moment.position)
+        given = partitions_text(
+            each.partition for each in spans if event.member_id in each.owners and event.member_id not in each.revoking
+        )
+        yield f"    {short}->>{COORDINATOR}: ConsumerGroupHeartbeat"
+        yield f"    {COORDINATOR}-->>{short}: {mermaid_text(f'epoch {event.epoch}, {given}')}"
 
     def _end(self, request: HeldRequest, moment: TimelineMoment) -> Iterator[str]:
         short = self._ids[request.member_id]

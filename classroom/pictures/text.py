@@ -12,7 +12,9 @@ from regroup.classroom.pictures.part import OwnershipRow, PictureLimits, Picture
 from regroup.classroom.timeline import GroupTimeline, Lane, PositionRange, TimelineMoment
 from regroup.classroom.wording import not_recorded_text, without_control_characters
 from regroup.classroom.wrapping import columns_of, padded, wrapped
-from regroup.coordinator.group import AwaitedResponse
+from regroup.coordinator.consumer.events import MemberReconciled
+from regroup.coordinator.consumer_group import ReconciliationState
+from regroup.coordinator.group import AwaitedResponse, GroupKind
 
 TEXT_LIMITS: Final = PictureLimits(members=16, times=60)
 MAX_WORDY_MEMBERS: Final = 5
@@ -34,8 +36,24 @@ END_WORDS: Final = {
     "member-left": phrase("cell left"),
     "member-removed": phrase("cell removed"),
     "static-member-replaced": phrase("cell replaced"),
+    "static-consumer-replaced": phrase("cell replaced"),
 }
 LOST: Final = phrase("cell lost")
+NUMBERS: Final = {GroupKind.CLASSIC: "gen", GroupKind.CONSUMER: "epoch"}
+STATE_WIDTHS: Final = {GroupKind.CLASSIC: len("Completing"), GroupKind.CONSUMER: len("Reconciling")}
+KEYS: Final = {GroupKind.CLASSIC: "text key", GroupKind.CONSUMER: "consumer key"}
+RECONCILIATION_WORDS: Final = {
+    ReconciliationState.STABLE: "cell epoch",
+    ReconciliationState.UNREVOKED_PARTITIONS: "cell revokes",
+    ReconciliationState.UNRELEASED_PARTITIONS: "cell waits",
+    ReconciliationState.UNKNOWN: "cell lost",
+}
+RECONCILIATION_SIGNS: Final = {
+    ReconciliationState.STABLE: "sign epoch",
+    ReconciliationState.UNREVOKED_PARTITIONS: "sign revokes",
+    ReconciliationState.UNRELEASED_PARTITIONS: "sign waits",
+    ReconciliationState.UNKNOWN: "sign unknown",
+}
 MARKS: Final = {
     IncidentKind.REFUSED: "!",
     IncidentKind.REQUEST_LOST: "x",
@@ -111,14 +129,16 @@ class TextPicture:
     def lines(self) -> Iterator[str]:
         """The picture itself."""
         heads = [lane.name if self._is_wordy else self._letters[lane.member_id] for lane in self._part.lanes]
-        time, state, generation = (self._said(phrase(each)) for each in ("time", "state", "gen"))
+        time, state, generation = (
+            self._said(phrase(each)) for each in ("time", "state", NUMBERS[self._part.timeline.kind])
+        )
         yield self._row(time, state, generation, heads)
         for row in self._rows:
             since = f"+{(row.at_ms - self._part.began_ms) / 1000:.3f}"
             state = row.moment.state.value.removesuffix("Rebalance")
             yield self._row(since, state, str(row.moment.generation_id or ""), row.cells)
         if not self._is_wordy:
-            yield from self._wrapped(phrase("text key"))
+            yield from self._wrapped(phrase(KEYS[self._part.timeline.kind]))
         yield ""
         if self._part.incidents:
             yield from self._notes()
@@ -154,7 +174,7 @@ class TextPicture:
 
     def _row(self, time: str, state: str, generation: str, cells: list[str]) -> str:
         columns = [padded(cell[: self._width - 1], self._width) for cell in cells]
-        return f"{padded('', 9 - columns_of(time))}{time}  {padded(state, 10)} {generation:>3}  {''.join(columns)}"
+        return f"{padded('', 9 - columns_of(time))}{time}  {padded(state, STATE_WIDTHS[self._part.timeline.kind])} {generation:>{len(NUMBERS[self._part.timeline.kind])}}  {''.join(columns)}"
 
     def _cell(self, lane: Lane, moments: Sequence[TimelineMoment], at_ms: int, *, is_event: bool) -> str:
         """What happened last to a member at one time: by an event, or what went wrong."""
@@ -184,7 +204,7 @@ class TextPicture:
             return ""
         if lane.ended is not None and lane.ended.position <= last:
             return f"✕ {self._said(END_WORDS.get(lane.ended_by, LOST))}" if self._is_wordy else "✕"
-        found = GOES_ON
+        found = self._reconciliation(lane, moments) or GOES_ON
         for each in self._part.held_requests:
             if each.member_id != lane.member_id:
                 continue
@@ -197,6 +217,18 @@ class TextPicture:
             elif each.began.position < first and (each.ended is None or each.ended.position > last):
                 found = HELD
         return found
+
+    def _reconciliation(self, lane: Lane, moments: Sequence[TimelineMoment]) -> str:
+        """The last step of a member of the consumer protocol; empty without one."""
+        steps = [
+            each.event
+            for each in moments
+            if isinstance(each.event, MemberReconciled) and each.event.member_id == lane.member_id
+        ]
+        if not steps:
+            return ""
+        step, cells = steps[-1], RECONCILIATION_WORDS if self._is_wordy else RECONCILIATION_SIGNS
+        return self._said(phrase(cells[step.state], number=step.epoch))
 
     def _generation(self, moment: TimelineMoment) -> str:
         number = moment.generation_id
