@@ -19,7 +19,7 @@ from regroup.coordinator.commands import Deadline, DeadlineKind
 from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.consumer.evolve_group import consumer_of
 from regroup.coordinator.consumer.transitions import TRANSITIONS as CONSUMER_TRANSITIONS
-from regroup.coordinator.consumer_group import ConsumerGroupState, ConsumerMember
+from regroup.coordinator.consumer_group import ConsumerGroupState, ConsumerMember, ReconciliationState
 from regroup.coordinator.group import (
     AwaitedResponse,
     Group,
@@ -31,6 +31,17 @@ from regroup.coordinator.group import (
 )
 
 AnyMember: TypeAlias = Member | ConsumerMember
+Awaited: TypeAlias = AwaitedResponse | ReconciliationState
+HOLDING_UP: Final = (ReconciliationState.UNREVOKED_PARTITIONS, ReconciliationState.UNRELEASED_PARTITIONS)
+AWAITED_NAMES: Final[Mapping[Awaited, str]] = {
+    AwaitedResponse.JOIN: "JoinGroup",
+    AwaitedResponse.SYNC: "SyncGroup",
+    ReconciliationState.UNREVOKED_PARTITIONS: "UNREVOKED_PARTITIONS",
+    ReconciliationState.UNRELEASED_PARTITIONS: "UNRELEASED_PARTITIONS",
+}
+"""The request whose response is held, or the state of the member."""
+FIRST_STEPS: Final = (AwaitedResponse.JOIN, ReconciliationState.UNREVOKED_PARTITIONS)
+"""What a member goes through first in a rebalance; the other ones come later."""
 AnyGroupState: TypeAlias = GroupState | ConsumerGroupState
 
 ONE_MEMBER_EVENTS: Final = (
@@ -216,9 +227,11 @@ def session_deadline(member: AnyMember, last_seen_ms: int) -> Deadline | None:
     return classic_deadlines.member_deadline(member, last_seen_ms)
 
 
-def awaited_response(member: AnyMember | None) -> AwaitedResponse | None:
-    """What is held for a member; members of the consumer protocol are answered at once."""
-    return member.awaiting if isinstance(member, Member) else None
+def awaited_by(member: AnyMember | None) -> Awaited | None:
+    """What holds a member up: a response that is held for it, or a step of its reconciliation; None if nothing does."""
+    if isinstance(member, ConsumerMember):
+        return member.state if member.state in HOLDING_UP and not member.is_away else None
+    return member.awaiting if member is not None else None
 
 
 def reconciliation_of(member: AnyMember | None) -> ConsumerMember | None:

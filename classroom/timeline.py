@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from regroup.classroom.kinds import AnyGroupState, AnyMember
+from regroup.classroom.kinds import AnyGroupState, AnyMember, Awaited
 from regroup.coordinator.commands import DeadlineKind
 from regroup.coordinator.events import Event
-from regroup.coordinator.group import AwaitedResponse, GroupKind, MemberId
+from regroup.coordinator.group import GroupKind, MemberId
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.consumer.subscription import TopicPartition
 
@@ -109,10 +109,14 @@ BEFORE: Final = "before"
 
 
 class HeldRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A JoinGroup or SyncGroup whose response the coordinator holds. Begin and end are equal if it was not held."""
+    """A JoinGroup or SyncGroup whose response the coordinator holds. Begin and end are equal if it was not held.
+
+    In a group of the consumer protocol no response is held: there it is a time in which a member has to give up
+    partitions, or waits for others to do so.
+    """
 
     member_id: MemberId
-    response: AwaitedResponse
+    response: Awaited
     began: Point
     ended: Point | None = None
     ended_by: str = ""

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from regroup.classroom.fold.names import member_names
-from regroup.classroom.kinds import AnyMember, awaited_response, members_of
+from regroup.classroom.kinds import AnyMember, Awaited, awaited_by, members_of
 from regroup.classroom.timeline import BEFORE, HeldRequest, Lane, Point
 from regroup.coordinator import events as e
 from regroup.coordinator.consumer.events import StaticConsumerReplaced
@@ -28,7 +28,7 @@ class MembersBuilder:
         """Begin with a group in the middle of its history."""
         for member in members_of(group).values():
             self._begin_lane(member, point, BEFORE)
-            if awaited := awaited_response(member):
+            if awaited := awaited_by(member):
                 self._begin_held(member.member_id, awaited, point)
 
     def on_event(
@@ -77,7 +77,7 @@ class MembersBuilder:
         self, member_id: MemberId, former: AnyMember | None, member: AnyMember | None, point: Point, event_type: str
     ) -> None:
         """End and begin what is held for one member. A JoinGroup that is sent again while held goes on as one."""
-        was_held, is_held = awaited_response(former), awaited_response(member)
+        was_held, is_held = awaited_by(former), awaited_by(member)
         if was_held == is_held:
             return
         if was_held:
@@ -86,7 +86,7 @@ class MembersBuilder:
         if is_held:
             self._begin_held(member_id, is_held, point)
 
-    def _begin_held(self, member_id: MemberId, response: AwaitedResponse, point: Point) -> None:
+    def _begin_held(self, member_id: MemberId, response: Awaited, point: Point) -> None:
         self._open_held[member_id] = len(self._held)
         self._held.append(HeldRequest(member_id=member_id, response=response, began=point))
 

@@ -16,7 +16,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from regroup.classroom.kinds import AWAITED_NAMES, READERS, reconciliation_of
 from regroup.classroom.page.columns import (
+    OPEN,
     PatternTable,
     PhraseTable,
     PointTable,
@@ -43,12 +45,12 @@ from regroup.classroom.timeline import (
     TimelineMoment,
 )
 from regroup.classroom.wording import MemberNames
-from regroup.coordinator.classic.transitions import TRANSITIONS
-from regroup.coordinator.group import AwaitedResponse, GroupState, MemberId
+from regroup.coordinator.group import GroupKind, MemberId
 
 FORMAT: Final = 2
 """Version of the document; the page refuses another one."""
-API_NAMES: Final = {AwaitedResponse.JOIN: "JoinGroup", AwaitedResponse.SYNC: "SyncGroup"}
+AWAY: Final = "away"
+"""Stands for the state of a static member that has left and is expected to return."""
 NO_MESSAGES: Final[Mapping[int, ExchangeMessages]] = {}
 Span = TypeVar("Span", GenerationSpan, HeldRequest, PartitionSpan, Rebalance, StateSpan)
 
@@ -90,7 +92,8 @@ class DocumentWriter:
             "began": timeline.began,
             "last": timeline.last,
             "trimmed": timeline.is_trimmed,
-            "stateMachine": state_machine(),
+            "kind": timeline.kind,
+            "stateMachine": state_machine(timeline.kind),
             "recorded": recorded_facts(timeline),
             "exchanges": exchange_columns(timeline.exchanges, self._strings, self._phrases, self._messages),
             "views": self._views(),
@@ -103,6 +106,7 @@ class DocumentWriter:
             "generations": self._generations(self._changed(timeline.generations)),
             "rebalances": self._rebalances(self._changed(timeline.rebalances)),
             "deadlines": self._deadlines(),
+            "steps": self._steps(),
             "ownership": self._ownership(),
             "offsets": self._offsets(),
         }
@@ -162,7 +166,7 @@ class DocumentWriter:
         for each in requests:
             spans.add(each.began, each.ended)
             member.append(self._strings(each.member_id))
-            api.append(self._strings(API_NAMES[each.response]))
+            api.append(self._strings(AWAITED_NAMES[each.response]))
         return {"member": member, "api": api, "began": spans.began, "length": spans.length}
 
     def _states(self, states: Iterable[StateSpan]) -> dict[str, list[int]]:
@@ -210,9 +214,25 @@ class DocumentWriter:
                 columns["follows"].append(self._phrases(known_text(armed.follows, FOLLOWS)))
         return columns | {"began": spans.began, "length": spans.length}
 
+    def _steps(self) -> dict[str, list[int]]:
+        """The states and epochs of the members of a consumer group, from each position on; always all of them."""
+        columns: dict[str, list[int]] = {"member": [], "position": [], "state": [], "epoch": []}
+        for member_id, session in self._timeline.sessions.items():
+            before: tuple[str, int] | None = None
+            for position, member in session.changes:
+                step = reconciliation_of(member)
+                now = (AWAY if step.is_away else step.state.name, step.epoch) if step else None
+                if now is not None and now != before:
+                    columns["member"].append(self._strings(member_id))
+                    columns["position"].append(position)
+                    columns["state"].append(self._strings(now[0]))
+                    columns["epoch"].append(now[1])
+                before = now
+        return columns
+
     def _ownership(self) -> dict[str, Any]:
         """The spans of all partitions, one after the other; `rows` says which partition has how many."""
-        spans, assigned, owners, rows = SpanColumns(self._points), [], [], []
+        spans, assigned, owners, revoking, rows = SpanColumns(self._points), [], [], [], []
         sets: dict[tuple[MemberId, ...], int] = {}
         for partition, of_partition in self._timeline.ownership.items():
             changed = list(self._changed(of_partition))
@@ -222,11 +242,13 @@ class DocumentWriter:
                 spans.add(each.began, each.ended)
                 assigned.append(sets.setdefault(each.assigned_to, len(sets)))
                 owners.append(sets.setdefault(each.owners, len(sets)))
+                revoking.append(sets.setdefault(each.revoking, len(sets)) if each.revoking else OPEN)
         return {
             "rows": rows,
             "sets": [[self._strings(member_id) for member_id in each] for each in sets],
             "assigned": assigned,
             "owners": owners,
+            "revoking": revoking if any(each != OPEN for each in revoking) else [],
             "began": spans.began,
             "length": spans.length,
         }
@@ -270,12 +292,16 @@ class DocumentWriter:
         return {"rows": rows, "position": positions, "offset": offsets}
 
 
-def state_machine() -> dict[str, Any]:
-    """The states of a classic group, and the transitions that the coordinator's own table allows."""
+def state_machine(kind: GroupKind) -> dict[str, Any]:
+    """The states of a group of this kind, and the transitions that the coordinator's own table allows."""
+    reader = READERS[kind]
     return {
-        "states": list(GroupState),
+        "states": list(reader.states),
         "transitions": [
-            (before, after) for before in TRANSITIONS for after in GroupState if after in TRANSITIONS[before]
+            (before, after)
+            for before in reader.transitions
+            for after in reader.states
+            if after in reader.transitions[before]
         ],
     }
 

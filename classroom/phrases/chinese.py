@@ -158,7 +158,7 @@ PICTURES: Final = {
     "owners key": "拥有者，每个字符对应上面的一行：{members}，· 没有，! 多个",
     "further incidents": "另有 {number} 个，`regroup story` 会全部列出。",
     "epoch": "epoch",
-    "consumer key": "数字：在该 epoch 拿到全部份额，R 要交出 partition，W 等待其他成员，✕ 不再是成员",
+    "consumer key": "┆ 尚未完成，数字：在该 epoch 拿到全部份额，R 要交出 partition，W 等待其他成员，✕ 不再是成员",
     "cell epoch": "epoch {number}",
     "cell revokes": "要交出",
     "cell waits": "等待",

@@ -172,7 +172,9 @@ PICTURES: Final = {
     "owners key": "owners, one character for each row above: {members}, · no member, ! several",
     "further incidents": "And {number} more, which `regroup story` lists.",
     "epoch": "epoch",
-    "consumer key": "a number: epoch with the whole share, R has to give up, W waits for others, ✕ no member any more",
+    "consumer key": (
+        "┆ held up, a number: epoch with the whole share, R has to give up, W waits for others, ✕ no member any more"
+    ),
     "cell epoch": "epoch {number}",
     "cell revokes": "revokes",
     "cell waits": "waits",

@@ -97,7 +97,8 @@ class MermaidPicture:
         self._ids = {member_id: f"M{number}" for number, member_id in enumerate(members, start=1)}
         self._begins: dict[int, list[HeldRequest]] = defaultdict(list)
         self._ends: dict[int, list[HeldRequest]] = defaultdict(list)
-        for each in part.held_requests:
+        held = [each for each in part.held_requests if isinstance(each.response, AwaitedResponse)]
+        for each in held:
             self._begins[each.began.position].append(each)
             if each.ended is not None:
                 self._ends[each.ended.position].append(each)

@@ -3,6 +3,7 @@
 from typing import Final, TypeAlias
 
 from regroup.classroom.incidents import Incident, IncidentKind
+from regroup.classroom.kinds import AWAITED_NAMES, FIRST_STEPS
 from regroup.classroom.pictures.part import OwnershipRow, PictureLimits, PicturePart, readable_part
 from regroup.classroom.pictures.scale import TimeScale
 from regroup.classroom.pictures.svg_canvas import SvgCanvas, fitting, shortened, text_width
@@ -25,22 +26,29 @@ from regroup.classroom.timeline import (
     StateSpan,
 )
 from regroup.classroom.wording import not_recorded_text
-from regroup.coordinator.group import AwaitedResponse, GroupKind, GroupState, MemberId
+from regroup.coordinator.group import GroupKind, GroupState, MemberId
 from regroup.server.explanation.sentences import duration_text
 
 SVG_LIMITS: Final = PictureLimits(members=20, times=100)
 LegendEntry: TypeAlias = tuple[str, str, int]
 """A text, the classes of its colour, and its pattern."""
-LEGEND: Final[list[LegendEntry]] = [
-    ("JoinGroup held", "join", 0),
-    ("SyncGroup held", "sync", 0),
-    ("rebalance", "rebalance border", 0),
-]
+LEGENDS: Final[dict[GroupKind, list[LegendEntry]]] = {
+    GroupKind.CLASSIC: [
+        ("JoinGroup held", "join", 0),
+        ("SyncGroup held", "sync", 0),
+        ("rebalance", "rebalance border", 0),
+    ],
+    GroupKind.CONSUMER: [
+        ("UNREVOKED_PARTITIONS", "join", 0),
+        ("UNRELEASED_PARTITIONS", "sync", 0),
+        ("target not reached", "rebalance border", 0),
+    ],
+}
 MARKS_KEY: Final = (
     "square: refused; broken line: lost (cross above: the request, below: the response), or late (along the lane)"
 )
 MAX_NOTES: Final = 8
-NUMBER_NAMES: Final = {GroupKind.CLASSIC: "generation", GroupKind.CONSUMER: "group epoch"}
+NUMBER_NAMES: Final = {GroupKind.CLASSIC: "generation", GroupKind.CONSUMER: "epoch"}
 HATCHED: Final = {
     GroupKind.CLASSIC: "hatched: no member owns it; pale: assigned, and given up for a rebalance or not yet received",
     GroupKind.CONSUMER: "hatched: no member owns it; lower half hatched: its owner has to give it up",
@@ -57,7 +65,6 @@ END_WORDS: Final = {
     "static-member-replaced": "replaced",
     "static-consumer-replaced": "replaced",
 }
-API_NAMES: Final = {AwaitedResponse.JOIN: "JoinGroup", AwaitedResponse.SYNC: "SyncGroup"}
 LEAST_SHORTENED: Final = 60.0
 """A narrower bar has the whole name of its owner or none."""
 LABEL_DISTANCE: Final = 74.0
@@ -261,16 +268,18 @@ class SvgPicture:
 
     def _held(self, request: HeldRequest) -> None:
         left, right = self._ends(request.began, request.ended)
-        api = API_NAMES[request.response]
+        api = AWAITED_NAMES[request.response]
+        held_for = "held for" if self._timeline.kind is GroupKind.CLASSIC else "for"
         held_ms = (request.ended or self._timeline.last).at_ms - request.began.at_ms
         right = max(right, left + 4)
         top, bottom = self._top + 4, self._top + ROW - 4
-        css = "join" if request.response is AwaitedResponse.JOIN else "sync"
+        css = "join" if request.response in FIRST_STEPS else "sync"
         self._canvas.rect(
-            left, top, right, bottom, css=css, tip=f"{api}, held for {duration_text(held_ms)}", more='rx="2"'
+            left, top, right, bottom, css=css, tip=f"{api}, {held_for} {duration_text(held_ms)}", more='rx="2"'
         )
         held = duration_text(held_ms)
-        texts = (f"{api}, held {held}", f"{api}, {held}", api, api[:4])
+        longest = [f"{api}, held {held}"] if self._timeline.kind is GroupKind.CLASSIC else []
+        texts = (*longest, f"{api}, {held}", api, api[:4])
         text = fitting(texts, right - left - 6, SIZE)
         self._canvas.text(left + 3, self._top + 15, text, css="on")
 
@@ -365,7 +374,7 @@ class SvgPicture:
             if sum(_legend_width(text) for text, _, _ in rows[-1]) + _legend_width(lane.name) > self._width - 24:
                 rows.append([])
             rows[-1].append((lane.name, f"{owner_css(index)} owner", pattern_of(index)))
-        return [*filter(None, rows), LEGEND]
+        return [*filter(None, rows), LEGENDS[self._timeline.kind]]
 
 
 def _legend_width(text: str) -> float:

@@ -174,7 +174,10 @@ class TextPicture:
 
     def _row(self, time: str, state: str, generation: str, cells: list[str]) -> str:
         columns = [padded(cell[: self._width - 1], self._width) for cell in cells]
-        return f"{padded('', 9 - columns_of(time))}{time}  {padded(state, STATE_WIDTHS[self._part.timeline.kind])} {generation:>{len(NUMBERS[self._part.timeline.kind])}}  {''.join(columns)}"
+        kind = self._part.timeline.kind
+        number = f"{generation:>{len(NUMBERS[kind])}}"
+        since = " " * (9 - columns_of(time)) + time
+        return f"{since}  {padded(state, STATE_WIDTHS[kind])} {number}  {''.join(columns)}"
 
     def _cell(self, lane: Lane, moments: Sequence[TimelineMoment], at_ms: int, *, is_event: bool) -> str:
         """What happened last to a member at one time: by an event, or what went wrong."""
@@ -207,6 +210,10 @@ class TextPicture:
         found = self._reconciliation(lane, moments) or GOES_ON
         for each in self._part.held_requests:
             if each.member_id != lane.member_id:
+                continue
+            if isinstance(each.response, ReconciliationState):
+                goes_on = each.began.position < first and (each.ended is None or each.ended.position > last)
+                found = HELD if goes_on and found == GOES_ON else found
                 continue
             is_join = each.response is AwaitedResponse.JOIN
             if each.ended is not None and first <= each.ended.position <= last:

@@ -35,6 +35,7 @@ class GroupHistory {
     if (document.format !== FORMAT) throw new Error(`format ${document.format} of the data, and this page reads ${FORMAT}`);
     this.group = shown(document.group);
     this.protocolType = document.protocolType;
+    this.isConsumer = document.kind === "consumer";
     this.isTrimmed = document.trimmed;
     this.recorded = document.recorded;
     this.stateMachine = document.stateMachine;
@@ -47,6 +48,7 @@ class GroupHistory {
     [this.lastPosition, this.lastAt] = document.last;
     this._takeLanes(document.lanes);
     this._takeSpans(document);
+    this.stepsByMember = readSteps(document.steps, this._strings);
     this._takeRows(document.ownership, document.after);
     this._takeOffsets(document.offsets);
     this.exchanges = readExchanges(document, this._strings, this._phrases);
@@ -55,6 +57,9 @@ class GroupHistory {
     this.sessions = readSessions(document, this._strings, this._phrases);
     this.through = this.lastPosition;
   }
+
+  /** The label of what counts up: the generation, or the group epoch. */
+  get numberWord() { return word(this.isConsumer ? "groupEpoch" : "generation"); }
 
   get length() { return this.positions.length; }
 
@@ -84,6 +89,12 @@ class GroupHistory {
     return this.spanAt(this.heldByMember.get(member) ?? [], position);
   }
 
+  /** The state and epoch of a member of the consumer protocol; undefined in a classic group. */
+  stepAt(member, position) {
+    const steps = this.stepsByMember.get(member) ?? [];
+    return steps[lastUpTo(steps, position, (each) => each.position)];
+  }
+
   /** The recorded request that led to an event; undefined if none is recorded. */
   exchangeOf(index) {
     const position = this.positions[index];
@@ -98,7 +109,8 @@ class GroupHistory {
 
   /** Where a member stands in a rebalance: the same rule as classroom/moment_view.py. */
   phaseOf(member, index) {
-    const position = this.positions[index], held = this.heldAt(member, position);
+    const position = this.positions[index], held = this.heldAt(member, position), step = this.stepAt(member, position);
+    if (step) return `${step.state} · epoch ${step.epoch}`;
     if (held) return `${held.api} held`;
     if (this.states[index] === "PreparingRebalance") return "JoinGroup expected";
     if (this.states[index] === "CompletingRebalance") return "SyncGroup expected";
@@ -181,7 +193,7 @@ class GroupHistory {
     for (const [topic, index, count] of columns.rows) {
       const row = this._row(this.rows, this._rowsByName, strings[topic], index);
       for (const end = next + count; next < end; next++) {
-        row.spans.push({ ...span(next), assigned: sets[columns.assigned[next]], owners: sets[columns.owners[next]] });
+        row.spans.push({ ...span(next), assigned: sets[columns.assigned[next]], owners: sets[columns.owners[next]], isRevoked: (columns.revoking[next] ?? OPEN) !== OPEN });
       }
     }
     this.rows.sort(byPartition);
@@ -228,6 +240,14 @@ class GroupHistory {
 
   /** The cause of a moment as a value; null if it is not recorded. */
   causeOf(index) { return this.causes[index].text ? withStrings(this.causes[index]) : null; }
+}
+
+/** The steps of each member of the consumer protocol, in the order of their positions. */
+function readSteps(columns, strings) {
+  const steps = columns.member.map((member, index) => ({
+    member: strings[member], position: columns.position[index], state: strings[columns.state[index]], epoch: columns.epoch[index],
+  }));
+  return groupedBy(steps, (each) => each.member);
 }
 
 function byPartition(one, other) {
