@@ -6,8 +6,9 @@ problems = lesson_problems(read_lesson(text))         ["line 31, question.measur
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.assignor_task import OWN_ASSIGNOR, PROPERTIES, OwnAssignor
-from regroup.classroom.lessons.format.language import Language, LessonText, names_in
+from regroup.classroom.lessons.format.language import LessonText, names_in
 from regroup.classroom.lessons.format.parts import FOUND, RESERVED_NAMES, Lesson, RunCondition
 from regroup.classroom.lessons.format.reading import at_line
 from regroup.classroom.lessons.questions import right_options, tolerance_of

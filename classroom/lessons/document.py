@@ -8,7 +8,8 @@ task_document(result)                       the result of a task
 
 from typing import Any
 
-from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.languages import Language
+from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.library import lesson, lesson_numbers
 from regroup.classroom.lessons.progress import Progress

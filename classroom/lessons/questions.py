@@ -2,7 +2,8 @@
 
 from typing import Final, NamedTuple
 
-from regroup.classroom.lessons.format.language import Language, filled_in, in_language
+from regroup.classroom.languages import Language
+from regroup.classroom.lessons.format.language import filled_in, in_language
 from regroup.classroom.lessons.format.parts import ANSWER, Lesson, Question, QuestionOption, RunCondition
 from regroup.classroom.lessons.runs.answers import (
     AnswerKind,

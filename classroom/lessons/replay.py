@@ -1,12 +1,13 @@
 """The replay of a run: the sentences of its story, what the scenario did, and the notes of the lesson beside them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
-from regroup.classroom.lessons.chinese import chinese_moment, chinese_step, chinese_story
-from regroup.classroom.lessons.consumer_sentences import consumer_sentence
-from regroup.classroom.lessons.format.language import Language, filled_in, in_language
+from regroup.classroom.languages import Language
+from regroup.classroom.lessons.chinese import chinese_step
+from regroup.classroom.lessons.format.language import filled_in, in_language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.questions import text_values
 from regroup.classroom.lessons.runs.moments import (
@@ -42,43 +43,46 @@ class ReplayLine(NamedTuple):
 
 
 def replay_lines(lesson: Lesson, run: LessonRun, language: Language) -> list[ReplayLine]:
-    """The lines of the replay in the order of time. Each note stands at its moment; the group's end is last."""
-    notes = notes_of(lesson, run, language)
-    story = [*(story_lines(run.timeline) if language is Language.ENGLISH else chinese_story(run.timeline))]
-    sentences = _by_position(story[:-1])
+    """The lines of the replay in the order of time. Each note stands at its moment; how the groups end is said last."""
+    groups = [run, *([run.of_group(lesson.parts.beside)] if lesson.parts.beside else [])]
     lines: list[ReplayLine] = []
+    ends: list[ReplayLine] = []
+    for each in groups:
+        notes = notes_of(lesson, run, language, "" if each is run else lesson.parts.beside)
+        *story, end = story_lines(each.timeline, language=language)
+        said = _group_lines(each, story, notes, language)
+        ends.append(ReplayLine(0, end.text, end.position))
+        if each is not run:
+            said, ends[-1] = (
+                map(partial(_beside, run, lesson.parts.beside), said),
+                _beside(run, lesson.parts.beside, ends[-1]),
+            )
+        lines += said
+    lines.sort(key=lambda line: line.at_ms)
+    return [*lines, *(each._replace(at_ms=lines[-1].at_ms) for each in ends)]
+
+
+def _group_lines(
+    run: LessonRun, story: Iterable[StoryLine], notes: Mapping[int, str], language: Language
+) -> Iterator[ReplayLine]:
+    """The lines about one group, without its end."""
+    sentences = _by_position(story)
     for moment in run_moments(run):
         note = notes.get(moment.index, "")
         if moment.event is not None:
             texts = sentences.pop(moment.position, [])
             if not texts and note:
                 texts = [event_text(moment, run, language)]
-            lines += [
-                ReplayLine(moment.at_ms, text, moment.position, note if number == 0 else "")
-                for number, text in enumerate(texts)
-            ]
+            for number, text in enumerate(texts):
+                yield ReplayLine(moment.at_ms, text, moment.position, note if number == 0 else "")
         elif moment.name == STEP or note:
-            text = other_text(moment, language)
-            lines.append(ReplayLine(moment.at_ms, text, moment.position, note, moment.name == STEP))
-    lines = sorted([*lines, *_lines_beside(lesson, run, language)], key=lambda line: line.at_ms)
-    lines += [ReplayLine(lines[-1].at_ms, end.text, end.position) for end in story[-1:]]
-    return lines
+            yield ReplayLine(moment.at_ms, other_text(moment, language), moment.position, note, moment.name == STEP)
 
 
-def _lines_beside(lesson: Lesson, run: LessonRun, language: Language) -> Iterator[ReplayLine]:
-    """The lines about the group beside the one that is shown. Their place in the pictures is that of their time."""
-    if not lesson.parts.beside:
-        return
-    other = run.of_group(lesson.parts.beside)
-    notes = notes_of(lesson, run, language, lesson.parts.beside)
-    for moment in run_moments(other):
-        if moment.event is not None:
-            text = consumer_sentence(moment, other, language)
-        else:
-            text = other_text(moment, language) if moment.member else ""
-        if text:
-            position = run.timeline.position_at(run.epoch_ms(moment.at_ms))
-            yield ReplayLine(moment.at_ms, text, position, notes.get(moment.index, ""), moment.name == STEP)
+def _beside(run: LessonRun, group: str, line: ReplayLine) -> ReplayLine:
+    """A line about the group beside the one that is shown; its place in the pictures is that of its time."""
+    text = line.text if line.is_step else f"{group}: {line.text}"
+    return line._replace(text=text, position=run.timeline.position_at(run.epoch_ms(line.at_ms)))
 
 
 def notes_of(lesson: Lesson, run: LessonRun, language: Language, beside: str = "") -> dict[int, str]:
@@ -108,10 +112,9 @@ def event_text(moment: RunMoment, run: LessonRun, language: Language) -> str:
     """The sentence of an event that a story leaves out; its type if it has none."""
     assert moment.event is not None
     names = MemberNames(run.timeline.names)
-    sentence = sentence_of if language is Language.ENGLISH else chinese_moment
     texts = EVENT_TEXTS.get(moment.name, (moment.name, moment.name))
     text = texts[0 if language is Language.ENGLISH else 1]
-    return sentence(moment.event, names) or text.format(member=moment.member)
+    return sentence_of(moment.event, names, language) or text.format(member=moment.member)
 
 
 def other_text(moment: RunMoment, language: Language) -> str:

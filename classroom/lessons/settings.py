@@ -8,7 +8,7 @@ import yaml
 
 from regroup.assignors.interface import Assignor
 from regroup.assignors.registry import offering
-from regroup.classroom.lessons.format.language import Language
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.format.parts import Lesson, Setting
 from regroup.classroom.lessons.questions import parse_choice
 from regroup.classroom.lessons.runs.answers import AnswerKind, UnreadableAnswer, parse_answer

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.languages import Language
+from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.runs.conditions import ConditionResult, check_condition
 from regroup.classroom.lessons.runs.run import LessonRun, RunRefused, run_scenario

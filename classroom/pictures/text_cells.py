@@ -1,6 +1,5 @@
 """Text by columns of a terminal, in which a Chinese character takes two."""
 
-from collections.abc import Iterator
 from typing import Final
 
 from rich.cells import cell_len, set_cell_size
@@ -21,27 +20,3 @@ def without_middle(text: str, width: int) -> str:
     while cell_len(end) > width // 2:
         end = end[1:]
     return f"{set_cell_size(text, width - 1 - cell_len(end)).rstrip()}{MORE}{end}"
-
-
-def wrapped(text: str, width: int, first: str = "", others: str = "") -> Iterator[str]:
-    """The words in lines of at most so many columns, which begin with `first` and then `others`; long words are cut."""
-    line, is_empty = first, True
-    for word in text.split():
-        for part in _parts(word, width - cell_len(others)):
-            longer = f"{line}{'' if is_empty else ' '}{part}"
-            if not is_empty and cell_len(longer) > width:
-                yield line
-                longer = f"{others}{part}"
-            line, is_empty = longer, False
-    if not is_empty:
-        yield line
-
-
-def _parts(word: str, width: int) -> Iterator[str]:
-    part = ""
-    for each in word:
-        if part and cell_len(part + each) > width:
-            yield part
-            part = ""
-        part += each
-    yield part

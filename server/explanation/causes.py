@@ -12,6 +12,7 @@ DEADLINES: Final = {
     "pending-join": "the time limit of a new member id ended",
     "join-phase": "the join phase reached its deadline",
     "sync-phase": "the sync phase reached its deadline",
+    "revocation": "the time limit for giving up partitions ended",
     "log-append": "the log did not commit a record in time",
     "retention": "the periodic check of offsets was due",
     "transaction": "the transaction lasted longer than its timeout",

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.assignor_task import run_assignor_task
 from regroup.classroom.lessons.document import run_lesson
-from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.library import lesson_numbers
 from regroup.classroom.lessons.picture import lesson_picture

@@ -4,8 +4,9 @@ from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.checking import lesson_problems
-from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.format.reading import InvalidLesson
 from regroup.classroom.lessons.library import (
     UnknownLesson,

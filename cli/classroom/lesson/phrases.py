@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from regroup.classroom.lessons.format.language import Language
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.runs.answers import AnswerKind
 
 PHRASES: Final[dict[str, tuple[str, str]]] = {

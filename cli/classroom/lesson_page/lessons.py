@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.document import lesson_document, list_document
-from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.library import UnknownLesson, lesson, lesson_numbers
 from regroup.classroom.lessons.progress import Answered, LessonProgress

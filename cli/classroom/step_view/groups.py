@@ -3,6 +3,7 @@
 from bisect import bisect_right
 
 from regroup.classroom.incidents import incidents_of
+from regroup.classroom.languages import Language
 from regroup.classroom.moment_view import MomentViews
 from regroup.classroom.recorded.session_clocks import SessionClocks
 from regroup.classroom.timeline import GroupTimeline, TimelineMoment
@@ -16,8 +17,14 @@ from regroup.cli.classroom.step_view.shown import Shown
 class SteppedGroup:
     """One group, and the moment at which the view stands in it."""
 
-    def __init__(self, timeline: GroupTimeline, read_messages: MessageReader | None = None) -> None:
+    def __init__(
+        self,
+        timeline: GroupTimeline,
+        read_messages: MessageReader | None = None,
+        language: Language = Language.ENGLISH,
+    ) -> None:
         self.timeline = timeline
+        self._language = language
         self.index = 0
         self.message: int | None = None
         """The number of the recorded message at which the view stands, behind the moment; None at the moment itself."""
@@ -61,6 +68,7 @@ class SteppedGroup:
         return Shown(
             timeline=self.timeline,
             view=view,
+            language=self._language,
             scrubber=self._scrubber,
             walk=walk,
             stop=stop,

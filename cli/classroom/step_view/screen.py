@@ -5,6 +5,7 @@ from typing import Final
 from rich.text import Text
 
 from regroup.classroom.incidents import Incident
+from regroup.classroom.languages import Language
 from regroup.classroom.wording import since_text
 from regroup.cli.classroom.step_view.cells import beside, filled, fit, rule, wrap
 from regroup.cli.classroom.step_view.event import cause_line, sentence
@@ -92,8 +93,8 @@ def _heading(shown: Shown, width: int) -> Text:
 def _event(shown: Shown, width: int, rows: int) -> list[Text]:
     moment = shown.view.moment
     incidents = shown.incidents_after(shown.view.index)
-    cause = cause_line(moment, shown.names)
-    said = wrap(sentence(moment, shown.names), width - 4, rows - 2 - bool(incidents))
+    cause = cause_line(moment, shown.names, shown.language)
+    said = wrap(sentence(moment, shown.names, shown.language), width - 4, rows - 2 - bool(incidents))
     lines = [
         rule(f"Event {moment.event_number}: {moment.type}", width, f"coordinator epoch {moment.coordinator_epoch}"),
         *(Text(f"   {line}", style="bold") for line in said),
@@ -101,7 +102,7 @@ def _event(shown: Shown, width: int, rows: int) -> list[Text]:
     ]
     if incidents:
         more = f" (and {len(incidents) - 1} more)" if len(incidents) > 1 else ""
-        lines.append(_incident(incidents[0], width, more))
+        lines.append(_incident(incidents[0], shown.language, width, more))
     return filled(lines, width, rows)
 
 
@@ -117,9 +118,9 @@ def _message(shown: Shown, width: int, rows: int) -> list[Text]:
     return filled(lines, width, rows)
 
 
-def _incident(incident: Incident, width: int, more: str = "") -> Text:
+def _incident(incident: Incident, language: Language, width: int, more: str = "") -> Text:
     """A request that went wrong between this event and the next."""
-    text = fit(f"{clock_time(incident.at_ms)}  {incident.text}", width - 4 - len(more)).rstrip()
+    text = fit(f"{clock_time(incident.at_ms)}  {incident.text_in(language)}", width - 4 - len(more)).rstrip()
     return Text(f" ! {text}{more}", style="red")
 
 
@@ -132,11 +133,11 @@ def _near(shown: Shown, width: int, rows: int) -> list[Text]:
     for index in shown.walk.around(shown.view.index, 2 * rows):
         is_here = index == shown.view.index
         here = len(lines) if is_here else here
-        text = f"{clock_time(moments[index].at_ms)}  {sentence(moments[index], shown.names)}"
+        text = f"{clock_time(moments[index].at_ms)}  {sentence(moments[index], shown.names, shown.language)}"
         line = Text(" ▶ " if is_here else "   ")
         line.append(fit(text, width - 4))
         line.stylize("bold" if is_here else "dim")
-        lines += [line, *(_incident(each, width) for each in shown.incidents_after(index))]
+        lines += [line, *(_incident(each, shown.language, width) for each in shown.incidents_after(index))]
     first = min(max(0, here - (rows - 1) // 2), max(0, len(lines) - rows + 1))
     return filled([rule("Before and after", width), *lines[first : first + rows - 1]], width, rows)
 

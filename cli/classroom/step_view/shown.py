@@ -5,6 +5,7 @@ from bisect import bisect_left
 import msgspec
 
 from regroup.classroom.incidents import Incident
+from regroup.classroom.languages import Language
 from regroup.classroom.moment_view import MomentView
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.recorded.session_clocks import SessionsAtMoment
@@ -19,6 +20,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
     timeline: GroupTimeline
     view: MomentView
+    language: Language = Language.ENGLISH
+    """Of the sentences; the headings are in English."""
     scrubber: Scrubber
     walk: Walk
     most_members: int = 0

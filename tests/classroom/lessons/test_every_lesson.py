@@ -7,6 +7,7 @@ from multiprocessing import get_context
 
 import pytest
 
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.checking import lesson_problems, lesson_texts
 from regroup.classroom.lessons.document import (
     answer_document,
@@ -17,7 +18,7 @@ from regroup.classroom.lessons.document import (
     solve_lesson,
     task_document,
 )
-from regroup.classroom.lessons.format.language import Language, Translations, in_language, names_in
+from regroup.classroom.lessons.format.language import Translations, in_language, names_in
 from regroup.classroom.lessons.format.parts import Lesson
 from regroup.classroom.lessons.library import lesson, lesson_numbers, lesson_sources
 from regroup.classroom.lessons.progress import Answered, Progress

@@ -9,14 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regroup.classroom.fold.build import timeline_of
+from regroup.classroom.languages import Language
 from regroup.classroom.page.document import armed_spans, encoded_document, state_machine
 from regroup.classroom.page.totals import totals_of
+from regroup.classroom.phrases.phrase import in_language
+from regroup.classroom.sentences import cause_phrase, moment_sentence
 from regroup.classroom.timeline import GroupTimeline, Point
+from regroup.classroom.wording import MemberNames
 from regroup.coordinator import events as e
 from regroup.coordinator.classic.transitions import TRANSITIONS
 from tests.classroom.histories import drawn_history, groups_of, scenario_history
 from tests.classroom.made_histories import generation_of, records_of
-from tests.classroom.page.reading import ReadSpan, ownership_of, spans_of, strings_of, whole
+from tests.classroom.page.reading import ReadSpan, ownership_of, spans_of, strings_of, texts_of, whole
 
 SEEDS = st.integers(1, 400)
 
@@ -116,6 +120,23 @@ def test_events_are_json_with_decoded_subscriptions_and_assignments() -> None:
     assert written.keys() == last.assignments.keys()
     assert sorted(index for each in written.values() for index in each["orders"]) == [0, 1, 2, 3, 4, 5]
     assert "at_ms" not in joined
+
+
+@settings(max_examples=3)
+@given(SEEDS)
+def test_a_document_has_each_sentence_and_cause_in_both_languages(seed: int) -> None:
+    for timeline in drawn_timelines(seed):
+        document, names = document_of(timeline), MemberNames(timeline.names)
+        phrases = [texts_of(document, number, values) for number, *values in document["phrases"]]
+        moments, values = document["moments"], iter(document["moments"]["values"])
+        for index, moment in enumerate(timeline.moments):
+            number = moments["sentence"][index]
+            texts = texts_of(document, number, [next(values) for _ in range(document["patterns"][number][0])])
+            assert texts == [moment_sentence(moment, names, language) for language in Language]
+            if moment.cause is not None:
+                said = cause_phrase(moment.cause)
+                assert phrases[moments["causeText"][index]] == [in_language(said, each) for each in Language]
+        assert next(values, None) is None
 
 
 def test_bytes_of_another_protocol_stay_base64() -> None:

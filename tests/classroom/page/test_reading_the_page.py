@@ -7,7 +7,14 @@ import pytest
 from playwright.async_api import Page
 
 from regroup.classroom.fold.build import timeline_of
+from regroup.classroom.fold.deadlines import INITIAL_JOIN_PHASE, WHAT_FOLLOWS
+from regroup.classroom.languages import Language
+from regroup.classroom.phrases.chinese import CHINESE
+from regroup.classroom.phrases.known_texts import FOLLOWS, known_text
+from regroup.classroom.phrases.phrase import in_language
+from regroup.classroom.sentences import cause_phrase, moment_sentence
 from regroup.classroom.timeline import GroupTimeline
+from regroup.classroom.wording import MemberNames
 from tests.classroom.histories import scenario_history
 from tests.classroom.made_histories import generation_of, records_of
 from tests.classroom.page.conftest import IN_BROWSER, OpenPage, WritePage, go_to, table_of
@@ -120,8 +127,28 @@ async def test_chinese_labels_and_names_have_glyphs(open_page: OpenPage, write_p
     assert await page.evaluate("document.documentElement.lang") == "zh-Hans"
     texts = await page.evaluate("[...Object.values(WORDS.zh), ...stage.history.lanes.map((each) => each.name)]")
     assert any("消费者甲" in each for each in texts)
+    texts += CHINESE.values()
     assert await page.evaluate(MISSING_GLYPHS, texts) == []
     assert await page.evaluate(MISSING_GLYPHS, ["\ue456"]) == ["\ue456"]
+
+
+@pytest.mark.slow
+async def test_the_page_says_each_moment_and_its_cause_in_its_language(
+    lesson: GroupTimeline, open_page: OpenPage, write_page: WritePage
+) -> None:
+    names, file = MemberNames(lesson.names), write_page(lesson)
+    for language in Language:
+        page = await open_page(f"{file}?language={language.value}")
+        said = await page.evaluate("stage.history.sentences.map((_, index) => stage.history.sentenceOf(index))")
+        assert said == [moment_sentence(moment, names, language) for moment in lesson.moments]
+        causes = await page.evaluate("stage.history.causeTexts")
+        expected = [in_language(cause_phrase(moment.cause), language) for moment in lesson.moments if moment.cause]
+        assert causes == expected
+        follows = await page.evaluate("stage.history.deadlines.map((each) => each.follows)")
+        english = (*WHAT_FOLLOWS.values(), INITIAL_JOIN_PHASE)
+        known = {in_language(known_text(each, FOLLOWS), language) for each in english}
+        assert follows
+        assert set(follows) <= known
 
 
 @pytest.mark.slow

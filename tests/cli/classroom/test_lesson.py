@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.languages import Language
+from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.library import lesson, lesson_numbers
 from regroup.cli.classroom.lesson.dialogue import SKIP
 from regroup.cli.classroom.lesson.text import WIDTH, paragraphs, wrapped

@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from regroup.classroom.fold.build import timeline_of
+from regroup.classroom.languages import Language
 from regroup.classroom.timeline import Recorded
 from regroup.classroom.wording import since_text
 from regroup.cli.classroom.selection import parse_place
@@ -28,7 +29,9 @@ SIZE = (80, 24)
 
 
 async def app_of(store: Path, group: str | None = None, at: str | None = None) -> StepApp:
-    return await prepared(Namespace(store=store, group=group, at=parse_place(at) if at else None))
+    return await prepared(
+        Namespace(store=store, group=group, at=parse_place(at) if at else None, language=Language.ENGLISH)
+    )
 
 
 def made_app(*more: e.Event, names: tuple[str, ...] = ("anna", "ben"), groups: tuple[str, ...] = ("made",)) -> StepApp:
