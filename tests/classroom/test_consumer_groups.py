@@ -100,7 +100,7 @@ def test_every_transition_of_the_table_is_made() -> None:
 @given(SEEDS)
 def test_every_moment_is_said_in_both_languages_with_the_same_values(seed: int) -> None:
     timeline = timeline_of(GROUP_ID, random_history(seed))
-    names = MemberNames(timeline.names)
+    names = MemberNames(timeline.names_of_ids)
     for moment in timeline.moments:
         english, chinese = pattern_of(whole_sentence(moment, names)).texts
         assert set(re.findall(r"\{\d+\}", english)) == set(re.findall(r"\{\d+\}", chinese))
