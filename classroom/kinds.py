@@ -18,7 +18,7 @@ from regroup.coordinator.classic.transitions import TRANSITIONS as CLASSIC_TRANS
 from regroup.coordinator.commands import Deadline, DeadlineKind
 from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.consumer.evolve_group import consumer_of
-from regroup.coordinator.consumer.transitions import TRANSITIONS as CONSUMER_TRANSITIONS
+from regroup.coordinator.consumer.invariants import TRANSITIONS as CONSUMER_TRANSITIONS
 from regroup.coordinator.consumer_group import ConsumerGroupState, ConsumerMember, ReconciliationState
 from regroup.coordinator.group import (
     AwaitedResponse,

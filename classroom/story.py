@@ -84,7 +84,7 @@ def story_lines(
     _, to_ms = timeline.times_of(within)
     latest_ms = max((max(line.at_ms, line.until_ms) for line in recorded), default=0)
     end_ms = max(moments[-1].at_ms, round(min(latest_ms, to_ms)))
-    names = MemberNames(timeline.names)
+    names = MemberNames(timeline.names_of_ids)
     yield SaidLine(moments[-1].position, end_ms, _end_state(timeline, moments[-1], names)).written(language)
 
 
@@ -99,7 +99,7 @@ def recorded_lines(timeline: GroupTimeline, within: PositionRange, language: Lan
     for each in disputes(timeline.views):
         if from_ms <= each.began.at_ms <= to_ms:
             alike[each.members, each.began, each.ended].append(each)
-    names = MemberNames(timeline.names)
+    names = MemberNames(timeline.names_of_ids)
     lines += [_dispute_line(several, names).written(language) for several in alike.values()]
     return sorted(lines, key=lambda line: line.at_ms)
 
@@ -117,7 +117,7 @@ def _dispute_line(disputes: Sequence[Dispute], names: MemberNames) -> SaidLine:
 
 
 def _event_lines(timeline: GroupTimeline, moments: Sequence[TimelineMoment]) -> Iterator[SaidLine]:
-    names, commits = MemberNames(timeline.names), CommitCounter()
+    names, commits = MemberNames(timeline.names_of_ids), CommitCounter()
     part_begins, begins_part = set(_part_begins(moments)), False
     lost, joins = _ends_of_ownership(timeline), _ends_of_joins(timeline)
     ends = {each.ended.position: each for each in timeline.rebalances if each.ended}

@@ -376,8 +376,13 @@ class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def names(self) -> Mapping[MemberId, str]:
-        """The names of all lanes by member id, and of topics by their ids."""
-        return {**self.topic_names, **{lane.member_id: lane.name for lane in self.lanes}}
+        """The names of all lanes by member id."""
+        return {lane.member_id: lane.name for lane in self.lanes}
+
+    @cached_property
+    def names_of_ids(self) -> Mapping[str, str]:
+        """The names of all lanes by member id, and of topics by their ids: what sentences have in place of ids."""
+        return {**self.topic_names, **self.names}
 
     def member_at(self, member_id: MemberId, position: int) -> AnyMember | None:
         """A member after the event at a position, as the coordinator had it; None if it was none then."""

@@ -14,7 +14,8 @@
 docs/testing.md has more. The package needs the base dependencies only.
 """
 
-from regroup.coordinator.group import GroupState
+from regroup.coordinator.consumer_group import ConsumerGroupState, ReconciliationState
+from regroup.coordinator.group import GroupKind, GroupState
 from regroup.protocol.errors import ErrorCode
 from regroup.server.faults.rule import FaultRule, InvalidFault
 from regroup.server.recording.exchange import RecordedExchange
@@ -38,6 +39,7 @@ __all__ = [
     "AsyncFault",
     "AsyncGroup",
     "BlockingConnection",
+    "ConsumerGroupState",
     "Emulator",
     "EmulatorDown",
     "ErrorCode",
@@ -45,6 +47,7 @@ __all__ = [
     "FaultRule",
     "GroupEvent",
     "GroupHandle",
+    "GroupKind",
     "GroupState",
     "GroupView",
     "InvalidFault",
@@ -53,6 +56,7 @@ __all__ = [
     "PartitionName",
     "PassedDeadline",
     "RecordedExchange",
+    "ReconciliationState",
     "TopicRecord",
     "UnknownMember",
     "UnknownTopic",

@@ -111,7 +111,7 @@ def _by_position(story: Iterable[StoryLine]) -> dict[int, list[str]]:
 def event_text(moment: RunMoment, run: LessonRun, language: Language) -> str:
     """The sentence of an event that a story leaves out; its type if it has none."""
     assert moment.event is not None
-    names = MemberNames(run.timeline.names)
+    names = MemberNames(run.timeline.names_of_ids)
     texts = EVENT_TEXTS.get(moment.name, (moment.name, moment.name))
     text = texts[0 if language is Language.ENGLISH else 1]
     return sentence_of(moment.event, names, language) or text.format(member=moment.member)

@@ -122,7 +122,7 @@ class DocumentWriter:
         return (each for each in spans if each.ended is None or each.ended.position > self._after)
 
     def _moment_columns(self) -> dict[str, Any]:
-        moments, string, names = self._moments, self._strings, MemberNames(self._timeline.names)
+        moments, string, names = self._moments, self._strings, MemberNames(self._timeline.names_of_ids)
         sentences = [self._patterns(whole_sentence(moment, names)) for moment in moments]
         return {
             "position": list(differences(moment.position for moment in moments)),

@@ -46,7 +46,7 @@ class PicturePart:
         """`incidents` are those of the whole history, if the caller has them already."""
         self.timeline = timeline
         self.within = within
-        self.names = MemberNames(timeline.names)
+        self.names = MemberNames(timeline.names_of_ids)
         self.moments: Sequence[TimelineMoment] = [
             moment for moment in timeline.moments_between(*within) if not is_about_offsets(moment)
         ] or timeline.moments_between(*within)[:1]

@@ -130,8 +130,8 @@ class SvgPicture:
     def _description(self) -> str:
         lanes, partitions = len(self._part.lanes), len(self._rows)
         return (
-            f"Positions {self._part.within.first} to {self._part.within.last}: the states and generations of the "
-            f"group, {lanes} members with their held requests, and {partitions} rows with the owners of partitions. "
+            f"Positions {self._part.within.first} to {self._part.within.last}: the states and {self._number_name}s of "
+            f"the group, {lanes} members with what holds them up, and {partitions} rows with the owners of partitions. "
             f"{''.join(f'{text} ' for _, text in self._part.notes(MAX_NOTES))}"
             f"{not_recorded_text(self._timeline.recorded.missing)}"
         )

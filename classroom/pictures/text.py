@@ -70,6 +70,7 @@ SHORT_APIS: Final = {
     "JoinGroup": "Join",
     "SyncGroup": "Sync",
     "Heartbeat": "Heartb.",
+    "ConsumerGroupHeartbeat": "Heartb.",
     "LeaveGroup": "Leave",
     "OffsetCommit": "Commit",
     "TxnOffsetCommit": "Commit",

@@ -14,7 +14,12 @@ from tests.coordinator.consumer.test_properties import RandomGroup, random_choic
 from tests.coordinator.group_driver import GROUP_ID, SentRequest
 
 TOPICS = {"foo": 6, "bar": 3, "new": 2}
-__all__ = ["GROUP_ID", "RecordedGroup", "random_history", "records_of_events"]
+__all__ = ["GROUP_ID", "RecordedGroup", "random_history", "records_of_events", "topic_names"]
+
+
+def topic_names() -> dict[str, str]:
+    """The names of the topics by their ids."""
+    return {topic_id(name): name for name in TOPICS}
 
 
 class RecordedGroup(ConsumerHarness):

@@ -35,7 +35,7 @@ KAFKAS_WORDS = frozenset(
         *("join", "last", "leader", "member", "offset", "partition", "poll", "producer", "protocol", "rebalance"),
         *("regroup", "session", "store", "story", "sync", "timeout", "topic", "epoch", "fenced", "batch", "will"),
         *("Empty", "JoinGroup", "Kafka", "MQTT", "Stable", "SyncGroup", "UTC"),
-        *("J", "S", "x", "group.max.size", "max.poll.interval.ms"),
+        *("ConsumerGroupHeartbeat", "classic", "J", "R", "S", "W", "x", "group.max.size", "max.poll.interval.ms"),
     ]
 )
 """What stays in English, as in the texts of the lessons."""

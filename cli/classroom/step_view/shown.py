@@ -61,7 +61,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> MemberNames:
-        return MemberNames(self.timeline.names)
+        return MemberNames(self.timeline.names_of_ids)
 
 
 def _at_ms(incident: Incident) -> int:

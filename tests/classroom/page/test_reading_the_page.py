@@ -15,6 +15,8 @@ from regroup.classroom.phrases.phrase import in_language
 from regroup.classroom.sentences import cause_phrase, moment_sentence
 from regroup.classroom.timeline import GroupTimeline
 from regroup.classroom.wording import MemberNames
+from regroup.coordinator.consumer_group import ConsumerGroupState
+from tests.classroom.consumer_histories import GROUP_ID, RecordedGroup
 from tests.classroom.histories import scenario_history
 from tests.classroom.made_histories import generation_of, records_of
 from tests.classroom.page.conftest import IN_BROWSER, OpenPage, WritePage, go_to, table_of
@@ -149,6 +151,30 @@ async def test_the_page_says_each_moment_and_its_cause_in_its_language(
         known = {in_language(known_text(each, FOLLOWS), language) for each in english}
         assert follows
         assert set(follows) <= known
+
+
+@pytest.mark.slow
+async def test_a_group_of_the_consumer_protocol_has_its_states_epochs_and_revocations(
+    open_page: OpenPage, write_page: WritePage
+) -> None:
+    group = RecordedGroup().one()
+    for step in (lambda: group.join("m2"), lambda: group.beat("m1", 2)):
+        group.advance(1_000)
+        step()
+    timeline = timeline_of(GROUP_ID, group.records())
+    page = await open_page(f"{write_page(timeline)}#event-{timeline.last.position}")
+    assert await page.evaluate("stage.history.stateMachine.states") == [*ConsumerGroupState, "Dead"]
+    phases = await page.evaluate("['m1', 'm2'].map((each) => stage.history.phaseOf(each, stage.cursor.index))")
+    assert phases == ["UNREVOKED_PARTITIONS · epoch 2", "UNRELEASED_PARTITIONS · epoch 3"]
+    revoked = await page.evaluate(
+        "stage.history.rows.filter((row) => row.spans.at(-1).isRevoked).map((row) => row.label)"
+    )
+    assert revoked == ["foo-3", "foo-4", "foo-5"]
+    assert await page.locator(".facts").inner_text() == "State\nReconciling\nGroup epoch\n3\nLeader\nnone"
+    for view in VIEWS:
+        await page.keyboard.press(view)
+    await page.keyboard.press("3")
+    assert await page.locator(".states-host .node").count() == 5
 
 
 @pytest.mark.slow

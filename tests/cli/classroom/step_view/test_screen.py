@@ -87,7 +87,7 @@ def test_the_screen_says_what_runs_who_owns_what_and_what_was_not_recorded() -> 
 def test_who_believes_to_own_a_partition_beside_its_owner_is_named() -> None:
     timeline = recorded_timeline("zombie-commits-after-removal")
     removed = next(index for index, each in enumerate(timeline.moments) if isinstance(each.event, e.MemberRemoved))
-    named = MemberNames(timeline.names)[timeline.moments[removed].event.member_id]  # type: ignore[attr-defined]
+    named = MemberNames(timeline.names_of_ids)[timeline.moments[removed].event.member_id]  # type: ignore[attr-defined]
     assert any(f"none, believed by {named}" in line for line in lines_of(timeline, removed))
 
 
