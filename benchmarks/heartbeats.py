@@ -71,7 +71,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         try:
-            client = compile_client(Path(folder))
+            client = compile_client(Path(folder), "heartbeats")
         except Unavailable as reason:
             print(f"Heartbeats are not measured: {reason}.")
             return

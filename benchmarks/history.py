@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import median
 
 from msgspec.structs import asdict
+from pure.coordinator import history
 
-from coordinator import history
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
 from regroup.coordinator.runtime.loading import load_groups

@@ -40,13 +40,13 @@ class Server(NamedTuple):
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def compile_client(folder: Path) -> Path:
-    """Compile `heartbeats.c` and return the program. Raises Unavailable."""
+def compile_client(folder: Path, name: str) -> Path:
+    """Compile `heartbeats.c` or `load.c` and return the program. Raises Unavailable."""
     compiler = shutil.which("cc")
     if compiler is None:
         raise Unavailable("there is no C compiler (cc), and a client in Python would be slower than the servers")
-    program = folder / "heartbeats"
-    subprocess.run([compiler, "-O2", "-std=gnu11", "-o", program, FOLDER / "heartbeats.c"], check=True)
+    program = folder / name
+    subprocess.run([compiler, "-O2", "-std=gnu11", "-o", program, FOLDER / f"{name}.c"], check=True)
     return program
 
 
@@ -84,9 +84,9 @@ def server_commands(folder: Path) -> dict[str, list[str]]:
 
 
 @contextmanager
-def running_server(command: list[str]) -> Iterator[Server]:
-    """Start a server, wait until it prints the address on which it listens, and kill it at the end."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+def running_server(command: list[str], cwd: Path | None = None) -> Iterator[Server]:
+    """Start a server, wait until it prints the address on which it listens, and stop it at the end."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=cwd) as process:
         try:
             assert process.stdout is not None
             words = process.stdout.readline().replace("/", " ").split()
@@ -96,4 +96,4 @@ def running_server(command: list[str]) -> Iterator[Server]:
             host, _, port = address.partition(":")
             yield Server(host, int(port), process.pid)
         finally:
-            process.kill()
+            process.terminate()

@@ -5,6 +5,7 @@ A broker uses `decode_request` and `encode_response`, a client `encode_request` 
 
 import struct
 from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
 
 from regroup.protocol.apis import APIS, Api
 from regroup.protocol.codec.codec import codec, encode_in_turns, refuse_trailing_bytes
@@ -25,6 +26,21 @@ million topics occupies one of many threads, here it would block every connectio
 _LENGTH = struct.Struct(">i")
 _REQUEST_START = struct.Struct(">hhih")
 _LENGTH_PLACEHOLDER = bytes(4)
+
+
+class _ApiVersion(NamedTuple):
+    """One version of an API, and whether its headers have tagged fields."""
+
+    api: Api
+    request_is_flexible: bool
+    response_is_flexible: bool
+
+
+_API_VERSIONS: Final = {
+    (key, version): _ApiVersion(api, version in api.flexible, api.response_header_is_flexible(version))
+    for key, api in APIS.items()
+    for version in range(api.versions.first, api.versions.last + 1)
+}
 
 
 class FrameReader:
@@ -89,18 +105,21 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     # Kafka serves a client whose id is not UTF-8, and puts U+FFFD in place of what it cannot decode.
     client_id = None if length < 0 else frame[10:position].decode(errors="replace")
     header = RequestHeader(key, version, correlation_id, client_id)
-    if version in _api_of(header).flexible:
+    if _api_version(key, version, header).request_is_flexible:
         position = _skip_header_tags(frame, position, "request")
     return header, position
 
 
-def _api_of(header: RequestHeader) -> Api:
-    api = APIS.get(header.api_key)
-    if api is None:
-        raise UnsupportedApi(f"unknown API key: {header.api_key}", header)
-    if header.api_version not in api.versions:
-        raise UnsupportedVersion(f"{api.name} has versions {api.versions}, not {header.api_version}", header)
-    return api
+def _api_version(key: int, version: int, header: RequestHeader | None = None) -> _ApiVersion:
+    """Raises UnsupportedApi or UnsupportedVersion, both with the header."""
+    found = _API_VERSIONS.get((key, version))
+    if found is None:
+        header = header or RequestHeader(key, version, 0, None)
+        api = APIS.get(key)
+        if api is None:
+            raise UnsupportedApi(f"unknown API key: {key}", header)
+        raise UnsupportedVersion(f"{api.name} has versions {api.versions}, not {version}", header)
+    return found
 
 
 def _skip_header_tags(frame: bytes, position: int, kind: str) -> int:
@@ -128,7 +147,7 @@ def decode_request(frame: bytes, max_entries: Mapping[int, int] = _NO_LIMITS) ->
 
 def encode_request(header: RequestHeader, message: Message) -> bytes:
     """One frame with its length, ready to be sent. Raises Unencodable, UnsupportedApi or UnsupportedVersion."""
-    api = _api_of(header)
+    api, is_flexible, _ = _api_version(header.api_key, header.api_version, header)
     if type(message) is not api.request:
         raise Unencodable(f"API {api.key} has the request {api.request.__name__}, not {type(message).__name__}")
     client_id = header.client_id.encode() if header.client_id is not None else b""
@@ -138,7 +157,7 @@ def encode_request(header: RequestHeader, message: Message) -> bytes:
     out = bytearray(_LENGTH_PLACEHOLDER)
     out += _REQUEST_START.pack(header.api_key, header.api_version, header.correlation_id, length)
     out += client_id
-    if header.api_version in api.flexible:
+    if is_flexible:
         out.append(0)
     codec(api.request, header.api_version).encode(message, out)
     return _framed(out)
@@ -152,34 +171,34 @@ def encode_response(api_key: int, api_version: int, correlation_id: int, message
 
 
 def _response_header(api_key: int, api_version: int, correlation_id: int, message: Message) -> bytearray:
-    api = _api_of(RequestHeader(api_key, api_version, correlation_id, None))
+    api, _, is_flexible = _api_version(api_key, api_version)
     if type(message) is not api.response:
         raise Unencodable(f"API {api.key} has the response {api.response.__name__}, not {type(message).__name__}")
     out = bytearray(_LENGTH_PLACEHOLDER)
     out += _LENGTH.pack(correlation_id)
-    if api.response_header_is_flexible(api_version):
+    if is_flexible:
         out.append(0)
     return out
 
 
 class ResponseEncoder:
-    """Encodes one response in turns, into one buffer.
+    """Encodes one response in portions, into one buffer.
 
-    for _ in encoder.turns(bytes_per_turn): ...    # pauses after so many bytes
-    encoder.out                                    # then the frame with its length
+    while not encoder.encode_portion(): ...    # until all is encoded
+    encoder.out                                # then the frame with its length
     """
 
-    def __init__(self, header: RequestHeader, message: Message, max_bytes: int) -> None:
+    def __init__(self, header: RequestHeader, message: Message, *, bytes_per_portion: int, max_bytes: int) -> None:
         """Raises Unencodable, UnsupportedApi or UnsupportedVersion."""
         self.out = _response_header(header.api_key, header.api_version, header.correlation_id, message)
-        self._message = message
-        self._version = header.api_version
-        self._max_bytes = max_bytes
+        self._portions = encode_in_turns(message, header.api_version, self.out, bytes_per_portion, max_bytes)
 
-    def turns(self, bytes_per_turn: int) -> Iterator[None]:
-        """Encode. Raises Unencodable, or TooLong once the frame exceeds `max_bytes`."""
-        yield from encode_in_turns(self._message, self._version, self.out, bytes_per_turn, self._max_bytes)
+    def encode_portion(self) -> bool:
+        """Encode a portion; true once it was the last. Raises Unencodable, or TooLong once the frame is too long."""
+        for _ in self._portions:
+            return False
         _LENGTH.pack_into(self.out, 0, len(self.out) - 4)
+        return True
 
 
 def _framed(out: bytearray) -> bytes:
@@ -192,9 +211,9 @@ def decode_response(api_key: int, api_version: int, frame: bytes) -> tuple[int, 
     if len(frame) < 4:
         raise Malformed(f"a response of {len(frame)} bytes is too short for a correlation id")
     (correlation_id,) = _LENGTH.unpack_from(frame)
-    api = _api_of(RequestHeader(api_key, api_version, correlation_id, None))
+    api, _, is_flexible = _api_version(api_key, api_version)
     position = 4
-    if api.response_header_is_flexible(api_version):
+    if is_flexible:
         position = _skip_header_tags(frame, position, "response")
     message, position = codec(api.response, api_version).decode(frame, position)
     refuse_trailing_bytes(frame, position, f"{api.response.__name__} v{api_version}")

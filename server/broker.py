@@ -107,7 +107,8 @@ class Broker:
         """It keeps the bytes of requests and responses; set it before the start."""
         self._host, self._port, self._advertise = host, port, advertise
         self._other_settings = other_settings
-        self._handlers: dict[int, RequestHandler] = {}
+        self._handlers: dict[tuple[int, int], RequestHandler] = {}
+        """By API key and version."""
         self._served: dict[int, Versions] = {}
         self._connections: dict[Connection, None] = {}
         self._connection_numbers = count(1)
@@ -142,9 +143,12 @@ class Broker:
         for key, handler in handlers.items():
             versions = APIS[key].versions
             served = self._release.limit(key, versions) if self._release else versions
-            if served is not None:
-                self._handlers[key] = handler
-                self._served[key] = served
+            if served is None:
+                continue
+            self._served[key] = served
+            for version in range(served.first, served.last + 1):
+                if not (self._release and self._release.refuses(key, version)):
+                    self._handlers[key, version] = handler
 
     async def start(self) -> None:
         """Listen. Raises OSError if the port is in use."""
@@ -195,11 +199,8 @@ class Broker:
         return self._served[api_key]
 
     def handler_for(self, header: RequestHeader) -> RequestHandler | None:
-        key, version = header.api_key, header.api_version
-        versions = self._served.get(key)
-        if versions is None or version not in versions or (self._release and self._release.refuses(key, version)):
-            return None
-        return self._handlers[key]
+        """The handler of an API in the version of a request; None if that version is not served."""
+        return self._handlers.get((header.api_key, header.api_version))
 
     def refusal_of(self, header: RequestHeader) -> str:
         """Why a request is not served, and what to do. It is for the log: the client only sees a closed connection."""

@@ -138,6 +138,8 @@ class Journal:
                         heapq.heappop(self._callbacks)[2]()
                     # An implementation that never suspends would otherwise block all other tasks.
                     await asyncio.sleep(0)
+                if not self.store.has_checkpoints:
+                    continue
                 if self._checkpoint_is_due or self._unwritten_records >= CHECKPOINT_INTERVAL_RECORDS:
                     self._checkpoint_is_due = False
                     self._checkpoint_position = self.durable_position

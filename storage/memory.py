@@ -47,6 +47,8 @@ class _Blocks:
 class MemoryStore(EventStore):
     """A store that never suspends, so that it runs under any clock. It keeps its contents when it is closed."""
 
+    has_checkpoints = False
+
     def __init__(self) -> None:
         self._trimmed_through = 0
         self._heads = GroupHeads({}, 0)

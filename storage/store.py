@@ -131,6 +131,9 @@ class EventStore(ABC):
     async def next_coordinator_epoch(self) -> int:
         """The next coordinator epoch: 1, 2, 3 …, durable before it is returned."""
 
+    has_checkpoints: bool = True
+    """Whether `checkpoint` does anything; if not, `Journal` never calls it, and starts no timer for it."""
+
     @abstractmethod
     async def checkpoint(self) -> None:
         """Do work now that would delay a later commit. `Journal` calls it when no record is pending."""

@@ -1,4 +1,4 @@
-"""A planted bug: one behaviour that is wrong while a `with` block lasts. The product has no hooks for it.
+"""Planted bugs: each makes one behaviour of the product wrong while a `with` block lasts, by replacing functions.
 
 @planted_bug
 def sync_ignores_the_generation() -> BugContext:

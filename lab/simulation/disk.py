@@ -55,6 +55,7 @@ class SimulatedStore(EventStore):
     """One process's store. Nothing of a commit is stored before the disk's latency has passed."""
 
     def __init__(self, store: EventStore, disk: SimulatedDisk) -> None:
+        self.has_checkpoints = store.has_checkpoints
         self._store = store
         self._disk = disk
         self._is_detached = self._is_closed = False

@@ -197,6 +197,9 @@ def has_sound_assignor(planned: MemberPlan) -> bool:
 
 
 def is_well_behaved(planned: MemberPlan) -> bool:
-    """Whether the invariants of members must hold of this member."""
+    """Whether the invariants of members must hold of this member.
+
+    They need not if a fault makes its assignor unsound or the member a zombie.
+    """
     has_zombie_fault = any(parse_fault(text).kind is MemberFaultKind.ZOMBIE for text in planned.faults)
     return has_sound_assignor(planned) and not has_zombie_fault

@@ -38,7 +38,7 @@ class Link:
         self._waiting: deque[tuple[float, Callable[[], None]]] = deque()
 
     def send(self, deliver: Callable[[], None], delay_s: float) -> None:
-        """Call `deliver` after this delay, which begins when the link is open."""
+        """Call `deliver` after a delay. On a cut link the delay begins when the link is open again."""
         if self.is_open:
             self._loop.call_later(delay_s, deliver)
         else:

@@ -130,4 +130,4 @@ class InFlightRequests:
     @property
     def deadline_ms(self) -> int | None:
         """The time at which the first request in flight expires."""
-        return min((waiting.deadline_ms for waiting in self._by_id.values()), default=None)
+        return min([waiting.deadline_ms for waiting in self._by_id.values()], default=None)

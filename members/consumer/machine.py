@@ -265,17 +265,18 @@ class ConsumerMachine:
         return effects
 
     def _deadline_ms(self) -> int | None:
-        reaches_offsets = self._is_polling and not self._rebalance.rejoin_needed_or_pending
+        is_polling = self._is_polling
+        reaches_offsets = is_polling and not self._rebalance.rejoin_needed_or_pending
         deadlines = [self._in_flight.deadline_ms, self._offsets.deadline_ms(reaches_offsets)]
         if self._closing is not None:
             deadlines.append(self._closing.until_ms)
         else:
-            deadlines.append(self._heartbeats.deadline_ms(self._is_polling))
-            if self._is_polling:
+            deadlines.append(self._heartbeats.deadline_ms(is_polling))
+            if is_polling:
                 deadlines.append(self._metadata.deadline_ms)
                 if self._rebalance.resume_after_listener is None:
                     deadlines.append(self._rebalance.deadline_ms)
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        return min([deadline for deadline in deadlines if deadline is not None], default=None)
 
 
 def resolve_assignors(settings: ConsumerSettings, assignors: Iterable[Assignor]) -> Sequence[Assignor]:

@@ -38,6 +38,9 @@ class ConsumerMetadata:
         self._requested: frozenset[str] = frozenset()
         self._is_requesting = False
         self._refresh_at_ms: int | None = None
+        self._snapshot: MetadataSnapshot = {}
+        self._snapshot_basis: tuple[ClusterMetadata, tuple[str, ...], tuple[str, ...]] | None = None
+        """What the last snapshot was made from."""
 
     def subscribe(self, subscription: Subscribe) -> None:
         """Change the subscription; metadata is requested at the next poll."""
@@ -85,12 +88,16 @@ class ConsumerMetadata:
 
     def snapshot(self) -> MetadataSnapshot:
         """The metadata that an assignment depends on. Racks count only if the member has one."""
-        with_racks = self._settings.client_rack is not None
-        return {
-            topic: tuple(self.cluster.replica_racks(topic) if with_racks else [frozenset[str]()] * count)
-            for topic in dict.fromkeys((*self.topics, *self._group_topics))
-            if (count := self.cluster.partitions_per_topic.get(topic)) is not None
-        }
+        basis = (self.cluster, self.topics, self._group_topics)
+        if basis != self._snapshot_basis:
+            with_racks = self._settings.client_rack is not None
+            self._snapshot_basis = basis
+            self._snapshot = {
+                topic: tuple(self.cluster.replica_racks(topic) if with_racks else [frozenset[str]()] * count)
+                for topic in dict.fromkeys((*self.topics, *self._group_topics))
+                if (count := self.cluster.partitions_per_topic.get(topic)) is not None
+            }
+        return self._snapshot
 
     def request_if_due(self) -> None:
         """Send a Metadata request when a refresh is due."""

@@ -92,10 +92,13 @@ class ConsumerRebalance:
         return self.group_join.stage is RebalanceStage.COMMITTING and self.protocol is RebalanceProtocol.EAGER
 
     def _needs_rejoin(self) -> bool:
-        membership, snapshot = self.membership, self.group_join.assignment_snapshot
-        if not membership.rejoin_needed and snapshot is not None and snapshot != self.metadata.snapshot():
+        membership, group_join = self.membership, self.group_join
+        if membership.rejoin_needed:
+            return True
+        snapshot, joined = group_join.assignment_snapshot, group_join.joined_subscription
+        if snapshot is not None and snapshot != self.metadata.snapshot():
             membership.request_rejoin("cached metadata has changed since the leader assigned the partitions")
-        if not membership.rejoin_needed and self.group_join.joined_subscription not in (None, self.metadata.topics):
+        elif joined is not None and joined != self.metadata.topics:
             membership.request_rejoin("subscription has changed since the member joined")
         return membership.rejoin_needed
 

@@ -67,12 +67,12 @@ class FaultInjector:
 
     def delay_ms(self, kind: MemberFaultKind) -> int | None:
         """The duration of a lasting fault that has begun, None if it has not."""
-        fault = self._active.get(kind)
+        fault = self._active.get(kind) if self._active else None
         return None if fault is None else fault.duration_ms or 0
 
     def send(self, request: OutgoingRequest, transmit: Callable[[OutgoingRequest], None]) -> None:
         """Transmit a request; a SyncGroup changed, late or not at all if the member has such a fault."""
-        if isinstance(request.message, SyncGroupRequest):
+        if self._active and isinstance(request.message, SyncGroupRequest):
             if MemberFaultKind.NEVER_SYNC in self._active:
                 return
             if MemberFaultKind.ASSIGNOR_FORGETS in self._active:

@@ -310,11 +310,25 @@ class Connection(asyncio.Protocol):
             self._record_answer(None)
             self._end(exchange)
         else:
-            self._run(exchange, self._encode(exchange, response))
+            self._encode(exchange, response)
 
-    def _encode(self, exchange: Exchange, response: Message) -> Turns:
-        encoder = ResponseEncoder(exchange.header, response, self._broker.max_response_bytes)
-        for _ in encoder.turns(ENCODED_BYTES_PER_TURN):
+    def _encode(self, exchange: Exchange, response: Message) -> None:
+        """Encode a response and add it to those that are sent. A long one is encoded in turns."""
+        max_bytes = self._broker.max_response_bytes
+        try:
+            encoder = ResponseEncoder(
+                exchange.header, response, bytes_per_portion=ENCODED_BYTES_PER_TURN, max_bytes=max_bytes
+            )
+            if encoder.encode_portion():
+                self._add_response(exchange, encoder.out)
+            else:
+                self._run(exchange, self._encode_rest(exchange, encoder))
+        except Exception as error:  # noqa: BLE001  # logged there
+            self._fail(exchange, error)
+
+    def _encode_rest(self, exchange: Exchange, encoder: ResponseEncoder) -> Turns:
+        is_encoded = False
+        while not is_encoded:
             self._responses.count_encoded(len(encoder.out))
             if self._broker.unread.are_too_many:
                 mib = self._broker.unread.total_bytes // 2**20
@@ -322,11 +336,15 @@ class Connection(asyncio.Protocol):
                 self._close_unanswered(exchange, f"clients have not read {mib} MiB of responses; this one is not sent")
                 return
             yield STEPS_PER_TURN
-        sent = encoder.out if exchange.edit_frame is None else exchange.edit_frame(encoder.out)
+            is_encoded = encoder.encode_portion()
+        self._add_response(exchange, encoder.out)
+
+    def _add_response(self, exchange: Exchange, frame: bytearray) -> None:
+        sent = frame if exchange.edit_frame is None else exchange.edit_frame(frame)
         self._responses.add(sent)
         self._record_answer(sent)
         if exchange.still_valid is not None:
-            self._cache(exchange, exchange.still_valid, encoder.out)
+            self._cache(exchange, exchange.still_valid, frame)
         if exchange.close_behind:
             self._close(exchange.close_behind)
         self._end(exchange)

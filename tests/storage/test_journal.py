@@ -23,6 +23,8 @@ def record(group: str, event_number: int) -> NewRecord:
 class WatchedStore(MemoryStore):
     """Records the size of each commit, waits at a gate before each, and can be full."""
 
+    has_checkpoints = True
+
     def __init__(self) -> None:
         super().__init__()
         self.batches: list[int] = []
@@ -261,6 +263,17 @@ async def test_a_checkpoint_is_made_when_no_record_is_pending() -> None:
     journal.append([record("b", 1)])
     await journal.close()
     assert store.checkpoints == [3 * CHECKPOINT_INTERVAL_RECORDS]
+
+
+async def test_the_checkpoint_of_a_store_that_has_none_is_never_called() -> None:
+    store = WatchedStore()
+    store.has_checkpoints = False
+    journal = Journal(store)
+    journal.append([record("a", number) for number in range(1, CHECKPOINT_INTERVAL_RECORDS + 2)])
+    await let_others_run(20)
+    await journal.close()
+    assert len(store.batches) > 1
+    assert store.checkpoints == []
 
 
 def test_a_checkpoint_is_made_in_an_idle_second_and_only_one() -> None:
