@@ -71,6 +71,14 @@ def test_a_member_outside_poll_is_waited_for_by_those_alone_who_get_its_partitio
     assert all(each > 120_000 for each in removed_ms), "the lab stops members with lasting faults at the end"
 
 
+def test_expectations_see_the_state_and_the_members_of_either_protocol() -> None:
+    sound = "at 90s: [the group is Stable with anna, group classic is Stable with carla, anna leaves]"
+    outcome, _ = played(f"at 30s: ben leaves\n  - {sound}\n  - at 100s: the group is Empty")
+    assert not outcome.failed
+    failed, _ = played("at 30s: ben leaves\n  - at 90s: the group is Stable with anna and ben")
+    assert [each.found for each in failed.expectations] == ["the members of the group are anna"]
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [
