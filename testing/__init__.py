@@ -15,7 +15,8 @@ failures.
 docs/testing.md has more. The package needs the base dependencies only.
 """
 
-from regroup.coordinator.group import GroupState
+from regroup.coordinator.consumer_group import ConsumerGroupState, ReconciliationState
+from regroup.coordinator.group import GroupKind, GroupState
 from regroup.protocol.errors import ErrorCode
 from regroup.server.faults.rule import FaultRule, InvalidFault
 from regroup.server.recording.exchange import RecordedExchange
@@ -39,6 +40,7 @@ __all__ = [
     "AsyncFault",
     "AsyncGroup",
     "BlockingConnection",
+    "ConsumerGroupState",
     "Emulator",
     "EmulatorDown",
     "ErrorCode",
@@ -46,6 +48,7 @@ __all__ = [
     "FaultRule",
     "GroupEvent",
     "GroupHandle",
+    "GroupKind",
     "GroupState",
     "GroupView",
     "InvalidFault",
@@ -54,6 +57,7 @@ __all__ = [
     "PartitionName",
     "PassedDeadline",
     "RecordedExchange",
+    "ReconciliationState",
     "TopicRecord",
     "UnknownMember",
     "UnknownTopic",

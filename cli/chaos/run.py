@@ -6,8 +6,9 @@ import shlex
 from argparse import Namespace
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import zip_longest
+from itertools import chain, count, zip_longest
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
@@ -89,6 +90,12 @@ def replay_command(args: Namespace) -> str:
     return f"{program_name()} {shlex.join(words)}"
 
 
+def free_name(stem: str) -> str:
+    """A name for a store of which there is no file here yet: `run.db`, `run-2.db`."""
+    names = chain([f"{stem}.db"], (f"{stem}-{number}.db" for number in count(2)))
+    return next(name for name in names if not Path(name).exists())
+
+
 def compare_two_runs(plan: SimulationPlan, bug: str) -> int:
     """Run the plan in two processes with different hash seeds, which change the order of sets, and compare the results;
     return the exit code."""
@@ -146,4 +153,7 @@ def print_verdict(outcome: RunOutcome, timeline: Timeline, args: Namespace) -> i
     if args.store is not None:
         print(f"What each group went through: {program_name()} story {shlex.quote(str(args.store))}")
         print(f"The same as a page: {program_name()} view {shlex.quote(str(args.store))}")
+    else:
+        store = free_name("run")
+        print(f"To see it as a page: {replay_command(args)} --store {store}; {program_name()} view {store}")
     return Findings(1, [finding]).exit_code

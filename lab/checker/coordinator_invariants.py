@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from regroup.coordinator import commands as c
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.group import Group, GroupState, LogRecordKind
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.lab.checker.acknowledgements import Acknowledgements
@@ -215,8 +216,10 @@ RESPONSE_INVARIANTS_BY_COMMAND: Final[dict[type[c.Command], tuple[ExchangeInvari
     c.SyncGroup: (*RESPONSE_INVARIANTS, a_partition_has_one_owner),
     c.OffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
     c.TxnOffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
+    ConsumerGroupHeartbeat: (a_response_waits_until_its_events_are_durable, a_response_agrees_with_the_store),
 }
-"""`RESPONSE_INVARIANTS` and, for each type of command, the invariants of its responses."""
+"""`RESPONSE_INVARIANTS` and, for each type of command, the invariants of its responses. The response table has no rows
+for the consumer protocol."""
 
 
 # -- requests without a response

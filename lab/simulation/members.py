@@ -5,16 +5,18 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 from typing import Final, TypeAlias
+from uuid import UUID
 
 from regroup.lab.checker.checker import Checker
 from regroup.lab.plan.plan import MemberPlan, SimulationPlan
-from regroup.lab.plan.validation import consumer_settings
+from regroup.lab.plan.validation import CONSUMER, consumer_settings
 from regroup.lab.simulation.brokers import SimulatedBrokers
 from regroup.lab.simulation.network import SimulatedNetwork
 from regroup.lab.simulation.virtual_clock import START_MS
 from regroup.members.consumer.effects import ConsumerChange, ConsumerError, JoinedGroup
 from regroup.members.consumer.inputs import Subscribe
 from regroup.members.faults import MemberFault, MemberFaultKind, parse_fault
+from regroup.members.runtime.consumer_protocol_member import ConsumerProtocolMember
 from regroup.members.runtime.member import SimulatedMember
 from regroup.members.runtime.notes import MemberNote
 from regroup.members.runtime.producer import SimulatedProducer
@@ -22,6 +24,7 @@ from regroup.members.runtime.workload import RecordLedger
 from regroup.members.transports.tcp import TcpTransport
 
 OnMemberChange: TypeAlias = Callable[[str, ConsumerChange | ConsumerError], None]
+LabMember: TypeAlias = SimulatedMember | ConsumerProtocolMember
 PRODUCER_HOST: Final = "the producer"
 _UNSOUND_ASSIGNORS: Final = frozenset({MemberFaultKind.ASSIGNOR_DOUBLES, MemberFaultKind.ASSIGNOR_FORGETS})
 
@@ -44,12 +47,12 @@ class SimulatedMembers:
         checker: Checker | None,
         on_note: Callable[[str, MemberNote], None] = lambda name, note: None,
     ) -> None:
-        self.by_name: dict[str, SimulatedMember] = {}
+        self.by_name: dict[str, LabMember] = {}
         self._plan, self._network, self._brokers, self._rng = plan, network, brokers, rng
         self._on_change_of, self._on_stop_of, self._on_note_of = on_change, on_stop, on_note
         self._checker = checker
         self._ledger = RecordLedger(plan.workload.late_after_ms)
-        self._former: list[SimulatedMember] = []
+        self._former: list[LabMember] = []
         """Stopped processes of members that have joined again since, as new processes."""
         self._names: dict[str, str] = {}
         """The name of each member, by each member id that it has had."""
@@ -84,10 +87,10 @@ class SimulatedMembers:
         """Number of times a record was processed again after its first time, over all members."""
         return sum(each.view.duplicate_count for each in self._all_processes())
 
-    def _all_processes(self) -> list[SimulatedMember]:
+    def _all_processes(self) -> list[LabMember]:
         return [*self._former, *self.by_name.values()]
 
-    def running_members(self, group_id: str) -> dict[str, SimulatedMember]:
+    def running_members(self, group_id: str) -> dict[str, LabMember]:
         """The members of a group that run now, by name."""
         return {
             name: member
@@ -103,7 +106,21 @@ class SimulatedMembers:
         if present is not None and not present.is_stopped:
             return
         planned = self._plan.members[name]
-        member = SimulatedMember(
+        member = (self._consumer_member if planned.protocol == CONSUMER else self._classic_member)(name, planned)
+        if present is not None:
+            self._former.append(present)
+        self.by_name[name] = member
+        if self._checker:
+            self._checker.members.add_member(
+                name,
+                planned.group,
+                is_well_behaved=is_well_behaved(planned),
+                has_sound_assignor=has_sound_assignor(planned),
+            )
+        member.start()
+
+    def _classic_member(self, name: str, planned: MemberPlan) -> SimulatedMember:
+        return SimulatedMember(
             name,
             consumer_settings(name, planned),
             self._transport(name),
@@ -116,17 +133,19 @@ class SimulatedMembers:
             on_process_exit=self._on_process_exit,
             epoch_ms=START_MS,
         )
-        if present is not None:
-            self._former.append(present)
-        self.by_name[name] = member
-        if self._checker:
-            self._checker.members.add_member(
-                name,
-                planned.group,
-                is_well_behaved=is_well_behaved(planned),
-                has_sound_assignor=has_sound_assignor(planned),
-            )
-        member.start()
+
+    def _consumer_member(self, name: str, planned: MemberPlan) -> ConsumerProtocolMember:
+        return ConsumerProtocolMember(
+            name,
+            consumer_settings(name, planned),
+            self._transport(name),
+            Subscribe(planned.topics),
+            member_id=str(UUID(int=self._rng.getrandbits(128), version=4)),
+            faults=[parse_fault(text) for text in planned.faults],
+            observe=self._on_change,
+            on_note=self._on_note_of,
+            on_process_exit=self._on_process_exit,
+        )
 
     def inject_fault(self, name: str, kind: MemberFaultKind, duration_ms: int | None = None) -> None:
         """Make a member fault happen now, if the member runs."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import GroupState
+from regroup.coordinator.group import GroupKind, GroupState
 from regroup.coordinator.serialization import Cause
 from regroup.protocol.errors import ErrorCode
 from regroup.server.broker_cluster import BrokerCluster
@@ -135,6 +135,11 @@ class AsyncGroup:
 
     def _require(self, act: str, *states: GroupState) -> None:
         view = self._view()
+        if view.kind is GroupKind.CONSUMER:
+            raise ActRefused(
+                f"cannot {act} in group {self.name!r}: it is one of the consumer protocol, {view}; "
+                "this needs a classic group"
+            )
         if view.state not in states:
             raise ActRefused(
                 f"cannot {act} in group {self.name!r}: it is {view}; this needs {' or '.join(s.value for s in states)}"
@@ -143,7 +148,7 @@ class AsyncGroup:
     async def end_sessions_of(self, client_id: str) -> None:
         """End the sessions of the client's members, and of member ids that the client got and has not used."""
         group = self._emulator.cluster.coordinator_of(self.name).group(self.name)
-        members = [each.member_id for each in group.members.values() if each.profile.client_id == client_id]
+        members = [each.member_id for each in self._view().members if each.client_id == client_id]
         pending = [each for each in group.pending_join_members if each[: -len("-") - UUID_LENGTH] == client_id]
         for member_id in members + pending:
             await self._force(c.EndSession, "crash-client", member_id=member_id)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -79,11 +80,17 @@ def test_a_failure_tells_the_story_of_its_groups_and_names_the_history(suite: Su
     assert "group 'billing':" in output
     assert re.search(r"generation-started .*anna-", output)
     assert re.search(r"anna +JoinGroup +NONE", output)
-    (kept,) = re.findall(r"the history is in (\S+): regroup view ", output)
-    shown = subprocess.run(
-        [sys.executable, "-m", "regroup", "events", kept], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert "generation-started" in shown.stdout
+    (page, story) = (re.search(rf"^ +(.* {word} .*)$", output, re.MULTILINE) for word in ("view", "story"))
+    assert page is not None
+    assert story is not None
+    shown = subprocess.run(story[1], shell=True, capture_output=True, text=True, timeout=60, check=True)
+    assert "Generation 1 started with anna" in shown.stdout
+    pytest.importorskip("uvicorn", reason="a page needs starlette and uvicorn")
+    with subprocess.Popen(f"exec {page[1]}", shell=True, stdout=subprocess.PIPE, text=True) as served:
+        assert served.stdout is not None
+        assert served.stdout.readline().startswith("page  http://127.0.0.1:")
+        served.send_signal(signal.SIGINT)
+        assert served.wait(30) == 0
 
 
 @pytest.mark.quick("[failed]")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from regroup.classroom.languages import Language
 from regroup.classroom.lessons.assignor_task import (
     AssignorFailure,
     MadeUpCase,
@@ -14,7 +15,7 @@ from regroup.classroom.lessons.assignor_task import (
     made_up_cases,
     run_assignor_task,
 )
-from regroup.classroom.lessons.format.language import Language, in_language
+from regroup.classroom.lessons.format.language import in_language
 from regroup.classroom.lessons.library import lesson
 from regroup.classroom.lessons.tasks import TaskResult
 from regroup.cli.classroom.lesson.assignor_process import MAX_PRINTED_BYTES, AssignorProcess
