@@ -48,14 +48,17 @@ from regroup.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 TOPIC: Final = "orders"
 PARTITIONS: Final = 100
 SESSION_TIMEOUT_MS: Final = 1_800_000
-"""The longest that Kafka allows by default: no member is removed while the other broker is measured."""
+"""Milliseconds; the longest session timeout that Kafka allows by default.
+
+So no member is removed while the other broker is measured.
+"""
 PLACEHOLDER: Final = 0x5A6B7C8D9EAFB0C1
-"""Stands for an offset in a request, where `load.c` writes another one each time."""
+"""The number that stands for an offset in a request. `load.c` writes another offset in its place each time."""
 JVM_OPTIONS: Final = (
     "-Xms1G -Xmx1G -server -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:InitiatingHeapOccupancyPercent=35 "
     "-XX:+ExplicitGCInvokesConcurrent -Djava.awt.headless=true"
 )
-"""Those of kafka-server-start.sh and kafka-run-class.sh."""
+"""The JVM options that kafka-server-start.sh and kafka-run-class.sh set."""
 VERSIONS: Final[dict[type[Message], int]] = {
     JoinGroupRequest: 3,  # no member id has to be requested first
     SyncGroupRequest: 3,
@@ -68,7 +71,7 @@ VERSIONS: Final[dict[type[Message], int]] = {
 
 @dataclass(frozen=True)
 class Workload:
-    """Connections with one member each, the members of a group, and what each member sends in turn."""
+    """The requests for a server: how many connections with one member each, in groups of how many members."""
 
     name: str
     connections: int
@@ -76,7 +79,7 @@ class Workload:
     partitions: int
     group_size: int = 1
     requests: str = "c"
-    """`c` for a commit, `h` for a heartbeat."""
+    """The requests that each member sends in turn: `c` for a commit, `h` for a heartbeat."""
 
 
 WORKLOADS: Final = (
@@ -97,7 +100,7 @@ class Measurement(NamedTuple):
     p99_us: float
     client_load: float
     server_cpu_us: float
-    """CPU time of the server for a request."""
+    """CPU time of the server for one request, in microseconds."""
 
 
 class Member(NamedTuple):
@@ -122,7 +125,10 @@ async def prepare(server: Server) -> None:
 
 
 async def join(connection: ClientConnection, group_id: str, member_id: str) -> JoinGroupResponse:
-    """Join a group; waits as long as the coordinator is still being loaded."""
+    """Send JoinGroup and return the response.
+
+    While the coordinator is being loaded, the request is repeated.
+    """
     while True:
         request = JoinGroupRequest(
             group_id=group_id,
@@ -184,7 +190,7 @@ def request_of(kind: str, member: Member, partitions: int) -> Message:
 
 
 def places_of(frame: bytes) -> list[int]:
-    """Where the frame has a placeholder."""
+    """The places in the frame, in bytes from its start, at which a placeholder stands."""
     sought = PLACEHOLDER.to_bytes(8, "big")
     places, at = [], frame.find(sought)
     while at >= 0:
@@ -288,7 +294,7 @@ def server_commands(folder: Path) -> dict[str, list[str]]:
 
 
 def resident_mib(process_id: int) -> float:
-    """Resident memory of a server; that of the Java process, where one was started by it."""
+    """Resident memory of a server in MiB; if the server has started a Java process, the memory of that."""
     children = Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()
     status = Path(f"/proc/{children[0] if children else process_id}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024

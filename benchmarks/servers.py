@@ -20,18 +20,18 @@ time.sleep(86400)
 
 
 class Unavailable(Exception):
-    """A program that this machine does not have; the message names it."""
+    """Raised for a program that this machine does not have; the message names it."""
 
 
 class Server(NamedTuple):
-    """A running server."""
+    """A running server: its process, and the address at which it listens."""
 
     host: str
     port: int
     process_id: int
 
     def cpu_s(self) -> float:
-        """User and system time so far; 0 where there is no /proc."""
+        """CPU seconds of the server's process so far, for user and system; 0 where there is no /proc."""
         try:
             stat = Path(f"/proc/{self.process_id}/stat").read_text(encoding="ascii")
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Frames, and messages with their headers: from a byte stream to requests and responses, and back.
+"""Splits a byte stream into frames, and encodes and decodes requests and responses with their headers.
 
 A broker uses `decode_request` and `encode_response`, a client `encode_request` and `decode_response`.
 """
@@ -20,7 +20,7 @@ DEFAULT_MAX_FRAME_BYTES = 100 * 1024 * 1024
 """Kafka's default of `socket.request.max.bytes`."""
 
 MAX_ARRAY_ENTRIES = 100_000
-"""Limit for the entries of all arrays of one request together. Kafka has no such limit: there a request with ten
+"""The most entries that all arrays of one request may have together. Kafka has no such limit: there a request with ten
 million topics occupies one of many threads, here it would block every connection for minutes."""
 
 _LENGTH = struct.Struct(">i")
@@ -29,7 +29,7 @@ _LENGTH_PLACEHOLDER = bytes(4)
 
 
 class _ApiVersion(NamedTuple):
-    """One version of an API, and whether its headers have tagged fields."""
+    """One version of an API: its message classes, and whether its headers have tagged fields."""
 
     api: Api
     request_is_flexible: bool
@@ -44,7 +44,7 @@ _API_VERSIONS: Final = {
 
 
 class FrameReader:
-    """Splits a byte stream into frames, and holds what is incomplete.
+    """Splits a byte stream into frames, and holds the bytes of an incomplete frame.
 
     for frame in reader.feed(chunk): ...       # frames without their length
     """
@@ -91,7 +91,7 @@ class FrameReader:
 
 
 def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
-    """The header and the offset of the body.
+    """Decode the header of a request; returns it with the offset at which the body begins.
 
     Raises UnsupportedApi or UnsupportedVersion, both with the header, or Malformed.
     """
@@ -111,7 +111,8 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
 
 
 def _api_version(key: int, version: int, header: RequestHeader | None = None) -> _ApiVersion:
-    """Raises UnsupportedApi or UnsupportedVersion, both with the header."""
+    """One version of an API, by its key and number. Raises UnsupportedApi or UnsupportedVersion, both with the
+    header."""
     found = _API_VERSIONS.get((key, version))
     if found is None:
         header = header or RequestHeader(key, version, 0, None)
@@ -133,7 +134,7 @@ _NO_LIMITS: Mapping[int, int] = {}
 
 
 def decode_request(frame: bytes, max_entries: Mapping[int, int] = _NO_LIMITS) -> tuple[RequestHeader, Message]:
-    """Header and body of one frame. Raises UnsupportedApi, UnsupportedVersion or Malformed.
+    """Decode one request frame; returns header and body. Raises UnsupportedApi, UnsupportedVersion or Malformed.
 
     `max_entries` limits the entries of all arrays together by API key; the default is MAX_ARRAY_ENTRIES.
     Bytes after the body are ignored, as Kafka does: librdkafka sends three too many when it asks for the metadata of
@@ -146,7 +147,8 @@ def decode_request(frame: bytes, max_entries: Mapping[int, int] = _NO_LIMITS) ->
 
 
 def encode_request(header: RequestHeader, message: Message) -> bytes:
-    """One frame with its length, ready to be sent. Raises Unencodable, UnsupportedApi or UnsupportedVersion."""
+    """Encode a request as one frame with its length, ready to be sent. Raises Unencodable, UnsupportedApi or
+    UnsupportedVersion."""
     api, is_flexible, _ = _api_version(header.api_key, header.api_version, header)
     if type(message) is not api.request:
         raise Unencodable(f"API {api.key} has the request {api.request.__name__}, not {type(message).__name__}")
@@ -164,7 +166,8 @@ def encode_request(header: RequestHeader, message: Message) -> bytes:
 
 
 def encode_response(api_key: int, api_version: int, correlation_id: int, message: Message) -> bytes:
-    """One frame with its length, ready to be sent. Raises Unencodable, UnsupportedApi or UnsupportedVersion."""
+    """Encode a response as one frame with its length, ready to be sent. Raises Unencodable, UnsupportedApi or
+    UnsupportedVersion."""
     out = _response_header(api_key, api_version, correlation_id, message)
     codec(type(message), api_version).encode(message, out)
     return _framed(out)
@@ -189,12 +192,14 @@ class ResponseEncoder:
     """
 
     def __init__(self, header: RequestHeader, message: Message, *, bytes_per_portion: int, max_bytes: int) -> None:
-        """Raises Unencodable, UnsupportedApi or UnsupportedVersion."""
+        """Prepare to encode the response to the request with this header. Raises Unencodable, UnsupportedApi or
+        UnsupportedVersion."""
         self.out = _response_header(header.api_key, header.api_version, header.correlation_id, message)
         self._portions = encode_in_turns(message, header.api_version, self.out, bytes_per_portion, max_bytes)
 
     def encode_portion(self) -> bool:
-        """Encode a portion; true once it was the last. Raises Unencodable, or TooLong once the frame is too long."""
+        """Encode the next portion; returns True if it was the last one. Raises Unencodable, or TooLong if the frame
+        exceeds `max_bytes`."""
         for _ in self._portions:
             return False
         _LENGTH.pack_into(self.out, 0, len(self.out) - 4)
@@ -207,7 +212,8 @@ def _framed(out: bytearray) -> bytes:
 
 
 def decode_response(api_key: int, api_version: int, frame: bytes) -> tuple[int, Message]:
-    """Correlation id and body of one frame; API key and version are those of the request. Raises Malformed."""
+    """Decode one response frame; returns its correlation id and body. API key and version are those of the request.
+    Raises Malformed."""
     if len(frame) < 4:
         raise Malformed(f"a response of {len(frame)} bytes is too short for a correlation id")
     (correlation_id,) = _LENGTH.unpack_from(frame)

@@ -1,4 +1,5 @@
-"""A Kafka for tests, in the process of the tests: its groups and brokers do what a test asks for.
+"""The emulator for tests: Kafka's groups and brokers in the process of the tests, which can wait for groups and cause
+failures.
 
     from regroup.testing import Emulator
 

@@ -1,4 +1,4 @@
-"""The job of `regroup chaos run`: one seed or one scenario, its timeline, and what is violated."""
+"""The job of `regroup chaos run`: runs one seed or one scenario, and prints its timeline and its violations."""
 
 import asyncio
 import os
@@ -67,7 +67,7 @@ def run(args: Namespace) -> int:
 
 
 def requested_plan(args: Namespace) -> SimulationPlan:
-    """The plan that the seed draws, or that the scenario describes, without steps after --until."""
+    """The plan that is drawn from the seed, or read from the scenario, without steps after --until."""
     if args.scenario is None:
         plan = draw_plan(1 if args.seed is None else args.seed)
     else:
@@ -80,7 +80,7 @@ def requested_plan(args: Namespace) -> SimulationPlan:
 
 
 def replay_command(args: Namespace) -> str:
-    """The command that repeats this run."""
+    """The command that repeats this run, as text."""
     words = ["chaos", "run"]
     for option in ("seed", "scenario", "until", "bug"):
         value = getattr(args, option)
@@ -90,7 +90,8 @@ def replay_command(args: Namespace) -> str:
 
 
 def compare_two_runs(plan: SimulationPlan, bug: str) -> int:
-    """Run the plan in two processes with different hash seeds, which change the order of every set."""
+    """Run the plan in two processes with different hash seeds, which change the order of sets, and compare the results;
+    return the exit code."""
     one, other = (rows_in_new_process(hash_seed, plan, bug) for hash_seed in HASH_SEEDS)
     for number, (left, right) in enumerate(zip_longest(one, other), start=1):
         if left != right:
@@ -113,7 +114,8 @@ def rows_in_new_process(hash_seed: str, plan: SimulationPlan, bug: str) -> list[
 
 
 def canonical_rows(plan: SimulationPlan, bug: str) -> list[str]:
-    """The events of a run, as `regroup events --format jsonl` shows them, and the rows of its recording."""
+    """A run as lines of text that can be compared: its events as `regroup events --format jsonl` prints them, and its
+    recorded rows."""
     store = MemoryStore()
     with plant_bug(bug):
         records = play(plan, open_store=store.open, record=True).records
@@ -121,7 +123,7 @@ def canonical_rows(plan: SimulationPlan, bug: str) -> list[str]:
 
 
 async def recorded_rows(store: MemoryStore) -> list[str]:
-    """The exchanges and observations of a run, one line each."""
+    """The recorded exchanges and observations of a run, each as one line of text."""
     rows = [str(row) async for block in store.read_exchanges() for row in decode_block(block)]
     return rows + [str(row) async for row in read_observations(store)]
 

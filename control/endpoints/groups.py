@@ -1,4 +1,4 @@
-"""Groups: look, wait, act."""
+"""Endpoints that look at a group, wait for it, and act on it."""
 
 from collections.abc import Awaitable
 from enum import StrEnum
@@ -19,7 +19,7 @@ from regroup.testing.groups.story import event_of
 from regroup.testing.groups.views import GroupView, MemberInGroup, view_of
 
 MAX_NAMED_GROUPS = 20
-"""Groups that the answer for an unknown one names."""
+"""How many groups an error lists after a name that no group has."""
 
 
 # What travels
@@ -39,7 +39,7 @@ class MemberInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ForgetOffsetsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Names committed offsets."""
+    """A group, and the committed offsets to delete."""
 
     group: GroupName
     partitions: Annotated[
@@ -48,7 +48,7 @@ class ForgetOffsetsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class WaitStableInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A stable group to wait for."""
+    """A group that is to become Stable, and how long to wait for it."""
 
     group: GroupName
     members: Annotated[int, Meta(ge=0, description="So many members.")] | None = None
@@ -81,7 +81,7 @@ class WaitInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class EventsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Events of a group."""
+    """Which events of a group are wanted."""
 
     group: GroupName
     after: Annotated[int, Meta(ge=0, description="Only those behind this position.")] = 0
@@ -89,7 +89,7 @@ class EventsInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class GroupInList(msgspec.Struct, frozen=True, kw_only=True):
-    """A group in a list."""
+    """A group, as a list of groups shows it."""
 
     group: str
     state: GroupStateName
@@ -98,7 +98,7 @@ class GroupInList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A member."""
+    """A member of a group, with what is assigned to it."""
 
     member_id: str
     client_id: str
@@ -112,7 +112,7 @@ class MemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupMemberAnswer(MemberAnswer, frozen=True, kw_only=True):
-    """A member, with its group."""
+    """A member of a group, with the name of the group."""
 
     group: str
 
@@ -127,7 +127,7 @@ class CommittedOffsetAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A group at one moment."""
+    """The state of a group at one moment."""
 
     group: str
     state: GroupStateName
@@ -152,7 +152,7 @@ class EventAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeadlineAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A deadline that runs."""
+    """A deadline of a group that has not passed."""
 
     kind: Annotated[DeadlineKind, Meta(description="What expires then.")]
     at_ms: Annotated[int, Meta(description="When it ends, in epoch milliseconds of the brokers.")]
@@ -161,7 +161,7 @@ class DeadlineAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoryAnswer(msgspec.Struct, frozen=True):
-    """Events and requests as text."""
+    """The last events and requests, as tables for people."""
 
     text: str
 
@@ -203,7 +203,7 @@ def group_answer(view: GroupView) -> GroupAnswer:
 
 
 async def existing_group(controlled: ControlledEmulator, name: str) -> AsyncGroup:
-    """The handle on a group. Raises UnknownGroup if there is none."""
+    """The handle of a group that exists. Raises UnknownGroup if there is none with this name."""
     group = controlled.emulator.group(name)
     if (await group.now()).state is GroupState.DEAD:
         names = await controlled.emulator.groups()
@@ -308,7 +308,7 @@ async def wait_until(controlled: ControlledEmulator, wanted: WaitInput) -> Group
 
 
 def holds(wanted: WaitInput, view: GroupView) -> bool:
-    """Whether the group is what is waited for; without any condition, whether it exists."""
+    """Whether the group meets all conditions of the input; without any condition, whether it exists."""
     conditions = [
         wanted.state in (None, view.state.value),
         wanted.members in (None, len(view.members)),

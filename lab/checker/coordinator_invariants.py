@@ -1,4 +1,5 @@
-"""Invariants of a coordinator. They hold at every moment, with any faults of clients, disk and network.
+"""The invariants of a coordinator that a run checks, one function each: of responses, sessions, deadlines and loads.
+They hold at every moment, with any faults of clients, disk and network.
 
 One invariant, one function, one sentence. A function returns None if the invariant holds, and otherwise what was found.
 Invariants of the stored records alone are in `coordinator.invariants`, where `regroup verify` uses them too.
@@ -30,7 +31,7 @@ from regroup.protocol.errors import ErrorCode
 
 @dataclass(slots=True)
 class CheckerState:
-    """The checker's knowledge of a run, beside the exchange at hand."""
+    """What the checker has gathered in a run. Each invariant gets it together with the exchange to check."""
 
     settings: CoordinatorSettings
     now_ms: Callable[[], int]
@@ -39,7 +40,7 @@ class CheckerState:
     acknowledgements: Acknowledgements = field(default_factory=Acknowledgements)
     timeouts: TimeoutChecker = field(default_factory=TimeoutChecker)
     unsound_generations: set[tuple[str, int]] = field(default_factory=set)
-    """Groups and generations whose leader has a faulty assignor: owners are not checked there."""
+    """Group id and generation id where the leader's assignor is faulty: owners are not checked there."""
 
 
 AWAITS_LOG_COMMIT: Final = (c.OffsetCommit, c.TxnOffsetCommit, c.LeaveGroup, c.OffsetDelete)
@@ -49,7 +50,10 @@ ExchangeInvariant: TypeAlias = Callable[[CheckerState, ObservedExchange], str | 
 
 
 def was_unavailable(exchange: ObservedExchange) -> bool:
-    """Whether the coordinator was not serving when the command came, or stopped before its response."""
+    """Whether a command got the response of a coordinator that was not serving.
+
+    The coordinator refused every command when this one came, or stopped before the command had its response.
+    """
     refusals = (exchange.refusal, exchange.coordinator.refusal)
     if refusals == (None, None):
         return False
@@ -204,7 +208,7 @@ RESPONSE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     a_response_waits_for_the_kafka_log,
     a_response_is_in_the_response_table,
 )
-"""Checked when a response leaves, unless the coordinator is unavailable."""
+"""The invariants that are checked when a response leaves, unless the coordinator is unavailable."""
 
 RESPONSE_INVARIANTS_BY_COMMAND: Final[dict[type[c.Command], tuple[ExchangeInvariant, ...]]] = {
     c.JoinGroup: (*RESPONSE_INVARIANTS, a_generation_has_one_leader),
@@ -212,7 +216,7 @@ RESPONSE_INVARIANTS_BY_COMMAND: Final[dict[type[c.Command], tuple[ExchangeInvari
     c.OffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
     c.TxnOffsetCommit: (*RESPONSE_INVARIANTS, a_removed_member_does_not_commit),
 }
-"""The same, with the invariants of one type of command."""
+"""`RESPONSE_INVARIANTS` and, for each type of command, the invariants of its responses."""
 
 
 # -- requests without a response
@@ -278,7 +282,7 @@ DEADLINE_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     a_join_phase_keeps_static_members,
     no_deadline_is_missed,
 )
-"""Checked when a deadline has passed."""
+"""The invariants that are checked when a deadline has passed."""
 
 
 # -- coordinator loads
@@ -307,7 +311,7 @@ LOAD_INVARIANTS: Final[tuple[ExchangeInvariant, ...]] = (
     acknowledged_offsets_survive,
     acknowledged_assignments_survive,
 )
-"""Checked when a coordinator has loaded a group."""
+"""The invariants that are checked when a coordinator has loaded a group."""
 
 
 def _difference(found: Group, stored: Group) -> str:

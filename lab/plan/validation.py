@@ -38,7 +38,7 @@ class PlanProblem(NamedTuple):
 
 
 def check_plan(plan: SimulationPlan) -> None:
-    """ValueError if the plan cannot be played; the message says what to write."""
+    """Raise ValueError if the plan cannot be played. The message says what to write."""
     for problem in plan_problems(plan):
         raise ValueError(problem.text)
 
@@ -91,12 +91,12 @@ def invalid_member_name(name: str) -> str:
 
 
 def _as_option(field: re.Match[str]) -> str:
-    """`heartbeat interval (3s)` for `heartbeat_interval_ms (3000)`."""
+    """Write a field as a scenario does: `heartbeat interval (3s)` for `heartbeat_interval_ms (3000)`."""
     return f"{option_name(field[1])} ({format_duration(int(field[2]), with_fractions=True)})"
 
 
 def consumer_settings(name: str, planned: MemberPlan) -> ConsumerSettings:
-    """The configuration of a member. ValueError if no consumer could work with it."""
+    """The consumer's configuration of a planned member. Raises ValueError if no consumer could work with it."""
     return ConsumerSettings(
         group_id=planned.group,
         client_id=name,

@@ -13,7 +13,7 @@ from regroup.members.consumer.state import MemberState
 from regroup.protocol.errors import ErrorCode
 
 CHECK_INTERVAL_S: Final = 0.1
-"""Pause between two checks of a condition that is waited for."""
+"""Seconds between two checks of an expectation that waits until it holds."""
 _EXPECTATIONS: Final = get_args(e.Expectation)
 
 
@@ -23,7 +23,7 @@ def is_expectation(step: Sentence) -> bool:
 
 
 def check_expectation(planned: PlannedStep, world: World, milestones: Milestones) -> None:
-    """Check now, or, with `within_ms`, until it holds or the time is over, and report the result."""
+    """Check an expectation and report the result: now, or with `within_ms` as soon as it holds or that time is over."""
     if getattr(planned.step, "within_ms", 0):
         world.spawn(_wait_for(planned, world, milestones))
     else:

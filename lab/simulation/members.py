@@ -1,4 +1,4 @@
-"""The members of a simulation: each on a host of its own, known by its name, started by a step of the plan."""
+"""The members of a simulation: starts, stops and finds them by their names, each on a host of its own."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,7 +27,10 @@ _UNSOUND_ASSIGNORS: Final = frozenset({MemberFaultKind.ASSIGNOR_DOUBLES, MemberF
 
 
 class SimulatedMembers:
-    """Members by name. One that has crashed or left may join again, as a new process with the same name."""
+    """The members of a plan, by name.
+
+    One that has crashed or left may join again, as a new process with the same name.
+    """
 
     def __init__(
         self,
@@ -47,9 +50,9 @@ class SimulatedMembers:
         self._checker = checker
         self._ledger = RecordLedger(plan.workload.late_after_ms)
         self._former: list[SimulatedMember] = []
-        """Stopped processes whose members have joined again."""
+        """Stopped processes of members that have joined again since, as new processes."""
         self._names: dict[str, str] = {}
-        """Names by member id."""
+        """The name of each member, by each member id that it has had."""
         self._transports: list[TcpTransport] = []
         self._producers: list[SimulatedProducer] = []
 
@@ -59,11 +62,11 @@ class SimulatedMembers:
         return self._plan.workload.records_per_s > 0
 
     def register_member_id(self, member_id: str, name: str) -> None:
-        """Note whose member id this is; the JoinGroup response with it may still be lost."""
+        """Note that this member id was given to the member of this name; the response with the id may still be lost."""
         self._names.setdefault(member_id, name)
 
     def name_of(self, member_id: str) -> str | None:
-        """The name of the member that has or had this member id."""
+        """The name of the member that has or had this member id; None if none had."""
         return self._names.get(member_id)
 
     @property
@@ -72,7 +75,7 @@ class SimulatedMembers:
         return dict(self._names)
 
     def errors_of(self, name: str) -> list[int]:
-        """The error codes that a member has received, in all its processes."""
+        """The error codes in the responses that a member has received, in all its processes."""
         processes = [each for each in self._all_processes() if each.name == name]
         return list(dict.fromkeys(code for each in processes for code in each.error_codes_seen))
 
@@ -85,7 +88,7 @@ class SimulatedMembers:
         return [*self._former, *self.by_name.values()]
 
     def running_members(self, group_id: str) -> dict[str, SimulatedMember]:
-        """The members of a group that are running."""
+        """The members of a group that run now, by name."""
         return {
             name: member
             for name, member in self.by_name.items()
@@ -95,7 +98,7 @@ class SimulatedMembers:
     # Starting, stopping and faults
 
     def join(self, name: str) -> None:
-        """Start a member; one that runs goes on."""
+        """Start a member's process and let it join; a member that runs already is not changed."""
         present = self.by_name.get(name)
         if present is not None and not present.is_stopped:
             return
@@ -126,7 +129,7 @@ class SimulatedMembers:
         member.start()
 
     def inject_fault(self, name: str, kind: MemberFaultKind, duration_ms: int | None = None) -> None:
-        """Let a fault happen now to a member, if it runs."""
+        """Make a member fault happen now, if the member runs."""
         member = self.by_name.get(name)
         if member is not None and not member.is_stopped:
             member.inject_fault(MemberFault(kind, duration_ms))
@@ -145,7 +148,7 @@ class SimulatedMembers:
             producer.start()
 
     async def close(self) -> None:
-        """Stop all producers and members without LeaveGroup."""
+        """Stop all producers, and all members without LeaveGroup."""
         for producer in self._producers:
             producer.close()
         for member in self.by_name.values():
@@ -173,7 +176,7 @@ class SimulatedMembers:
 
 
 def has_sound_assignor(planned: MemberPlan) -> bool:
-    """Whether each partition goes to one member when this member leads."""
+    """Whether the member's assignor, when it leads, assigns each partition to exactly one member."""
     return not any(parse_fault(text).kind in _UNSOUND_ASSIGNORS for text in planned.faults)
 
 

@@ -1,4 +1,4 @@
-"""The second half of a run: faults are over, and every group has to recover."""
+"""The recovery at the end of a run: ends all faults, and says which group has not recovered and why."""
 
 import asyncio
 from contextlib import suppress
@@ -30,7 +30,10 @@ async def end_faults(world: World) -> None:
 
 
 def recovery_obstacle(world: World, milestones: Milestones) -> str | None:
-    """Describe what prevents a group with running members from being Stable with all partitions owned; or None."""
+    """Describe what keeps a group with running members from being Stable with an owner for every partition.
+
+    None if every group has recovered.
+    """
     if world.brokers.broker_cluster is None:
         return "the brokers do not start"
     groups = dict.fromkeys(planned.group for planned in world.plan.members.values())

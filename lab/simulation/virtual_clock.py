@@ -17,25 +17,28 @@ START_MS: Final = 1_700_000_000_000
 """Start of every run in epoch milliseconds: a Tuesday in November 2023."""
 
 MAX_TURNS_PER_INSTANT: Final = 100_000
-"""Turns of the loop at one point in time before it gives up. A rebalance of hundreds of members takes some dozens."""
+"""How many turns the loop may make at one point in time before LoopLivelock.
+
+A rebalance of hundreds of members takes dozens.
+"""
 
 _Arguments = TypeVarTuple("_Arguments")
 
 
 class LoopDeadlock(RuntimeError):
-    """No timer is set and nothing is ready, so the run would wait for ever."""
+    """Raised when no timer is set and no callback is ready, so the run would wait for ever."""
 
 
 class LoopLivelock(RuntimeError):
-    """Something is due again as soon as it is done, so time would never advance."""
+    """Raised when callbacks schedule further ones for the same moment without end, so time would never advance."""
 
 
 class TooManyCallbacks(RuntimeError):
-    """The loop has called as many callbacks as it may."""
+    """Raised when the loop has called more callbacks than it may."""
 
 
 class VirtualHandle(asyncio.TimerHandle):
-    """A callback of the virtual loop, at a time or soon.
+    """A callback of the virtual loop, to be called at a time or as soon as possible.
 
     asyncio copies the context variables for each callback. No simulated code uses them, so a callback runs without a
     context of its own unless one is given, as a task does.
@@ -75,7 +78,10 @@ class VirtualHandle(asyncio.TimerHandle):
         return f"<VirtualHandle at {self._when_s} s of {self._call!r}>"
 
     def run(self) -> None:
-        """Call back, unless it was cancelled. As in asyncio, an exception goes to the loop's exception handler."""
+        """Call the callback, unless it was cancelled.
+
+        As in asyncio, an exception goes to the loop's exception handler.
+        """
         call = self._call
         if call is None:
             return
@@ -103,14 +109,14 @@ class VirtualLoop(base_events.BaseEventLoop):
     _ready: deque[VirtualHandle]
 
     def __init__(self, max_callbacks: int | None = None) -> None:
-        """With `max_callbacks`, TooManyCallbacks ends a run in which more are called in all."""
+        """Make a loop at 0 s. With `max_callbacks`, TooManyCallbacks ends a run that calls more in all."""
         super().__init__()
         self._callbacks_left = max_callbacks
         self._now_s = 0.0
         self._timers: list[tuple[float, int, VirtualHandle]] = []
         self._timer_numbers = count()
         self._turns = 0
-        """Turns since time has advanced."""
+        """Turns of the loop since the virtual time last advanced."""
 
     def time(self) -> float:
         return self._now_s

@@ -1,4 +1,4 @@
-"""A group as a test sees it: values that do not change any more."""
+"""A group and its members as a test sees them: immutable values."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -29,7 +29,7 @@ PartitionName: TypeAlias = tuple[str, int]
 
 
 class MemberInGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """One member of a group.
+    """One member of a group, with its subscription and its assigned partitions.
 
     `subscription` and `partitions` are empty for groups of another protocol than `consumer`, whose bytes only their
     members understand.
@@ -53,7 +53,7 @@ class MemberInGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupView(msgspec.Struct, frozen=True, kw_only=True):
-    """A group at one moment.
+    """The state of a group at one moment.
 
     >>> with Emulator(topics={"orders": 2}) as kafka:
     ...     group = kafka.group("billing").now()
@@ -68,15 +68,15 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
     state: GroupState | ConsumerGroupState
     generation: int
     leader: str | None
-    """The member id of the leader."""
+    """The member id of the leader; None if there is none."""
     protocol: str | None
     """The assignor of this generation, or the one that the members of a group of the consumer protocol have elected."""
     members: tuple[MemberInGroup, ...]
-    """In the order in which they joined."""
+    """The members, in the order in which they joined."""
     committed: Mapping[PartitionName, int]
-    """Committed offsets: of each partition the next record that the group will read."""
+    """The committed offset of each partition: the next record that the group will read."""
     lag: Mapping[PartitionName, int]
-    """Records behind the committed offset, for each partition with one whose topic exists."""
+    """How many records are behind the committed offset, for each partition that has one and whose topic exists."""
     unsynced: tuple[str, ...] = ()
     """Member ids of this generation that have not fetched their assignment yet, or have not reached the target."""
     event_number: int = 0
@@ -92,11 +92,12 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def total_lag(self) -> int:
-        """The lag of all partitions together."""
+        """The sum of the lags of all partitions."""
         return sum(self.lag.values())
 
     def member(self, name: str) -> MemberInGroup:
-        """The member with this member id, instance id or client id. Raises UnknownMember if that is not one member."""
+        """The member with this member id, instance id or client id. Raises UnknownMember if no member has it, or
+        several have."""
         return find_member(self.members, name, f"group {self.name!r}")
 
     def partitions_of(self, name: str) -> frozenset[PartitionName]:
@@ -110,7 +111,8 @@ class GroupView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_member(members: Iterable[MemberInGroup], name: str, where: str) -> MemberInGroup:
-    """The member with this name; a member id wins over an instance id, and that over a client id."""
+    """The member with this name. A member id is preferred to an equal instance id, and that to an equal client id.
+    Raises UnknownMember; `where` names the group in its text."""
     candidates = list(members)
     for attribute in ("member_id", "instance_id", "client_id"):
         found = [member for member in candidates if getattr(member, attribute) == name]
@@ -124,7 +126,7 @@ def find_member(members: Iterable[MemberInGroup], name: str, where: str) -> Memb
 
 
 def short_name(member: MemberInGroup) -> str:
-    """The instance id, or else the client id, or else the member id."""
+    """The shortest usual name of a member: its instance id, or else its client id, or else its member id."""
     return member.instance_id or member.client_id or member.member_id
 
 

@@ -145,6 +145,7 @@ def test_tests_that_share_an_emulator_are_told_apart(suite: Suite) -> None:
     assert output.count("- Kafka groups -") == 1
 
 
+@pytest.mark.slow
 def test_groups_that_a_fixture_touches_are_in_the_story_of_each_emulator(suite: Suite) -> None:
     output = suite.run(
         """
@@ -197,6 +198,7 @@ def test_a_marker_for_the_shared_emulator_is_refused(suite: Suite) -> None:
     assert "kafka_session takes none" in output
 
 
+@pytest.mark.slow
 def test_all_histories_are_kept_on_request(suite: Suite) -> None:
     output = suite.run(
         """
@@ -281,6 +283,7 @@ def test_caplog_has_the_log_of_the_brokers(suite: Suite) -> None:
     assert outcome(output) == "1 passed", output
 
 
+@pytest.mark.quick("unexpected keyword")
 @pytest.mark.parametrize(
     ("test", "text"),
     [
@@ -292,6 +295,7 @@ def test_a_wrong_marker_says_what_is_wrong(suite: Suite, test: str, text: str) -
     assert text in suite.run(f"import pytest\n{test}")
 
 
+@pytest.mark.slow
 def test_a_failure_after_a_kill_still_has_its_report(suite: Suite) -> None:
     output = suite.run(
         """

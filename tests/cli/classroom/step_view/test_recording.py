@@ -23,6 +23,7 @@ def opened(store: Path) -> StepApp:
     return asyncio.run(prepared(Namespace(store=store, group=None, at=None, language=Language.ENGLISH)))
 
 
+@pytest.mark.quick("[0]")
 @pytest.mark.parametrize("seed", range(4))
 def test_session_clocks_equal_what_was_sent_and_the_next_deadline(seed: int, tmp_path: Path) -> None:
     store, draw = tmp_path / "groups.db", random.Random(seed)
