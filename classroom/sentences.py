@@ -166,7 +166,8 @@ def _about_member(key: str, name: str = "member_id") -> Callable[[Any, TimelineM
 
 
 def _consumer_group_created(event: ce.ConsumerGroupCreated, moment: TimelineMoment, names: MemberNames) -> Phrase:
-    return phrase("consumer group created", because=_because(event, names))
+    key = "consumer group created" if moment.event_number == 1 else "consumer group begun"
+    return phrase(key, because=_because(event, names))
 
 
 def _member_subscribed(event: ce.MemberSubscribed, moment: TimelineMoment, names: MemberNames) -> Phrase:

@@ -72,14 +72,27 @@ def pattern_of(value: PhraseValue) -> Pattern:
     return Pattern(texts, tuple(numbers))
 
 
+class _Written:
+    """The texts of those values that a text names."""
+
+    __slots__ = ("_catalogue", "_leaf", "_values")
+
+    def __init__(
+        self, values: Mapping[str, PhraseValue], catalogue: Mapping[str, str], leaf: Callable[[str], str]
+    ) -> None:
+        self._values, self._catalogue, self._leaf = values, catalogue, leaf
+
+    def __getitem__(self, name: str) -> str:
+        return _written(self._values[name], self._catalogue, self._leaf)
+
+
 def _written(value: PhraseValue, catalogue: Mapping[str, str], leaf: Callable[[str], str]) -> str:
     if isinstance(value, str):
         return leaf(value) if value else ""
     if isinstance(value, int):
         return leaf(str(value))
     if isinstance(value, Phrase):
-        values = {name: _written(each, catalogue, leaf) for name, each in value.values.items()}
-        return catalogue[value.key].format_map(values)
+        return catalogue[value.key].format_map(_Written(value.values, catalogue, leaf))
     items = [_written(each, catalogue, leaf) for each in value.items[: value.limit]]
     between = catalogue[f"{value.way}, between"]
     if more := len(value.items) - len(items):

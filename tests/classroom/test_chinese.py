@@ -115,7 +115,7 @@ def test_a_reason_is_translated_and_a_clients_own_words_stay(reason: str, chines
     assert in_language(value, Language.CHINESE) == chinese
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(SEEDS)
 def test_every_sentence_of_a_history_has_the_same_names_and_numbers_in_both_languages(seed: int) -> None:
     for value, english in _said(seed):

@@ -94,7 +94,7 @@ const WORDS = {
   },
 };
 
-const language = (new URLSearchParams(location.search).get("language") ?? document.documentElement.lang) === "zh" ? "zh" : "en";
+const language = (new URLSearchParams(location.search).get("language") ?? globalThis.document?.documentElement.lang) === "zh" ? "zh" : "en";
 
 /** The label of this name in the page's language. */
 function word(name) {
