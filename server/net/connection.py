@@ -89,8 +89,8 @@ class Connection(asyncio.Protocol):
         self._current: Exchange | None = None
         self._current_frame = b""
         self._pipeline = Pipeline()
-        self._end_reason = ""
-        """Why the connection is closed once its pipeline is empty; empty to keep it."""
+        self._end_reason: str | None = None
+        """Why the connection is closed once its pipeline is empty; None to keep it open."""
         self._flush_is_scheduled = False
         self._last_header: RequestHeader | None = None
         self._work: LongWork | None = None
@@ -122,13 +122,13 @@ class Connection(asyncio.Protocol):
         if self._work is not None:
             self._work.cancel()
         current, self._current = self._current, None
-        self._pipeline.clear()
+        self._pipeline.drop_all()
         self._record_close("the connection was lost")
         if current is not None and current.on_connection_lost is not None:
             current.on_connection_lost()
 
     def data_received(self, data: bytes) -> None:
-        if self._is_closing or self._end_reason:
+        if self._is_closing or self._end_reason is not None:
             return
         self._last_activity_s = self._loop.time()
         try:
@@ -176,11 +176,13 @@ class Connection(asyncio.Protocol):
         read its responses."""
         self._is_processing = True
         # The transport is the first to know that the client has disconnected; further responses would be in vain.
-        while self._may_handle_next:
-            if self._cached is None or self._pipeline or not self._respond_from_cache(self._cached):
-                frame = self._frames.popleft()
-                self._queued_bytes -= len(frame)
-                self._handle(frame)
+        while self._frames and self._current is None and self._can_write and not self._is_ending:
+            if self._pipeline:
+                if not self._pipeline.may_take(self._frames[0]):
+                    break
+                self._handle_next()
+            elif self._cached is None or not self._respond_from_cache(self._cached):
+                self._handle_next()
             if self._responses.is_full:
                 self._flush()
         self._is_processing = False
@@ -189,15 +191,14 @@ class Connection(asyncio.Protocol):
             self._close(self._parse_error)
         self._pause_or_resume_reading()
 
-    @property
-    def _may_handle_next(self) -> bool:
-        if not self._frames or self._current is not None or not self._can_write or self._is_ending:
-            return False
-        return self._pipeline.may_take(self._frames[0])
+    def _handle_next(self) -> None:
+        frame = self._frames.popleft()
+        self._queued_bytes -= len(frame)
+        self._handle(frame)
 
     @property
     def _is_ending(self) -> bool:
-        return self._is_closing or bool(self._end_reason) or self._transport.is_closing()
+        return self._is_closing or self._end_reason is not None or self._transport.is_closing()
 
     def _respond_from_cache(self, cached: CachedResponse) -> bool:
         """Answer all requests at the head of the queue that repeat the cached request. Returns False if there are none
@@ -392,13 +393,13 @@ class Connection(asyncio.Protocol):
             assert ready.frame is not None
             self._responses.add(ready.frame)
             if ready.close_behind:
-                self._pipeline.clear()
+                self._pipeline.drop_all()
                 self._close(ready.close_behind)
-        if self._end_reason and not self._pipeline:
+        if self._end_reason is not None and not self._pipeline:
             self._close(self._end_reason)
         if exchange is self._current:
             self._end(exchange)
-        elif self._may_handle_next and not self._is_processing:
+        elif self._frames and not self._is_processing:
             self._process()
         elif not self._pipeline:
             self._flush()
@@ -424,7 +425,7 @@ class Connection(asyncio.Protocol):
     def _close_unanswered(self, exchange: Exchange, reason: str) -> None:
         if self._is_open(exchange):
             self._current = None
-            self._pipeline.clear()
+            self._pipeline.drop_all()
             self._close(reason)
 
     def _respond_with_supported_versions(self, header: RequestHeader) -> None:
@@ -448,7 +449,7 @@ class Connection(asyncio.Protocol):
     def _pause_or_resume_reading(self) -> None:
         """Stop reading bytes while enough requests are queued and none of them can be handled; resume otherwise."""
         waiting = self._queued_bytes + self._frame_reader.buffered_bytes
-        is_blocked = self._current is not None or bool(self._pipeline) or not self._can_write
+        is_blocked = self._current is not None or len(self._pipeline) > 0 or not self._can_write
         should_read = not (self._parse_error or (is_blocked and waiting >= MAX_READ_AHEAD_BYTES))
         if should_read != self._is_reading and not self._is_closing:
             self._is_reading = should_read

@@ -22,33 +22,27 @@ PIPELINED_API_KEYS: Final = frozenset(
 """How the frames of these requests begin. All others are handled when each request before them has its response."""
 
 
-class Pipeline:
-    """Exchanges in the order of their requests. It is false when it is empty."""
-
-    def __init__(self) -> None:
-        self._exchanges: deque[Exchange] = deque()
-
-    def __bool__(self) -> bool:
-        return bool(self._exchanges)
+class Pipeline(deque[Exchange]):
+    """Exchanges in the order of their requests. A deque, since every request asks whether it is empty."""
 
     def may_take(self, frame: bytes) -> bool:
         """Whether this request may be handled now, although responses to earlier ones are missing."""
-        return not self._exchanges or (frame[:2] in PIPELINED_API_KEYS and len(self._exchanges) < MAX_PIPELINED)
+        return frame[:2] in PIPELINED_API_KEYS and len(self) < MAX_PIPELINED
 
     def add(self, exchange: Exchange) -> None:
         """Put an exchange behind the others, with its response in `exchange.frame`, or before it has one."""
         exchange.is_queued = True
-        self._exchanges.append(exchange)
+        self.append(exchange)
 
     def take_ready(self) -> Iterator[Exchange]:
         """Remove and yield the exchanges at the front that have their responses."""
-        while self._exchanges and self._exchanges[0].frame is not None:
-            exchange = self._exchanges.popleft()
+        while self and self[0].frame is not None:
+            exchange = self.popleft()
             exchange.is_queued = False
             yield exchange
 
-    def clear(self) -> None:
-        """Drop all exchanges; responses that are given later have no effect."""
-        for exchange in self._exchanges:
+    def drop_all(self) -> None:
+        """Remove all exchanges; responses that are given later have no effect."""
+        for exchange in self:
             exchange.is_queued = False
-        self._exchanges.clear()
+        self.clear()
