@@ -187,7 +187,11 @@ class BrokerCluster:
         self.router = GroupRouter(
             self.state,
             lambda owns: environment.coordinator_factory(
-                self.journal, settings=options.settings, now=environment.clock, owns=owns
+                self.journal,
+                settings=options.settings,
+                now=environment.clock,
+                owns=owns,
+                topics=lambda: self.state.topics_image,
             ),
         )
         self.turns = TurnQueue()

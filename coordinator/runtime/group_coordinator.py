@@ -27,9 +27,10 @@ from regroup.coordinator.runtime.logger import get_logger
 from regroup.coordinator.runtime.observer import CoordinatorObserver
 from regroup.coordinator.runtime.pending_responses import PendingRequest, PendingResponses, ResponseCallback
 from regroup.coordinator.runtime.timers import TICK_MS, GroupTimers
+from regroup.coordinator.runtime.unavailable import unavailable_response
 from regroup.coordinator.serialization import EVENT_TYPE_NAMES, Cause, encode_cause, encode_event, encode_snapshot
 from regroup.coordinator.settings import CoordinatorSettings
-from regroup.coordinator.unavailable import unavailable_response
+from regroup.coordinator.topics import NO_TOPICS, TopicsImage
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 from regroup.storage.errors import StoreError
@@ -53,7 +54,8 @@ class GroupCoordinator(AsyncRequests):
 
     `submit` takes every command; the methods of `AsyncRequests` are its awaitable forms. `now` returns epoch
     milliseconds. `kafka_log` makes the emulated Kafka log slow or faulty; without it the log commits at once. `owns`
-    selects the groups by id, where the journal holds groups of other coordinators too. `choose_leader` decides where
+    selects the groups by id, where the journal holds groups of other coordinators too. `topics` returns those of the
+    cluster, which a group may need when a deadline passes. `choose_leader` decides where
     Kafka takes any member. `observer` sees every command and response. `timer_tick_ms` is that of GroupTimers.
     """
 
@@ -65,6 +67,7 @@ class GroupCoordinator(AsyncRequests):
         now: Callable[[], int],
         kafka_log: KafkaLog | None = None,
         owns: Callable[[str], bool] = lambda group_id: True,
+        topics: Callable[[], TopicsImage] = lambda: NO_TOPICS,
         choose_leader: LeaderPolicy = first_candidate,
         observer: CoordinatorObserver | None = None,
         timer_tick_ms: int = TICK_MS,
@@ -74,6 +77,7 @@ class GroupCoordinator(AsyncRequests):
         self._now = now
         self._kafka_log = kafka_log
         self._owns = owns
+        self._topics = topics
         self._choose_leader = choose_leader
         self._observer = observer
         self._groups: dict[str, Group] = {}
@@ -277,7 +281,12 @@ class GroupCoordinator(AsyncRequests):
     def _deadline_passed(self, group_id: str, deadline: Deadline) -> None:
         _, kind, member_id, last_seen_ms = deadline
         command = c.DeadlinePassed(
-            group_id=group_id, at_ms=self._now(), kind=kind, member_id=member_id, last_seen_ms=last_seen_ms
+            group_id=group_id,
+            at_ms=self._now(),
+            kind=kind,
+            member_id=member_id,
+            last_seen_ms=last_seen_ms,
+            topics=self._topics(),
         )
         self.submit(command, cause=Cause(deadline=kind.value, member_id=member_id, last_seen_ms=last_seen_ms))
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from regroup.coordinator.consumer.topics import TopicMetadata, TopicsImage
 from regroup.coordinator.serialization import UNREADABLE_ERRORS, Cause, damaged
+from regroup.coordinator.topics import TopicMetadata, TopicsImage
 from regroup.protocol.internal_topics import OFFSETS_TOPIC
 from regroup.server.cluster.events import (
     BROKER_STOP,

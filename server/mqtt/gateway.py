@@ -243,6 +243,7 @@ class Gateway:
         self._outbox.put(self._topics.group(group_id, "connection-losses"), msgspec.json.encode(message))
         if self._remove_on_last_will:
             leaving = c.LeavingMember(member_id, member.instance_id, LAST_WILL_REASON)
-            command = c.LeaveGroup(group_id=group_id, at_ms=at_ms, members=(leaving,))
+            topics = self._cluster.state.topics_image
+            command = c.LeaveGroup(group_id=group_id, at_ms=at_ms, members=(leaving,), topics=topics)
             cause = Cause(deadline="last-will", member_id=member_id, client_id=member.profile.client_id)
             coordinator.submit(command, cause=cause)

@@ -2,6 +2,7 @@
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer_group import ReconciliationState as S
+from regroup.coordinator.settings import MigrationPolicy
 from regroup.protocol.errors import ErrorCode
 from tests.coordinator.consumer.consumer_harness import ConsumerHarness
 from tests.coordinator.group_driver import GROUP_ID
@@ -67,8 +68,8 @@ def test_an_empty_group_becomes_classic_and_keeps_its_offsets() -> None:
 
 
 @behaviour("cg.cm.join-policy-disabled")
-def test_a_group_with_members_is_not_open_to_the_classic_protocol() -> None:
-    harness = ConsumerHarness().one()
+def test_a_group_with_members_is_not_open_to_the_classic_protocol_if_migration_is_disabled() -> None:
+    harness = ConsumerHarness(group_consumer_migration_policy=MigrationPolicy.DISABLED).one()
     anna = harness.client("anna")
     request = anna.send_join()
     assert request.code is E.INCONSISTENT_GROUP_PROTOCOL
