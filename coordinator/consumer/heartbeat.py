@@ -132,7 +132,7 @@ def accept(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> Consum
     return consumer_of(decision.group).members[member_id]
 
 
-class Subscription(NamedTuple):
+class SubscriptionEffect(NamedTuple):
     """What follows from a member's description for the target."""
 
     has_changed: bool
@@ -140,7 +140,9 @@ class Subscription(NamedTuple):
     homogeneous: bool
 
 
-def subscribe(decision: DecisionBuilder, member_id: str, profile: ConsumerProfile, topics: TopicsImage) -> Subscription:
+def subscribe(
+    decision: DecisionBuilder, member_id: str, profile: ConsumerProfile, topics: TopicsImage
+) -> SubscriptionEffect:
     """Write the member's description, and bump the group epoch if the target is out of date."""
     consumer, old = consumer_of(decision.group), profile_of(decision.group, member_id)
     if member_id not in consumer.members or profile != old:
@@ -151,7 +153,7 @@ def subscribe(decision: DecisionBuilder, member_id: str, profile: ConsumerProfil
         reasons.append(f"the members have elected {assignor}")
     looks_at_subscriptions = bump_group_epoch(decision, consumer, topics, reasons)
     homogeneous = is_homogeneous(consumer_of(decision.group) if looks_at_subscriptions else consumer)
-    return Subscription(subscription_of(old) != subscription_of(profile), assignor, homogeneous)
+    return SubscriptionEffect(subscription_of(old) != subscription_of(profile), assignor, homogeneous)
 
 
 def profile_of(group: Group, member_id: str) -> ConsumerProfile:
