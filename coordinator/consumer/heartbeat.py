@@ -143,13 +143,16 @@ class SubscriptionEffect(NamedTuple):
 def subscribe(
     decision: DecisionBuilder, member_id: str, profile: ConsumerProfile, topics: TopicsImage
 ) -> SubscriptionEffect:
-    """Write the member's description, and bump the group epoch if the target is out of date."""
+    """Write the member's description, and bump the group epoch if the target is out of date.
+
+    An election of another assignor is looked for in requests of members of the consumer protocol alone, as in Kafka.
+    """
     consumer, old = consumer_of(decision.group), profile_of(decision.group, member_id)
     if member_id not in consumer.members or profile != old:
         decision.apply(MemberSubscribed, member_id=member_id, profile=profile)
     assignor = elected_assignor(consumer_of(decision.group), sole_vote(consumer, old, profile))
     reasons = bump_reasons(consumer_of(decision.group), old, profile)
-    if assignor != elected_assignor(consumer):
+    if profile.classic is None and assignor != elected_assignor(consumer):
         reasons.append(f"the members have elected {assignor}")
     looks_at_subscriptions = bump_group_epoch(decision, consumer, topics, reasons)
     homogeneous = is_homogeneous(consumer_of(decision.group) if looks_at_subscriptions else consumer)

@@ -418,3 +418,16 @@ def test_the_empty_group_id_is_no_groups(command: Any) -> None:
     harness.settled_mixed()
     request = command(group_id="", at_ms=harness.now_ms, member_id="c", generation_id=2)
     assert harness.handle(request).code is E.INVALID_GROUP_ID
+
+
+def test_a_join_group_does_not_bump_the_epoch_because_of_votes_for_assignors() -> None:
+    """As Apache Kafka 4.4.0 does: its JoinGroup does not compare the elected assignors, its heartbeat does."""
+    harness = MigrationHarness()
+    harness.join("m1", server_assignor="uniform")
+    harness.join("m2", instance_id="instance-s", server_assignor="range")
+    harness.join("m3")
+    client = harness.client("s", static=True)
+    epoch = harness.epochs[0]
+    assert harness.rejoin(client).response.generation_id == epoch
+    assert harness.member("s").profile.server_assignor == "range"
+    assert harness.epochs == (epoch, epoch)
