@@ -178,7 +178,7 @@ CONSUMER_EVOLVERS: Final[dict[type[e.Event], Callable[[Group, Any], Group]]] = {
     me.GroupDowngraded: group_downgraded,
     me.ClassicMemberJoined: classic_member_joined,
     me.RejoinRequested: rejoin_requested,
-    e.MemberSynced: classic_member_synced,
+    me.ClassicMemberSynced: classic_member_synced,
     e.MemberLeft: consumer_removed,
     e.MemberRemoved: consumer_removed,
     e.GroupDeleted: consumer_group_deleted,

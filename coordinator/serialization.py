@@ -60,6 +60,7 @@ EVENT_TYPES: Final[dict[str, type[e.Event]]] = {
     "upgrade-refused": me.UpgradeRefused,
     "group-downgraded": me.GroupDowngraded,
     "classic-member-joined": me.ClassicMemberJoined,
+    "classic-member-synced": me.ClassicMemberSynced,
     "rejoin-requested": me.RejoinRequested,
 }
 EVENT_VERSION: Final = 2

@@ -23,7 +23,7 @@ from regroup.coordinator.consumer.heartbeat import (
 )
 from regroup.coordinator.consumer.migration.downgrade import downgrade, may_downgrade
 from regroup.coordinator.consumer.migration.embedded_protocol import encoded_assignment, partitions_by_id
-from regroup.coordinator.consumer.migration.events import ClassicMemberJoined, RejoinRequested
+from regroup.coordinator.consumer.migration.events import ClassicMemberJoined, ClassicMemberSynced, RejoinRequested
 from regroup.coordinator.consumer.targets import update_target
 from regroup.coordinator.consumer_group import (
     ClassicMetadata,
@@ -33,7 +33,6 @@ from regroup.coordinator.consumer_group import (
     ReconciliationState,
 )
 from regroup.coordinator.decision import Decision, DecisionBuilder
-from regroup.coordinator.events import MemberSynced
 from regroup.coordinator.group import MemberProfile
 from regroup.coordinator.offsets.log_batch_size import MAX_BATCH_BYTES
 from regroup.coordinator.settings import CoordinatorSettings, MigrationPolicy
@@ -194,7 +193,7 @@ def sync_with_consumer_group(decision: DecisionBuilder, command: SyncGroup) -> D
         request_rejoin(decision, member)
         return decision.build(responses.sync_error(E.REBALANCE_IN_PROGRESS))
     if member.sync_deadline_ms is not None:
-        decision.apply(MemberSynced, member_id=member.member_id, awaits_assignment=False)
+        decision.apply(ClassicMemberSynced, member_id=member.member_id)
     restart_session(decision, member)
     return decision.build_after_pending_appends(
         SyncGroupResponse(

@@ -16,6 +16,7 @@ __all__ = [
     "UpgradeRefused",
     "GroupDowngraded",
     "ClassicMemberJoined",
+    "ClassicMemberSynced",
     "RejoinRequested",
     "AnyMigrationEvent",
 ]
@@ -62,6 +63,13 @@ class ClassicMemberJoined(Event, frozen=True, kw_only=True):
     """When the member is removed unless it sends SyncGroup."""
 
 
+class ClassicMemberSynced(Event, frozen=True, kw_only=True):
+    """A member of the classic protocol fetched its assignment in a group of the consumer protocol, for the first time
+    since its JoinGroup."""
+
+    member_id: MemberId
+
+
 class RejoinRequested(Event, frozen=True, kw_only=True):
     """A member of the classic protocol was told that a rebalance is in progress, so that it sends JoinGroup."""
 
@@ -70,5 +78,7 @@ class RejoinRequested(Event, frozen=True, kw_only=True):
     """When the member is removed unless it does."""
 
 
-AnyMigrationEvent: TypeAlias = GroupUpgraded | UpgradeRefused | GroupDowngraded | ClassicMemberJoined | RejoinRequested
+AnyMigrationEvent: TypeAlias = (
+    GroupUpgraded | UpgradeRefused | GroupDowngraded | ClassicMemberJoined | ClassicMemberSynced | RejoinRequested
+)
 """Any event of a group that changes its protocol, or has members of both protocols."""

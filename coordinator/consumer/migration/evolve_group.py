@@ -16,7 +16,6 @@ from regroup.coordinator.consumer_group import (
     TopicId,
     every_partition,
 )
-from regroup.coordinator.events import MemberSynced
 from regroup.coordinator.group import Group, GroupState, LogRecordKind
 
 
@@ -94,7 +93,7 @@ def rejoin_requested(group: Group, event: me.RejoinRequested) -> Group:
     return with_deadlines(group, event.member_id, join_ms=event.join_deadline_ms, sync_ms=member.sync_deadline_ms)
 
 
-def classic_member_synced(group: Group, event: MemberSynced) -> Group:
+def classic_member_synced(group: Group, event: me.ClassicMemberSynced) -> Group:
     member = consumer_of(group).members[event.member_id]
     return with_deadlines(group, event.member_id, join_ms=member.join_deadline_ms, sync_ms=None)
 
