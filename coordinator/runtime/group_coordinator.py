@@ -55,8 +55,9 @@ class GroupCoordinator(AsyncRequests):
     `submit` takes every command; the methods of `AsyncRequests` are its awaitable forms. `now` returns epoch
     milliseconds. `kafka_log` makes the emulated Kafka log slow or faulty; without it the log commits at once. `owns`
     selects the groups by id, where the journal holds groups of other coordinators too. `topics` returns those of the
-    cluster, which a group may need when a deadline passes. `choose_leader` decides where
-    Kafka takes any member. `observer` sees every command and response. `timer_tick_ms` is that of GroupTimers.
+    cluster, which a group may need when a deadline passes, and `settings_of` the settings of one group. `choose_leader`
+    decides where Kafka takes any member. `observer` sees every command and response. `timer_tick_ms` is that of
+    GroupTimers.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class GroupCoordinator(AsyncRequests):
         kafka_log: KafkaLog | None = None,
         owns: Callable[[str], bool] = lambda group_id: True,
         topics: Callable[[], TopicsImage] = lambda: NO_TOPICS,
+        settings_of: Callable[[str], CoordinatorSettings] | None = None,
         choose_leader: LeaderPolicy = first_candidate,
         observer: CoordinatorObserver | None = None,
         timer_tick_ms: int = TICK_MS,
@@ -78,6 +80,7 @@ class GroupCoordinator(AsyncRequests):
         self._kafka_log = kafka_log
         self._owns = owns
         self._topics = topics
+        self._settings_of = settings_of or (lambda group_id: settings)
         self._choose_leader = choose_leader
         self._observer = observer
         self._groups: dict[str, Group] = {}
@@ -158,7 +161,7 @@ class GroupCoordinator(AsyncRequests):
         if self._kafka_log and self._kafka_log.delays(command):
             command = replace(command, delays_append=True)
         before = self._groups.get(group_id) or Group(group_id=group_id)
-        decision = decide(self.settings, before, command, self._choose_leader)
+        decision = decide(self._settings_of(group_id), before, command, self._choose_leader)
         if decision.events and not self._record(decision, cause):
             refuse(command, on_response, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             return

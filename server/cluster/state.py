@@ -9,6 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from regroup.coordinator.serialization import UNREADABLE_ERRORS, Cause, damaged
+from regroup.coordinator.settings import CoordinatorSettings
 from regroup.coordinator.topics import TopicMetadata, TopicsImage
 from regroup.protocol.internal_topics import OFFSETS_TOPIC
 from regroup.server.cluster.events import (
@@ -24,6 +25,7 @@ from regroup.server.cluster.events import (
     decode_cluster_event,
     encode_cluster_event,
 )
+from regroup.server.cluster.group_configs import effective_group_settings
 from regroup.server.cluster.image import (
     SNAPSHOT_VERSION,
     ClusterImage,
@@ -141,8 +143,11 @@ class ClusterState:
         new_uuid: Callable[[], UUID],
         offsets_topic_partitions: int = 50,
         node_ids: Sequence[int] = (0,),
+        group_settings: CoordinatorSettings | None = None,
     ) -> None:
         self.settings = settings
+        self.group_settings = group_settings or CoordinatorSettings()
+        """The settings of groups that have none of their own."""
         self.cluster_id = stored.cluster_id
         self._first_coordinator_epoch = coordinator_epoch
         self.nodes: dict[int, BrokerNode] = {}
@@ -231,8 +236,8 @@ class ClusterState:
 
     @property
     def steps_of_event(self) -> int:
-        """What the fold of an event costs, in steps (`regroup.server.limits`): it copies the table of topics."""
-        return 1 + len(self.topics) // 100
+        """What the fold of an event costs, in steps (`regroup.server.limits`): it copies topics, or groups' settings."""
+        return 1 + (len(self.topics) + len(self.image.group_configs)) // 100
 
     def _apply(self, event: ClusterEvent, before: ClusterImage) -> None:
         """Update what is derived from the topics."""
@@ -273,6 +278,11 @@ class ClusterState:
     def topics(self) -> dict[str, Topic]:
         """Topics by name, in the order of their creation."""
         return self.image.topics
+
+    def settings_of_group(self, group_id: str) -> CoordinatorSettings:
+        """The settings that count for one group."""
+        configs = self.image.group_configs.get(group_id)
+        return effective_group_settings(self.group_settings, configs) if configs else self.group_settings
 
     @property
     def topics_image(self) -> TopicsImage:

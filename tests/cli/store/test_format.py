@@ -36,7 +36,7 @@ STORE = Path(__file__).with_name("format_2.db")
 LAST_POSITION = 73
 OF_CONSUMER_GROUPS = {EVENT_TYPE_NAMES[each] for each in get_args(AnyConsumerEvent | AnyMigrationEvent)}
 """tests/coordinator/consumer/test_stored_form.py and migration/test_stored_form.py have their stored form."""
-ADDED_LATER = {"generation-raised", *OF_CONSUMER_GROUPS}
+ADDED_LATER = {"generation-raised", "group-configured", *OF_CONSUMER_GROUPS}
 """Types of events that no coordinator wrote when the store was written."""
 
 
