@@ -236,7 +236,7 @@ class ClusterState:
 
     @property
     def steps_of_event(self) -> int:
-        """What the fold of an event costs, in steps (`regroup.server.limits`): it copies topics, or groups' settings."""
+        """What the fold of an event costs, in steps (`regroup.server.limits`): it copies topics, or settings."""
         return 1 + (len(self.topics) + len(self.image.group_configs)) // 100
 
     def _apply(self, event: ClusterEvent, before: ClusterImage) -> None:
