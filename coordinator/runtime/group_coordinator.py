@@ -40,7 +40,16 @@ from regroup.storage.records import Snapshot
 __all__ = ["GroupCoordinator"]
 
 LOGGED_EVENTS = frozenset(
-    {"rebalance-started", "generation-started", "group-emptied", "member-removed", "member-left", "coordinator-loaded"}
+    {
+        "rebalance-started",
+        "generation-started",
+        "group-emptied",
+        "group-upgraded",
+        "group-downgraded",
+        "member-removed",
+        "member-left",
+        "coordinator-loaded",
+    }
 )
 """Events that are logged at level info."""
 

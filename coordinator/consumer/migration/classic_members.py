@@ -4,6 +4,9 @@ The coordinator assigns for them, too. A JoinGroup does what a heartbeat of the 
 at once; SyncGroup fetches what the member is assigned; Heartbeat says when it is to join again.
 """
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
 from msgspec.structs import replace
 
 from regroup.assignors.interface import AssignorError
@@ -36,6 +39,7 @@ from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.group import MemberProfile
 from regroup.coordinator.offsets.log_batch_size import MAX_BATCH_BYTES
 from regroup.coordinator.settings import CoordinatorSettings, MigrationPolicy
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.consumer.subscription import MalformedConsumerProtocol, Subscription, decode_subscription
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import JoinGroupResponse, SyncGroupResponse
@@ -96,14 +100,22 @@ def is_protocol_supported(consumer: ConsumerGroup, command: JoinGroup) -> bool:
     """Whether all members of the classic protocol, the sender's old entry included, support one of its assignors."""
     if command.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return False
-    profile = command.profile
-    # Most members send equal protocols' names; only the others need to be compared.
-    names = {each.name for each in profile.supported_protocols if profile.supports(each.name)}
+    wanted = names_of(command.profile.supported_protocols)
+    common = listed_once(wanted)
     for member in consumer.members.values():
-        if member.profile.classic is not None:
-            offered = [each.name for each in member.profile.classic.supported_protocols]
-            names = {name for name in names if offered.count(name) == 1}
-    return bool(names)
+        offered = names_of(member.profile.classic.supported_protocols) if member.profile.classic else wanted
+        if offered != wanted:  # most members offer the same
+            common &= listed_once(offered)
+    return bool(common)
+
+
+def names_of(protocols: Sequence[SupportedProtocol]) -> list[str]:
+    return [each.name for each in protocols]
+
+
+def listed_once(names: Iterable[str]) -> set[str]:
+    """As in a classic group, a name that a member lists twice does not count."""
+    return {name for name, count in Counter(names).items() if count == 1}
 
 
 def accept_join(
@@ -114,10 +126,10 @@ def accept_join(
     The group becomes classic if the member takes the place of the only one of the consumer protocol. Raises
     AssignorError.
     """
-    before = consumer_of(decision.group)
-    replaced_id = before.static_members.get(command.profile.instance_id or "")
+    before, instance_id = consumer_of(decision.group), command.profile.instance_id
+    replaced_id = None if instance_id is None else before.static_members.get(instance_id)
     if not command.member_id:
-        replace_static_member(decision, command.profile.instance_id, member_id)
+        replace_static_member(decision, instance_id, member_id)
     profile = joined_profile(profile_of(decision.group, member_id), command.profile, subscription)
     follows = subscribe(decision, member_id, profile, command.topics)
     consumer = consumer_of(decision.group)
