@@ -400,6 +400,31 @@ def test_static_classic_members_replace_each_other_without_leaving() -> None:
     assert (harness.epochs, harness.assigned("s-2")) == ((2, 2), LOWER)
 
 
+def test_a_static_classic_member_that_restarts_has_given_up_what_it_had_to() -> None:
+    harness = MigrationHarness()
+    [client] = harness.classic("s", static=True)
+    harness.join("n1")
+    harness.rejoin(client, ALL)
+    assert harness.pending("s") == UPPER
+    client.restart()
+    assert harness.rejoin(client, UPPER).response.generation_id == 0, "it says that it still has them"
+    assert harness.pending("s-2") == UPPER
+    client.restart()
+    assert harness.rejoin(client).response.generation_id == 2
+    assert harness.beat("n1", 2).assignment == UPPER
+
+
+def test_a_member_that_gives_up_partitions_without_a_newer_target_is_told_to_join_again() -> None:
+    harness = MigrationHarness(group_consumer_assignment_interval_ms=1_000)
+    [client] = harness.classic()
+    harness.mixed(client)
+    harness.hand_over(client)
+    client.topics = ("bar",)
+    assert harness.rejoin(client, LOWER).response.generation_id == harness.epochs[1]
+    assert harness.member_state("c") is S.UNREVOKED_PARTITIONS
+    assert client.heartbeat().code is E.REBALANCE_IN_PROGRESS
+
+
 def test_lists_and_descriptions_show_a_mixed_group_as_one_of_the_consumer_protocol() -> None:
     harness = MigrationHarness()
     harness.settled_mixed()

@@ -71,6 +71,7 @@ def test_the_group_prepares_a_rebalance_of_its_classic_members(way: str) -> None
 def test_the_events_are_those_of_one_batch_of_records() -> None:
     harness = MigrationHarness()
     harness.settled_mixed()
+    harness.advance(4_000)
     left = harness.beat("n1", -1)
     assert left.event_types == ["MemberLeft", "GroupDowngraded", "RebalanceStarted"]
     assert harness.session_ms("c") == 10_000

@@ -248,10 +248,13 @@ def test_records_that_the_log_has_not_committed_are_committed_before_an_upgrade(
     harness.rejoin(c)
     leader = c if c.is_leader else d
     leader.sync({"c": assignment(LOWER), "d": assignment(UPPER)})
+    heartbeat = leader.heartbeat()
+    assert heartbeat.is_pending
     harness.log_delays_appends = False
     assert len(harness.group.pending_appends) == 2
     request = harness.send_beat("n1", 0, rebalance_timeout_ms=60_000, owned={}, subscribed_topics=("foo",))
     assert request.is_pending
+    assert heartbeat.code is E.NONE
     assert [append.kind for append in harness.group.pending_appends.values()] == ["offsets"]
     harness.complete_append()
     assert request.code is E.NONE
