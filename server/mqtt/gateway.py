@@ -227,7 +227,8 @@ class Gateway:
             return
         group_id, member_id = client.member
         coordinator = self._cluster.coordinator_of(group_id)
-        member = coordinator.group(group_id).members.get(member_id)
+        group = coordinator.group(group_id)
+        member = (group.consumer or group).members.get(member_id)
         if member is None:
             return
         at_ms = self._cluster.state.now_ms()
