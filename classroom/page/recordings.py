@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from regroup.classroom.incidents import MEMBER_APIS
-from regroup.classroom.page.columns import StringTable, differences
+from regroup.classroom.page.columns import PhraseTable, StringTable, differences
+from regroup.classroom.phrases.known_texts import REASON, known_text
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.recorded.session_clocks import SessionClocks
 from regroup.classroom.timeline import ArmedDeadline, ExchangeFate, GroupTimeline, TimelineExchange
@@ -37,7 +38,10 @@ def recorded_facts(timeline: GroupTimeline) -> dict[str, Any]:
 
 
 def exchange_columns(
-    exchanges: Sequence[TimelineExchange], string: StringTable, messages: Mapping[int, ExchangeMessages]
+    exchanges: Sequence[TimelineExchange],
+    string: StringTable,
+    phrases: PhraseTable,
+    messages: Mapping[int, ExchangeMessages],
 ) -> dict[str, list[Any]]:
     """The exchanges as columns. Times but the first are distances from it; None stands for what did not happen."""
     return {
@@ -52,7 +56,7 @@ def exchange_columns(
         "api": [string(each.api) for each in exchanges],
         "error": [string(each.error) for each in exchanges],
         "fate": [string(each.fate) for each in exchanges],
-        "reason": [string(each.reason) for each in exchanges],
+        "reason": [phrases(known_text(each.reason, REASON)) for each in exchanges],
         "count": [each.count for each in exchanges],
         "refused": [int(each.is_refused) for each in exchanges],
         "incident": [int(_is_incident(each)) for each in exchanges],

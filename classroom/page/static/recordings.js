@@ -4,7 +4,7 @@
 const LOST = new Set(["request lost", "response lost", "closed"]);
 
 /** The exchanges of a document, in the order of their times. */
-function readExchanges(document, strings) {
+function readExchanges(document, strings, phrases) {
   const columns = document.exchanges;
   let at = 0;
   return columns.at.map((distance, index) => {
@@ -14,7 +14,7 @@ function readExchanges(document, strings) {
       at, arrivedAt: since("arrived"), lastAt: at + columns.last[index], answeredAt: since("answered"), sentAt: since("sent"),
       receivedAt: since("received"), member: strings[columns.member[index]], client: strings[columns.client[index]],
       api: strings[columns.api[index]], error: strings[columns.error[index]], fate: strings[columns.fate[index]],
-      reason: strings[columns.reason[index]], count: columns.count[index],
+      reason: phrases[columns.reason[index]], count: columns.count[index],
       isRefused: Boolean(columns.refused[index]), isIncident: Boolean(columns.incident[index]),
       generation: columns.generation[index], events: columns.events[index],
       request: columns.request[index] ?? "", response: columns.response[index] ?? "",
@@ -75,13 +75,13 @@ function believers(views) {
 }
 
 /** The session deadlines of each member over time; null if there are none. */
-function readSessions(document, strings) {
+function readSessions(document, strings, phrases) {
   const columns = document.sessions;
   if (!columns) return null;
   const spans = columns.member.map((member, index) => ({
     member: strings[member], beganAt: columns.from[index], until: columns.until[index], at: columns.at[index],
     kind: columns.at[index] === null ? "session" : strings[columns.kind[index]],
-    follows: columns.at[index] === null ? "" : strings[columns.follows[index]], uncertain: columns.uncertain[index],
+    follows: columns.at[index] === null ? "" : phrases[columns.follows[index]], uncertain: columns.uncertain[index],
   }));
   return groupedBy(spans, (each) => each.member);
 }
