@@ -85,6 +85,7 @@ EVENTS: Final = {
     "no other shares": "所有成员的份额不变",
     "member stable": "{member} 到达 epoch {epoch}，拿到全部份额：{assigned}",
     "member unrevoked-partitions": "{member} 要在 {limit} 内交出 {pending}；它仍在 epoch {epoch}，保留 {assigned}",
+    "classic member unrevoked-partitions": "{member} 要交出 {pending} 并再次加入；仍在 epoch {epoch}，保留 {assigned}",
     "member unreleased-partitions": "{member} 到达 epoch {epoch}，拥有 {assigned}，还在等待其他成员交出 partition",
     "member unknown": "{member} 处于只有更新的 broker 才有的状态，epoch {epoch}",
     "static member away": "{member} 离开并会回来：作为静态成员，它保留分配给它的 partition",

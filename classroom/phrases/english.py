@@ -92,6 +92,9 @@ EVENTS: Final = {
     "member unrevoked-partitions": (
         "{member} has to give up {pending} within {limit}; it stays at epoch {epoch} and keeps {assigned}"
     ),
+    "classic member unrevoked-partitions": (
+        "{member} has to give up {pending} and to join again; it stays at epoch {epoch} and keeps {assigned}"
+    ),
     "member unreleased-partitions": (
         "{member} reached epoch {epoch} with {assigned}, and waits for partitions that others have not given up"
     ),
