@@ -195,6 +195,8 @@ KNOWN_TEXTS: Final = {
     "cause transaction": "事务超过了它的 timeout",
     "cause last-will": "成员的 MQTT 连接发布了遗嘱（last will）",
     "cause revocation": "交出 partition 的时限已到",
+    "cause classic-join": "再次发送 JoinGroup 的时限已到",
+    "cause classic-sync": "发送 SyncGroup 的时限已到",
     "cause another deadline": "期限 {deadline} 已到",
     "cause not recorded": "起因未记录",
     "cause load": "coordinator 加载 group",
