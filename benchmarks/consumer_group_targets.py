@@ -12,12 +12,12 @@ from collections import Counter
 
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer.targets import ASSIGNORS
-from regroup.coordinator.consumer.topics import TopicMetadata, TopicsImage
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ConsumerProfile
 from regroup.coordinator.decide import decide
 from regroup.coordinator.group import Group
 from regroup.coordinator.serialization import encode_event
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.topics import TopicMetadata, TopicsImage
 from regroup.protocol.topic_ids import topic_id_text
 
 MIB = 1024 * 1024

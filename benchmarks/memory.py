@@ -17,9 +17,10 @@ from pathlib import Path
 import structlog
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import GroupState, MemberProfile, SupportedProtocol
+from regroup.coordinator.group import GroupState, MemberProfile
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.consumer.subscription import Subscription, encode_subscription
 from regroup.protocol.message import Structure
 from regroup.storage.journal import Journal

@@ -24,8 +24,9 @@ from playwright.sync_api import Browser, CDPSession, sync_playwright
 from regroup.classroom.fold.build import timeline_of
 from regroup.classroom.page.files import Run, html_file
 from regroup.coordinator import events as e
-from regroup.coordinator.group import CommittedOffset, MemberProfile, SupportedProtocol
+from regroup.coordinator.group import CommittedOffset, MemberProfile
 from regroup.coordinator.serialization import Cause, encode_cause, encode_event
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.consumer.subscription import (
     Assignment,
     Subscription,

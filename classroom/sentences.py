@@ -13,7 +13,8 @@ from regroup.classroom.timeline import TimelineMoment
 from regroup.classroom.wording import MemberNames, length, partitions_value
 from regroup.coordinator import events as e
 from regroup.coordinator.consumer import events as ce
-from regroup.coordinator.consumer_group import ConsumerProfile
+from regroup.coordinator.consumer.migration import events as me
+from regroup.coordinator.consumer_group import ConsumerProfile, ReconciliationState
 from regroup.coordinator.events import Event
 from regroup.coordinator.group import MemberId, MemberProfile, OffsetsByPartition
 from regroup.coordinator.serialization import Cause
@@ -207,8 +208,11 @@ def _of_topics(partitions: Mapping[str, Iterable[int]], names: MemberNames) -> I
 
 def _member_reconciled(event: ce.MemberReconciled, moment: TimelineMoment, names: MemberNames) -> Phrase:
     limit_ms = max(0, (event.revocation_deadline_ms or event.at_ms) - event.at_ms)
+    key = f"member {event.state.value}"
+    if event.state is ReconciliationState.UNREVOKED_PARTITIONS and event.revocation_deadline_ms is None:
+        key = "classic member unrevoked-partitions"
     return phrase(
-        f"member {event.state.value}",
+        key,
         member=names[event.member_id],
         epoch=event.epoch,
         assigned=partitions_value(_of_topics(event.assigned, names)),
@@ -258,6 +262,8 @@ SENTENCES: Final[dict[type[Event], Callable[[Any, TimelineMoment, MemberNames], 
     e.AppendTimedOut: lambda event, *_: phrase("append timed out", number=event.append_number),
     ce.ConsumerGroupCreated: _consumer_group_created,
     ce.ConsumerGroupEnded: lambda event, _, names: phrase("consumer group ended", because=_because(event, names)),
+    me.GroupUpgraded: lambda *_: phrase("consumer group begun", because=""),
+    me.GroupDowngraded: lambda *_: phrase("consumer group ended", because=""),
     ce.MemberSubscribed: _member_subscribed,
     ce.GroupEpochBumped: lambda event, _, names: phrase(
         "group epoch bumped", epoch=event.group_epoch, because=_because(event, names)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from regroup.coordinator.group import MemberId, MemberProfile
+from regroup.coordinator.topics import NO_TOPICS, TopicsImage
 from regroup.protocol.errors import ErrorCode
 
 __all__ = [
@@ -54,6 +55,8 @@ class JoinGroup(Command, frozen=True, kw_only=True):
     member_id: MemberId = ""
     new_member_id: MemberId
     """The id to give the member if it has none."""
+    new_short_member_id: MemberId = ""
+    """The same in a group of the consumer protocol, where Kafka's ids are shorter."""
     protocol_type: str
     profile: MemberProfile
     reason: str = ""
@@ -61,6 +64,8 @@ class JoinGroup(Command, frozen=True, kw_only=True):
     """The client understands MEMBER_ID_REQUIRED (JoinGroup v4, KIP-394)."""
     supports_skip_assignment: bool = True
     """The client understands that it leads and must not assign (JoinGroup v9, KIP-814)."""
+    topics: TopicsImage = NO_TOPICS
+    """The topics of the cluster at this time; groups of the consumer protocol compare and name them."""
 
 
 class SyncGroup(Command, frozen=True, kw_only=True):
@@ -72,6 +77,7 @@ class SyncGroup(Command, frozen=True, kw_only=True):
     protocol_type: str | None = None
     protocol_name: str | None = None
     assignments: Mapping[MemberId, bytes] = {}
+    topics: TopicsImage = NO_TOPICS
 
 
 class Heartbeat(Command, frozen=True, kw_only=True):
@@ -94,6 +100,7 @@ class LeaveGroup(Command, frozen=True, kw_only=True):
     """Members leave, or an administrator removes them (KIP-345)."""
 
     members: tuple[LeavingMember, ...]
+    topics: TopicsImage = NO_TOPICS
 
 
 class RequestedOffset(msgspec.Struct, frozen=True):
@@ -179,6 +186,10 @@ class DeadlineKind(StrEnum):
     PENDING_JOIN = "pending-join"
     REVOCATION = "revocation"
     """A member of the consumer protocol was asked to give up partitions: its rebalance timeout."""
+    CLASSIC_JOIN = "classic-join"
+    """A member of the classic protocol in a group of the consumer protocol was told to send JoinGroup."""
+    CLASSIC_SYNC = "classic-sync"
+    """Such a member has joined, and has yet to send SyncGroup."""
     JOIN_PHASE = "join-phase"
     SYNC_PHASE = "sync-phase"
     LOG_APPEND = "log-append"
@@ -199,6 +210,7 @@ class DeadlinePassed(Command, frozen=True, kw_only=True):
     kind: DeadlineKind
     member_id: MemberId = ""
     last_seen_ms: int | None = None
+    topics: TopicsImage = NO_TOPICS
 
 
 class ExpireOffsets(Command, frozen=True, kw_only=True):
@@ -232,6 +244,7 @@ class EndSession(ForcedChange, frozen=True, kw_only=True):
     """The session of a member, or of a pending member id, ends now, as if its timeout had expired."""
 
     member_id: MemberId
+    topics: TopicsImage = NO_TOPICS
 
 
 class StartRebalance(ForcedChange, frozen=True, kw_only=True):

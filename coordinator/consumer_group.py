@@ -12,12 +12,15 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from regroup.coordinator.supported_protocol import SupportedProtocol
+
 __all__ = [
     "TopicId",
     "Partitions",
     "PartitionEpochs",
     "ReconciliationState",
     "ConsumerGroupState",
+    "ClassicMetadata",
     "ConsumerProfile",
     "ConsumerMember",
     "ResolvedRegex",
@@ -63,8 +66,16 @@ class ConsumerGroupState(StrEnum):
     """Every member has reached the target."""
 
 
+class ClassicMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a member of the classic protocol adds to its description by JoinGroup (`ClassicMemberMetadata`)."""
+
+    session_timeout_ms: int
+    supported_protocols: tuple[SupportedProtocol, ...]
+    """Ordered by the member's preference. The first one is named in responses, and none of them ever assigns."""
+
+
 class ConsumerProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The description of a member by its heartbeats, and the session timeout that its last one has set."""
+    """The description of a member by its heartbeats or JoinGroups, with the session timeout that the last one set."""
 
     instance_id: str | None = None
     """Set for a static member."""
@@ -80,6 +91,8 @@ class ConsumerProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """The pattern of topics to which it subscribes too; empty for none."""
     server_assignor: str | None = None
     """The assignor for which it votes."""
+    classic: ClassicMetadata | None = None
+    """Set for a member of the classic protocol: it sends JoinGroup, SyncGroup and Heartbeat."""
 
 
 class ConsumerMember(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -96,7 +109,16 @@ class ConsumerMember(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     pending_revocation: PartitionEpochs = {}
     """Partitions that it was asked to give up, and may still own."""
     revocation_deadline_ms: int | None = None
-    """When it is removed unless it has given them up."""
+    """When it is removed unless it has given them up. A member of the classic protocol has `join_deadline_ms`."""
+    join_deadline_ms: int | None = None
+    """When a member of the classic protocol is removed unless it sends JoinGroup: it was told to."""
+    sync_deadline_ms: int | None = None
+    """When a member of the classic protocol is removed unless it sends SyncGroup: its JoinGroup was answered."""
+
+    @property
+    def is_classic(self) -> bool:
+        """Whether it is a member of the classic protocol, whose generation is the member's epoch."""
+        return self.profile.classic is not None
 
     @property
     def instance_id(self) -> str | None:

@@ -34,13 +34,18 @@ from regroup.coordinator.classic.transitions import check_transition
 from regroup.coordinator.consumer import admin, leaving
 from regroup.coordinator.consumer import commands as cc
 from regroup.coordinator.consumer.heartbeat import consumer_group_heartbeat
+from regroup.coordinator.consumer.migration.classic_members import (
+    heartbeat_to_consumer_group,
+    join_consumer_group,
+    sync_with_consumer_group,
+)
+from regroup.coordinator.consumer.migration.upgrade import heartbeat_to_classic_group
 from regroup.coordinator.consumer.offset_rules import ConsumerOffsetRules
 from regroup.coordinator.consumer.regexes import resolve_regexes
 from regroup.coordinator.decision import Decision, DecisionBuilder, LeaderPolicy, first_candidate
 from regroup.coordinator.events import CoordinatorLoaded, Event
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group, GroupKind
-from regroup.coordinator.offset_rules import OffsetRules
 from regroup.coordinator.offsets.commits import (
     delete_topic_offsets,
     expire_offsets,
@@ -48,6 +53,7 @@ from regroup.coordinator.offsets.commits import (
     offset_delete,
     offset_fetch,
 )
+from regroup.coordinator.offsets.rules import OffsetRules
 from regroup.coordinator.offsets.transactions import end_transaction, txn_offset_commit
 from regroup.coordinator.settings import CoordinatorSettings
 
@@ -102,6 +108,8 @@ DEADLINE_HANDLERS: Final[dict[c.DeadlineKind, dict[GroupKind, Callable[[Decision
     c.DeadlineKind.NEW_MEMBER_JOIN: {CLASSIC: expire_new_member},
     c.DeadlineKind.PENDING_JOIN: {CLASSIC: expire_pending_member},
     c.DeadlineKind.REVOCATION: {CONSUMER: leaving.expire_revocation},
+    c.DeadlineKind.CLASSIC_JOIN: {CONSUMER: leaving.expire_classic_join},
+    c.DeadlineKind.CLASSIC_SYNC: {CONSUMER: leaving.expire_classic_sync},
     c.DeadlineKind.LOG_APPEND: {CLASSIC: append_deadline_passed, CONSUMER: append_deadline_passed},
 }
 """What follows from a deadline, for the kinds of group that have it."""
@@ -118,7 +126,7 @@ HANDLERS: Final[dict[type[c.Command], Callable[[DecisionBuilder, Any], Decision]
     c.CompleteAppend: complete_append,
     c.FailAppend: fail_append,
     c.LoadGroup: load_group,
-    cc.ConsumerGroupHeartbeat: consumer_group_heartbeat,
+    cc.ConsumerGroupHeartbeat: heartbeat_to_classic_group,
     cc.ConsumerGroupDescribe: admin.describe_consumer_group,
     cc.ResolveRegexes: resolve_regexes,
     c.EndSession: end_session,
@@ -133,9 +141,9 @@ CONSUMER_HANDLERS: Final[dict[type[c.Command], Callable[[DecisionBuilder, Any], 
     cc.ConsumerGroupHeartbeat: consumer_group_heartbeat,
     cc.ConsumerGroupDescribe: admin.describe_consumer_group,
     cc.ResolveRegexes: resolve_regexes,
-    c.JoinGroup: admin.join_as_classic_member,
-    c.SyncGroup: admin.refuse_classic_sync,
-    c.Heartbeat: admin.refuse_classic_heartbeat,
+    c.JoinGroup: join_consumer_group,
+    c.SyncGroup: sync_with_consumer_group,
+    c.Heartbeat: heartbeat_to_consumer_group,
     c.LeaveGroup: leaving.leave_consumer_group,
     **offset_handlers(ConsumerOffsetRules()),
     c.DescribeGroup: admin.describe_as_classic_group,

@@ -39,6 +39,15 @@ from regroup.coordinator.consumer.evolve_group import (
     static_member_away,
     target_assigned,
 )
+from regroup.coordinator.consumer.migration import events as me
+from regroup.coordinator.consumer.migration.evolve_group import (
+    classic_member_joined,
+    classic_member_synced,
+    group_downgraded,
+    group_upgraded,
+    rejoin_requested,
+    upgrade_refused,
+)
 from regroup.coordinator.group import Group, GroupMetadata, GroupState, LogRecordKind, PendingAppend
 from regroup.coordinator.offsets.evolve_offsets import (
     append_committed,
@@ -152,6 +161,8 @@ EVOLVERS: Final[dict[type[e.Event], Callable[[Group, Any], Group]]] = {
     e.GroupDeleted: group_deleted,
     e.CoordinatorLoaded: coordinator_loaded,
     ce.ConsumerGroupCreated: consumer_group_created,
+    me.GroupUpgraded: group_upgraded,
+    me.UpgradeRefused: upgrade_refused,
 }
 """Events of classic groups, and of groups that do not exist."""
 
@@ -165,6 +176,10 @@ CONSUMER_EVOLVERS: Final[dict[type[e.Event], Callable[[Group, Any], Group]]] = {
     ce.StaticMemberAway: static_member_away,
     ce.StaticConsumerReplaced: static_consumer_replaced,
     ce.RegexesResolved: regexes_resolved,
+    me.GroupDowngraded: group_downgraded,
+    me.ClassicMemberJoined: classic_member_joined,
+    me.RejoinRequested: rejoin_requested,
+    me.ClassicMemberSynced: classic_member_synced,
     e.MemberLeft: consumer_removed,
     e.MemberRemoved: consumer_removed,
     e.GroupDeleted: consumer_group_deleted,

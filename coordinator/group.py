@@ -16,6 +16,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from regroup.coordinator.consumer_group import ConsumerGroup
+from regroup.coordinator.supported_protocol import SupportedProtocol
 
 __all__ = [
     "MemberId",
@@ -23,7 +24,6 @@ __all__ = [
     "GroupKind",
     "GroupState",
     "AwaitedResponse",
-    "SupportedProtocol",
     "MemberProfile",
     "Member",
     "PendingJoinMember",
@@ -79,13 +79,6 @@ class AwaitedResponse(StrEnum):
 
     JOIN = "join"
     SYNC = "sync"
-
-
-class SupportedProtocol(msgspec.Struct, frozen=True, array_like=True):
-    """An assignor that a member supports, and the member's subscription as that assignor encodes it."""
-
-    name: str
-    metadata: bytes = b""
 
 
 class MemberProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias, get_args
 from regroup.coordinator import events as e
 from regroup.coordinator.classic.transitions import TRANSITIONS
 from regroup.coordinator.consumer.invariants import CONSUMER_GROUP_INVARIANTS, CONSUMER_STEP_INVARIANTS
+from regroup.coordinator.consumer.migration.events import UpgradeRefused
 from regroup.coordinator.events import CoordinatorLoaded, Event
 from regroup.coordinator.group import AwaitedResponse, Group, GroupKind, GroupState
 
@@ -188,7 +189,7 @@ SOME_STEP_INVARIANTS: Final[dict[StepInvariant, tuple[type[Event], ...]]] = {
 
 INVARIANTS_BY_EVENT: Final[dict[type[Event], tuple[StepInvariant, ...]]] = {
     kind: (*EVERY_STEP_INVARIANTS, *(each for each, kinds in SOME_STEP_INVARIANTS.items() if kind in kinds))
-    for kind in get_args(e.AnyEvent)
+    for kind in (*get_args(e.AnyEvent), UpgradeRefused)
 }
 """The invariants of events of classic groups."""
 

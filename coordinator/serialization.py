@@ -11,6 +11,7 @@ import msgspec
 
 from regroup.coordinator import events as e
 from regroup.coordinator.consumer import events as ce
+from regroup.coordinator.consumer.migration import events as me
 from regroup.coordinator.group import Group
 from regroup.storage.errors import StoreDamaged, StoreError
 from regroup.storage.records import NewRecord, Record, Snapshot
@@ -55,6 +56,12 @@ EVENT_TYPES: Final[dict[str, type[e.Event]]] = {
     "static-member-away": ce.StaticMemberAway,
     "static-consumer-replaced": ce.StaticConsumerReplaced,
     "regexes-resolved": ce.RegexesResolved,
+    "group-upgraded": me.GroupUpgraded,
+    "upgrade-refused": me.UpgradeRefused,
+    "group-downgraded": me.GroupDowngraded,
+    "classic-member-joined": me.ClassicMemberJoined,
+    "classic-member-synced": me.ClassicMemberSynced,
+    "rejoin-requested": me.RejoinRequested,
 }
 EVENT_VERSION: Final = 2
 """Version of every event payload."""

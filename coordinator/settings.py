@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
+from enum import Enum, StrEnum
 from functools import cache
 from typing import Annotated, Final, Self, TypeAlias
 
 import msgspec
 from msgspec import inspect
 
-__all__ = ["UnknownSetting", "InvalidSetting", "NamedSettings", "CoordinatorSettings"]
+__all__ = ["UnknownSetting", "InvalidSetting", "NamedSettings", "MigrationPolicy", "CoordinatorSettings"]
 
 MAX_INT: Final = 2**31 - 1
 MAX_LONG: Final = 2**63 - 1
@@ -57,9 +58,31 @@ class NamedSettings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda fie
                 raise UnknownSetting(unknown_setting_message(name, known))
         return cls(**{known[name].name: parse_value(name, text, known[name].type) for name, text in texts.items()})
 
-    def by_name(self) -> dict[str, int]:
+    def by_name(self) -> dict[str, int | str]:
         """The value of every setting, by Kafka name."""
         return {name: getattr(self, field.name) for name, field in fields_of(type(self)).items()}
+
+
+class MigrationPolicy(StrEnum):
+    """How groups with members may change between the classic protocol and the consumer protocol.
+
+    A group without members changes under every policy.
+    """
+
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    """A classic group becomes one of the consumer protocol when a member of that protocol joins it."""
+    DOWNGRADE = "downgrade"
+    """A group becomes classic again when its last member of the consumer protocol is gone."""
+    DISABLED = "disabled"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
 
 
 class CoordinatorSettings(NamedSettings, frozen=True, kw_only=True):
@@ -90,6 +113,8 @@ class CoordinatorSettings(NamedSettings, frozen=True, kw_only=True):
     group_consumer_max_assignment_interval_ms: NonNegativeInt = 15_000
     group_consumer_max_size: PositiveInt = MAX_INT
     """The most members of one group of the consumer protocol."""
+    group_consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    """How groups with members change between the protocols: bidirectional, upgrade, downgrade or disabled."""
     group_consumer_regex_refresh_interval_ms: RegexRefreshInterval = 600_000
     """How often the patterns of a group are resolved again, even if no topic was created."""
     offset_metadata_max_bytes: Int = 4_096
@@ -137,9 +162,20 @@ def unknown_setting_message(name: str, known: Collection[str]) -> str:
     return f"unknown setting {name}: {hint}"
 
 
-def parse_value(name: str, text: str, field_type: inspect.Type) -> int | bool:
+def parse_value(name: str, text: str, field_type: inspect.Type) -> int | bool | StrEnum:
     """The value that a text gives a field of this type; its limits are checked later."""
+    if isinstance(field_type, inspect.EnumType):
+        return parse_word(name, text, field_type.cls)
     return parse_boolean(name, text) if isinstance(field_type, inspect.BoolType) else parse_integer(name, text)
+
+
+def parse_word(name: str, text: str, words: type[Enum]) -> StrEnum:
+    """Parse one of these words, in upper or lower case; raises InvalidSetting."""
+    known = {str(each): each for each in words if isinstance(each, StrEnum)}
+    found = known.get(text.strip().lower())
+    if found is None:
+        raise InvalidSetting(f"{name} is one of {', '.join(known)}, not {text!r}")
+    return found
 
 
 def parse_boolean(name: str, text: str) -> bool:

@@ -50,6 +50,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "coordinator.serialization",
         "coordinator.events",
         "coordinator.consumer.events",
+        "coordinator.consumer.migration.events",
     ),
     "The group coordinator": (
         "coordinator.runtime.group_coordinator",
@@ -61,6 +62,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "coordinator.decision",
         "coordinator.evolve",
         "coordinator.group",
+        "coordinator.supported_protocol",
         "coordinator.consumer_group",
     ),
     "Members": (

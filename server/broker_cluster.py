@@ -185,11 +185,17 @@ class BrokerCluster:
             new_uuid=environment.new_uuid,
             offsets_topic_partitions=options.settings.offsets_topic_num_partitions,
             node_ids=range(options.brokers),
+            group_settings=options.settings,
         )
         self.router = GroupRouter(
             self.state,
             lambda owns: environment.coordinator_factory(
-                self.journal, settings=options.settings, now=environment.clock, owns=owns
+                self.journal,
+                settings=options.settings,
+                now=environment.clock,
+                owns=owns,
+                topics=lambda: self.state.topics_image,
+                settings_of=self.state.settings_of_group,
             ),
         )
         self.turns = TurnQueue()

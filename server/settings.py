@@ -23,7 +23,7 @@ from regroup.coordinator.settings import (
 
 __all__ = ["BrokerSettings"]
 
-BOOL, INT, LONG = 1, 3, 5
+BOOL, STRING, INT, LONG = 1, 2, 3, 5
 """Kafka's numbers for the types of these settings."""
 
 ReplicationFactor: TypeAlias = Annotated[int, Meta(ge=1, le=32_767)]
@@ -33,7 +33,8 @@ FetchBytes: TypeAlias = Annotated[int, Meta(ge=1024, le=MAX_INT)]
 
 
 class DescribedSetting(NamedTuple):
-    """A setting as DescribeConfigs shows it. `type_id` is Kafka's number of its type: 1 boolean, 3 int, 5 long."""
+    """A setting as DescribeConfigs shows it. `type_id` is Kafka's number of its type: 1 boolean, 2 string, 3 int,
+    5 long."""
 
     name: str
     text: str
@@ -89,9 +90,9 @@ def _type_id(field_type: inspect.Type) -> int:
     """Kafka has a type for 32-bit numbers and one for 64-bit numbers."""
     if isinstance(field_type, inspect.IntType):
         return LONG if (field_type.le or 0) > MAX_INT else INT
-    return BOOL
+    return STRING if isinstance(field_type, inspect.EnumType) else BOOL
 
 
 def format_setting(value: object) -> str:
-    """The value as Kafka writes it: `true`, `false`, or digits."""
+    """The value as Kafka writes it: `true`, `false`, digits, or a word."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -14,9 +14,10 @@ from statistics import median
 from regroup.coordinator import commands as c
 from regroup.coordinator.decide import decide
 from regroup.coordinator.evolve import evolve
-from regroup.coordinator.group import Group, MemberProfile, SupportedProtocol
+from regroup.coordinator.group import Group, MemberProfile
 from regroup.coordinator.serialization import Cause, decode_event, encode_cause, encode_event
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.consumer.subscription import Subscription, encode_subscription
 from regroup.storage.records import Record
 

@@ -10,9 +10,10 @@ from itertools import count
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.decide import decide
-from regroup.coordinator.group import Group, MemberProfile, SupportedProtocol
+from regroup.coordinator.group import Group, MemberProfile
 from regroup.coordinator.serialization import Cause, encode_cause, encode_event
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.consumer.subscription import (
     Assignment,
     Subscription,

@@ -92,6 +92,9 @@ EVENTS: Final = {
     "member unrevoked-partitions": (
         "{member} has to give up {pending} within {limit}; it stays at epoch {epoch} and keeps {assigned}"
     ),
+    "classic member unrevoked-partitions": (
+        "{member} has to give up {pending} and to join again; it stays at epoch {epoch} and keeps {assigned}"
+    ),
     "member unreleased-partitions": (
         "{member} reached epoch {epoch} with {assigned}, and waits for partitions that others have not given up"
     ),
@@ -211,6 +214,8 @@ KNOWN_TEXTS: Final = {
     "cause transaction": "the transaction lasted longer than its timeout",
     "cause last-will": "the last will of a member's MQTT connection was published",
     "cause revocation": "the time limit for giving up partitions ended",
+    "cause classic-join": "the time limit to send JoinGroup again ended",
+    "cause classic-sync": "the time limit to send SyncGroup ended",
     "cause another deadline": "the deadline {deadline} passed",
     "cause not recorded": "the cause is not recorded",
     "cause load": "a coordinator loaded the group",

@@ -29,6 +29,8 @@ HIDDEN_FIELDS: Final = {
     "supported_protocols",
     "deadline_ms",
     "sync_deadline_ms",
+    "join_deadline_ms",
+    "classic",
     "delay_ms",
     "remaining_ms",
     "topic_id",
@@ -101,6 +103,10 @@ def _details(payload: dict[str, Any], clock: Callable[[int], str], hidden: Set[s
                 yield from _offsets(value)
             case "assignments", dict():
                 yield from _assignments(value)
+            case "profiles", dict():
+                yield _members(value)
+            case "members", list():
+                yield _members({each["member_id"]: each for each in value})
             case "committed", bool():
                 yield "committed" if value else "aborted"
             case _ if name in TIME_FIELDS and isinstance(value, int):
@@ -152,6 +158,13 @@ def _assignments(assignments: dict[str, str]) -> Iterator[str]:
         yield f"{_assignment(b64decode(data))} to {member_id}"
     if len(assignments) > MAX_LISTED_MEMBERS:
         yield f"and {len(assignments) - MAX_LISTED_MEMBERS} more"
+
+
+def _members(members: dict[str, Any]) -> str:
+    """`members anna-1f2e3d4c…, ben-5a6b7c8d…`."""
+    more = len(members) - MAX_LISTED_MEMBERS
+    listed = ", ".join(islice(members, MAX_LISTED_MEMBERS))
+    return f"members {listed}" + (f" and {more} more" if more > 0 else "")
 
 
 def _assignment(data: bytes) -> str:

@@ -6,7 +6,7 @@ from regroup.coordinator.classic.member_checks import refuse_generation
 from regroup.coordinator.classic.protocol_vote import CONSUMER_PROTOCOL_TYPE
 from regroup.coordinator.commands import OffsetCommit, OffsetDelete, OffsetFetch, RequestedOffset, TxnOffsetCommit
 from regroup.coordinator.group import CommittedOffset, Group, GroupState
-from regroup.coordinator.offset_rules import OffsetRules, refuse_unknown_group
+from regroup.coordinator.offsets.rules import OffsetRules, refuse_unknown_group
 from regroup.protocol.errors import ErrorCode
 
 

@@ -2,19 +2,14 @@
 
 from msgspec.structs import replace
 
-from regroup.coordinator import responses
-from regroup.coordinator.classic.join import join_group
 from regroup.coordinator.commands import (
     Command,
     DeleteGroup,
     DescribeGroup,
-    Heartbeat,
-    JoinGroup,
     LoadGroup,
-    SyncGroup,
 )
 from regroup.coordinator.consumer.commands import ConsumerGroupDescribe
-from regroup.coordinator.consumer.events import ConsumerGroupEnded, MemberSubscribed
+from regroup.coordinator.consumer.events import MemberSubscribed
 from regroup.coordinator.consumer.evolve_group import consumer_of
 from regroup.coordinator.consumer.responses import described_group
 from regroup.coordinator.decision import Decision, DecisionBuilder
@@ -67,24 +62,6 @@ def load_consumer_group(decision: DecisionBuilder, command: LoadGroup) -> Decisi
             decision.apply(MemberSubscribed, member_id=member_id, profile=profile, reason="another session timeout")
         decision.touch_session(member_id)
     return decision.build()
-
-
-def join_as_classic_member(decision: DecisionBuilder, command: JoinGroup) -> Decision:
-    """An Empty group becomes a classic one. One with members is not open to members of the classic protocol."""
-    if consumer_of(decision.group).members:
-        return decision.build(responses.join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, command.member_id))
-    decision.apply(ConsumerGroupEnded, reason="JoinGroup of the classic protocol")
-    return join_group(decision, command)
-
-
-def refuse_classic_sync(decision: DecisionBuilder, command: SyncGroup) -> Decision:
-    """The group has no members of the classic protocol."""
-    return decision.build(responses.sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
-
-
-def refuse_classic_heartbeat(decision: DecisionBuilder, command: Heartbeat) -> Decision:
-    """The group has no members of the classic protocol."""
-    return decision.build(responses.heartbeat_response(ErrorCode.UNKNOWN_MEMBER_ID))
 
 
 def change_nothing(decision: DecisionBuilder, command: Command) -> Decision:

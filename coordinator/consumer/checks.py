@@ -60,12 +60,12 @@ def refuse_join(command: ConsumerGroupHeartbeat) -> HeartbeatRefusal | None:
 
 
 def refuse_size(
-    settings: CoordinatorSettings, consumer: ConsumerGroup, command: ConsumerGroupHeartbeat
+    settings: CoordinatorSettings, consumer: ConsumerGroup, member_id: str, instance_id: str | None
 ) -> HeartbeatRefusal | None:
     """A full group takes no further member, and no request of an unknown one; a known instance id is exempt."""
-    if len(consumer.members) < settings.group_consumer_max_size or command.member_id in consumer.members:
+    if len(consumer.members) < settings.group_consumer_max_size or member_id in consumer.members:
         return None
-    if command.instance_id is not None and command.instance_id in consumer.static_members:
+    if instance_id is not None and instance_id in consumer.static_members:
         return None
     return HeartbeatRefusal(
         ErrorCode.GROUP_MAX_SIZE_REACHED,
@@ -87,9 +87,12 @@ def refuse_member(consumer: ConsumerGroup, member_id: str, instance_id: str | No
 
 
 def refuse_instance_in_use(consumer: ConsumerGroup, instance_id: str) -> HeartbeatRefusal | None:
-    """A static member may be replaced only after it has left for a while, even by its own member id."""
+    """A static member may be replaced only after it has left for a while, even by its own member id.
+
+    One of the classic protocol cannot leave so, and may be replaced at any time.
+    """
     owner = consumer.static_members.get(instance_id)
-    if owner is None or consumer.members[owner].is_away:
+    if owner is None or consumer.members[owner].is_away or consumer.members[owner].is_classic:
         return None
     return HeartbeatRefusal(
         ErrorCode.UNRELEASED_INSTANCE_ID,

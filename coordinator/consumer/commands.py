@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from regroup.coordinator.commands import Command
-from regroup.coordinator.consumer.topics import TopicsImage
 from regroup.coordinator.consumer_group import TopicId
+from regroup.coordinator.topics import TopicsImage
 
 __all__ = ["ConsumerGroupHeartbeat", "ConsumerGroupDescribe", "ResolveRegexes"]
 

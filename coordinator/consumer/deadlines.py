@@ -8,7 +8,7 @@ from regroup.coordinator.group import Group
 
 
 def deadlines(group: Group, last_seen_ms: Mapping[str, int]) -> Iterator[Deadline]:
-    """Session timeouts, and rebalance timeouts of members that were asked to give up partitions.
+    """Session timeouts, and rebalance timeouts of members that were asked to give up partitions, to join or to sync.
 
     Of a member that was not seen since the group was loaded, the time of the load counts.
     """
@@ -17,6 +17,10 @@ def deadlines(group: Group, last_seen_ms: Mapping[str, int]) -> Iterator[Deadlin
         yield Deadline(seen_ms + member.profile.session_timeout_ms, DeadlineKind.SESSION, member_id, seen_ms)
         if member.revocation_deadline_ms is not None:
             yield Deadline(member.revocation_deadline_ms, DeadlineKind.REVOCATION, member_id)
+        if member.join_deadline_ms is not None:
+            yield Deadline(member.join_deadline_ms, DeadlineKind.CLASSIC_JOIN, member_id)
+        if member.sync_deadline_ms is not None:
+            yield Deadline(member.sync_deadline_ms, DeadlineKind.CLASSIC_SYNC, member_id)
     for append in group.pending_appends.values():
         if not append.has_timed_out:
             yield Deadline(append.deadline_ms, DeadlineKind.LOG_APPEND)

@@ -55,14 +55,22 @@ def consumer_group_deleted(group: Group, event: GroupDeleted) -> Group:
 def consumer_group_loaded(group: Group, event: CoordinatorLoaded) -> Group:
     """Everything is in the log but the moments from which timeouts count: they start again in full."""
     consumer = consumer_of(group)
-    restarted = {
-        member_id: replace(member, revocation_deadline_ms=event.at_ms + member.profile.rebalance_timeout_ms)
-        for member_id, member in consumer.members.items()
-        if member.state is ReconciliationState.UNREVOKED_PARTITIONS and not member.is_away
-    }
-    if restarted:
-        consumer = replace(consumer, members=consumer.members | restarted)
+    loaded = {member_id: loaded_member(member, event.at_ms) for member_id, member in consumer.members.items()}
+    if any(loaded[member_id] is not member for member_id, member in consumer.members.items()):
+        consumer = replace(consumer, members=loaded)
     return replace(group, consumer=consumer, pending_appends={}, loaded_at_ms=event.at_ms)
+
+
+def loaded_member(member: ConsumerMember, at_ms: int) -> ConsumerMember:
+    """A member that has to give up partitions gets its rebalance timeout again, in Kafka a classic one as well.
+
+    What else the coordinator waited for from a classic member is lost.
+    """
+    if member.state is ReconciliationState.UNREVOKED_PARTITIONS and not member.is_away:
+        member = replace(member, revocation_deadline_ms=at_ms + member.profile.rebalance_timeout_ms)
+    if member.join_deadline_ms is None and member.sync_deadline_ms is None:
+        return member
+    return replace(member, join_deadline_ms=None, sync_deadline_ms=None)
 
 
 def member_subscribed(group: Group, event: ce.MemberSubscribed) -> Group:
@@ -71,6 +79,8 @@ def member_subscribed(group: Group, event: ce.MemberSubscribed) -> Group:
     before = consumer.members.get(event.member_id)
     old = before.profile if before else None
     member = replace(before, profile=profile) if before else ConsumerMember(member_id=event.member_id, profile=profile)
+    if before and before.is_classic and not member.is_classic:
+        member = with_deadlines_of_consumer_protocol(member, event.at_ms)
     static_members = consumer.static_members
     if old is None or old.instance_id != profile.instance_id:
         static_members = without(static_members, old.instance_id if old else None)
@@ -78,6 +88,13 @@ def member_subscribed(group: Group, event: ce.MemberSubscribed) -> Group:
             static_members[profile.instance_id] = event.member_id
     consumer = replace(consumer, members=consumer.members | {event.member_id: member}, static_members=static_members)
     return with_consumer(group, with_subscriptions(consumer, old, profile))
+
+
+def with_deadlines_of_consumer_protocol(member: ConsumerMember, at_ms: int) -> ConsumerMember:
+    """A classic member that goes on with the consumer protocol, and has yet to give up partitions, has the rebalance
+    timeout for it."""
+    deadline_ms = at_ms + member.profile.rebalance_timeout_ms if member.pending_revocation else None
+    return replace(member, revocation_deadline_ms=deadline_ms, join_deadline_ms=None, sync_deadline_ms=None)
 
 
 def group_epoch_bumped(group: Group, event: ce.GroupEpochBumped) -> Group:
@@ -135,18 +152,32 @@ def static_member_away(group: Group, event: ce.StaticMemberAway) -> Group:
 
 
 def static_consumer_replaced(group: Group, event: ce.StaticConsumerReplaced) -> Group:
-    """The new process gets all that the old one had, at epoch 0. Another member of its id ends."""
+    """The new process gets all that the old one had, at epoch 0. Another member of its id ends.
+
+    Only a member of the classic protocol, or one that such a member replaces, may have partitions to give up.
+    """
     consumer, old_id, new_id = consumer_of(group), event.replaced_member_id, event.member_id
     if new_id != old_id and new_id in consumer.members:
         consumer = without_member(consumer, new_id)
     old = consumer.members[old_id]
-    new = replace(old, member_id=new_id, epoch=0, previous_epoch=0)
+    new = replace(
+        old,
+        member_id=new_id,
+        epoch=0,
+        previous_epoch=0,
+        revocation_deadline_ms=None,
+        join_deadline_ms=None,
+        sync_deadline_ms=None,
+    )
+    holders = consumer.holders
+    for partitions in (old.assigned, old.pending_revocation):
+        holders = with_holders(with_holders(holders, old_id, held=partitions), new_id, gained=partitions)
     consumer = replace(
         consumer,
         members=without(consumer.members, old_id) | {new_id: new},
         static_members=consumer.static_members | {event.instance_id: new_id},
         targets=without(consumer.targets, old_id) | {new_id: consumer.targets.get(old_id, {})},
-        holders=with_holders(with_holders(consumer.holders, old_id, held=old.assigned), new_id, gained=new.assigned),
+        holders=holders,
     )
     return with_consumer(group, consumer)
 

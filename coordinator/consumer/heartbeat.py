@@ -4,6 +4,9 @@ A request is answered at once. Its steps: the member's description; the group ep
 changed; the target, if it is out of date; the member's own step towards the target.
 """
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 from msgspec.structs import replace
 
 from regroup.assignors.interface import AssignorError
@@ -38,9 +41,11 @@ from regroup.coordinator.consumer_group import (
     ConsumerMember,
     ConsumerProfile,
     ReconciliationState,
+    TopicId,
 )
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.group import Group, GroupState
+from regroup.coordinator.topics import TopicsImage
 from regroup.protocol.errors import ErrorCode
 
 NO_PROFILE = ConsumerProfile()
@@ -90,7 +95,7 @@ def refuse_in_group(
     decision: DecisionBuilder, consumer: ConsumerGroup, command: ConsumerGroupHeartbeat
 ) -> HeartbeatRefusal | None:
     """The checks of the group's size, of the member, of its epoch, of its pattern, of what it would store."""
-    if refused := refuse_size(decision.settings, consumer, command):
+    if refused := refuse_size(decision.settings, consumer, command.member_id, command.instance_id):
         return refused
     if command.member_epoch == JOIN_EPOCH:
         refused = refuse_instance_in_use(consumer, command.instance_id) if command.instance_id is not None else None
@@ -116,37 +121,60 @@ def accept(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> Consum
     """
     if decision.group.consumer is None:
         decision.apply(ConsumerGroupCreated, reason="first ConsumerGroupHeartbeat")
-    member_id = replaced_or_new_member_id(decision, command)
-    consumer = consumer_of(decision.group)
-    known = consumer.members.get(member_id)
-    old = known.profile if known else NO_PROFILE
+    member_id = command.member_id or command.new_member_id
+    if command.member_epoch == JOIN_EPOCH:
+        replace_static_member(decision, command.instance_id, member_id)
+    old = profile_of(decision.group, member_id)
     profile = updated_profile(old, command, decision.settings.group_consumer_session_timeout_ms)
-    if known is None or profile != old:
-        decision.apply(MemberSubscribed, member_id=member_id, profile=profile)
-    assignor = elected_assignor(consumer_of(decision.group), sole_vote(consumer, old, profile))
-    reasons = bump_reasons(consumer_of(decision.group), old, profile)
-    if assignor != elected_assignor(consumer):
-        reasons.append(f"the members have elected {assignor}")
-    looks_at_subscriptions = bump_group_epoch(decision, consumer, command, reasons)
-    homogeneous = is_homogeneous(consumer_of(decision.group) if looks_at_subscriptions else consumer)
-    update_target(decision, command.topics, assignor, homogeneous=homogeneous)
-    subscription_changed = subscription_of(old) != subscription_of(profile)
-    reconcile(decision, command, member_id, subscription_changed=subscription_changed)
+    subscription = subscribe(decision, member_id, profile, command.topics)
+    update_target(decision, command.topics, subscription.assignor, homogeneous=subscription.homogeneous)
+    reconcile(decision, member_id, command.topics, command.owned, subscription_changed=subscription.has_changed)
     return consumer_of(decision.group).members[member_id]
 
 
-def replaced_or_new_member_id(decision: DecisionBuilder, command: ConsumerGroupHeartbeat) -> str:
-    """The id of the member that sends the request, after it has taken the place of one that was away."""
-    member_id = command.member_id or command.new_member_id
-    consumer, instance_id = consumer_of(decision.group), command.instance_id
-    if command.member_epoch == JOIN_EPOCH and instance_id is not None and instance_id in consumer.static_members:
+class SubscriptionEffect(NamedTuple):
+    """What follows from a member's description for the target."""
+
+    has_changed: bool
+    assignor: str
+    homogeneous: bool
+
+
+def subscribe(
+    decision: DecisionBuilder, member_id: str, profile: ConsumerProfile, topics: TopicsImage
+) -> SubscriptionEffect:
+    """Write the member's description, and bump the group epoch if the target is out of date.
+
+    An election of another assignor is looked for in requests of members of the consumer protocol alone, as in Kafka.
+    """
+    consumer, old = consumer_of(decision.group), profile_of(decision.group, member_id)
+    if member_id not in consumer.members or profile != old:
+        decision.apply(MemberSubscribed, member_id=member_id, profile=profile)
+    assignor = elected_assignor(consumer_of(decision.group), sole_vote(consumer, old, profile))
+    reasons = bump_reasons(consumer_of(decision.group), old, profile)
+    if profile.classic is None and assignor != elected_assignor(consumer):
+        reasons.append(f"the members have elected {assignor}")
+    looks_at_subscriptions = bump_group_epoch(decision, consumer, topics, reasons)
+    homogeneous = is_homogeneous(consumer_of(decision.group) if looks_at_subscriptions else consumer)
+    return SubscriptionEffect(subscription_of(old) != subscription_of(profile), assignor, homogeneous)
+
+
+def profile_of(group: Group, member_id: str) -> ConsumerProfile:
+    """The member's present description; an empty one of a new member."""
+    member = consumer_of(group).members.get(member_id)
+    return member.profile if member else NO_PROFILE
+
+
+def replace_static_member(decision: DecisionBuilder, instance_id: str | None, member_id: str) -> None:
+    """Let the member that joins take the place of the one that has its instance id, if there is one."""
+    static_members = consumer_of(decision.group).static_members
+    if instance_id is not None and instance_id in static_members:
         decision.apply(
             StaticConsumerReplaced,
             instance_id=instance_id,
             member_id=member_id,
-            replaced_member_id=consumer.static_members[instance_id],
+            replaced_member_id=static_members[instance_id],
         )
-    return member_id
 
 
 def updated_profile(old: ConsumerProfile, command: ConsumerGroupHeartbeat, session_timeout_ms: int) -> ConsumerProfile:
@@ -165,6 +193,7 @@ def updated_profile(old: ConsumerProfile, command: ConsumerGroupHeartbeat, sessi
         subscribed_topics=old.subscribed_topics if topics is None else tuple(sorted(set(topics))),
         subscribed_regex=old.subscribed_regex if regex is None else regex,
         server_assignor=old.server_assignor if command.server_assignor is None else command.server_assignor,
+        classic=None,
     )
 
 
@@ -192,15 +221,13 @@ def bump_reasons(after: ConsumerGroup, old: ConsumerProfile, new: ConsumerProfil
     return reasons
 
 
-def bump_group_epoch(
-    decision: DecisionBuilder, before: ConsumerGroup, command: ConsumerGroupHeartbeat, reasons: list[str]
-) -> bool:
+def bump_group_epoch(decision: DecisionBuilder, before: ConsumerGroup, topics: TopicsImage, reasons: list[str]) -> bool:
     """A request bumps the epoch once, however many reasons it has.
 
     Topics are compared if there is another reason, or if one changed of those that were compared last. Returns whether
     they are: Kafka looks only then at the subscriptions that follow from the request.
     """
-    topics, consumer = command.topics, consumer_of(decision.group)
+    consumer = consumer_of(decision.group)
     are_outdated = topics.metadata_hash(before.hashed_topics) != before.metadata_hash
     if not reasons and not are_outdated:
         return False
@@ -219,9 +246,17 @@ def bump_group_epoch(
 
 
 def reconcile(
-    decision: DecisionBuilder, command: ConsumerGroupHeartbeat, member_id: str, *, subscription_changed: bool
+    decision: DecisionBuilder,
+    member_id: str,
+    topics: TopicsImage,
+    owned: Mapping[TopicId, tuple[int, ...]] | None,
+    *,
+    subscription_changed: bool,
 ) -> None:
-    """One step of the member towards the target; other members make theirs with their own heartbeats."""
+    """One step of the member towards the target; other members make theirs with their own requests.
+
+    A member of the classic protocol has no deadline to give up partitions, but others. Raises FencedMember.
+    """
     consumer = consumer_of(decision.group)
     member = consumer.members[member_id]
     if member.has_reached(consumer.assignment_epoch) and not subscription_changed:
@@ -230,14 +265,14 @@ def reconcile(
         member,
         target_epoch=consumer.assignment_epoch,
         target=consumer.targets.get(member_id, {}),
-        subscribed=command.topics.ids_of(consumer.topics_of(member.profile)),
+        subscribed=topics.ids_of(consumer.topics_of(member.profile)),
         has_subscription_changed=subscription_changed,
         is_held_by_another=lambda topic_id, index: consumer.is_held_by_another(topic_id, index, member_id),
-        owned=command.owned,
+        owned=owned,
     ).step()
     if after == member:
         return
-    must_revoke = after.state is ReconciliationState.UNREVOKED_PARTITIONS
+    has_deadline = after.state is ReconciliationState.UNREVOKED_PARTITIONS and not member.is_classic
     decision.apply(
         MemberReconciled,
         member_id=member_id,
@@ -246,5 +281,5 @@ def reconcile(
         previous_epoch=after.previous_epoch,
         assigned=after.assigned,
         pending_revocation=after.pending_revocation,
-        revocation_deadline_ms=decision.at_ms + member.profile.rebalance_timeout_ms if must_revoke else None,
+        revocation_deadline_ms=decision.at_ms + member.profile.rebalance_timeout_ms if has_deadline else None,
     )

@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 
 from regroup.coordinator.consumer import events as ce
 from regroup.coordinator.consumer.evolve_group import consumer_of
+from regroup.coordinator.consumer.migration.events import GroupDowngraded, GroupUpgraded
 from regroup.coordinator.consumer_group import (
     ConsumerGroup,
     ConsumerGroupState,
@@ -72,12 +73,16 @@ def has_nothing_outside_target(consumer: ConsumerGroup, member: ConsumerMember) 
 
 
 def only_members_that_revoke_have_pending_partitions(group: Group) -> bool:
-    """A member has partitions pending revocation only while it is asked to give them up, and then a deadline."""
+    """A member has partitions pending revocation only while it is asked to give them up, and then a deadline.
+
+    A member of the classic protocol has one to join instead, once it was told to.
+    """
     for member in consumer_of(group).members.values():
         revokes = member.state is ReconciliationState.UNREVOKED_PARTITIONS
         if member.pending_revocation and not revokes:
             return False
-        if (member.revocation_deadline_ms is not None) != bool(member.pending_revocation):
+        has_deadline = member.revocation_deadline_ms is not None
+        if has_deadline != bool(member.pending_revocation) and not (member.is_classic and not has_deadline):
             return False
     return True
 
@@ -152,6 +157,17 @@ def a_load_keeps_all_but_moments(before: Group, event: Event, after: Group) -> b
     )
 
 
+def a_migration_loses_no_member_and_no_offset(before: Group, event: Event, after: Group) -> bool:
+    """A group that changes its protocol keeps its members and every offset."""
+    if not isinstance(event, GroupUpgraded | GroupDowngraded):
+        return True
+    return (
+        list(before.member_ids) == list(after.member_ids)
+        and before.committed_offsets == after.committed_offsets
+        and before.pending_transactional_offsets == after.pending_transactional_offsets
+    )
+
+
 CONSUMER_GROUP_INVARIANTS: Final = (
     a_partition_has_one_holder,
     epochs_are_in_order,
@@ -169,5 +185,6 @@ CONSUMER_STEP_INVARIANTS: Final[tuple[ConsumerStepInvariant, ...]] = (
     member_epochs_grow,
     a_step_gives_only_free_partitions,
     a_load_keeps_all_but_moments,
+    a_migration_loses_no_member_and_no_offset,
 )
 """Invariants of every event of a group of the consumer protocol, given the group before and after it."""

@@ -1,15 +1,17 @@
 """How members of the consumer protocol leave: by a heartbeat, by LeaveGroup, by a timeout."""
 
+from regroup.coordinator.classic.rebalance import rebalance
 from regroup.coordinator.commands import DeadlinePassed, EndSession, LeaveGroup, LeavingMember
 from regroup.coordinator.consumer.checks import HeartbeatRefusal, refuse_member
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer.events import GroupEpochBumped, StaticMemberAway, TargetAssigned
 from regroup.coordinator.consumer.evolve_group import consumer_of
+from regroup.coordinator.consumer.migration.downgrade import downgrade, may_downgrade
 from regroup.coordinator.consumer.responses import heartbeat_error, left_response
-from regroup.coordinator.consumer.topics import TopicsImage
 from regroup.coordinator.consumer_group import AWAY_EPOCH, ConsumerGroup
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import MemberLeft, MemberRemoved
+from regroup.coordinator.topics import TopicsImage
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.group import LeaveGroupResponse, MemberResponse
 
@@ -27,24 +29,29 @@ def leave_with_heartbeat(decision: DecisionBuilder, command: ConsumerGroupHeartb
         return decision.build(heartbeat_error(refused.code, refused.text))
     if command.member_epoch != AWAY_EPOCH:
         decision.apply(MemberLeft, member_id=command.member_id, reason="ConsumerGroupHeartbeat")
-        bump_after_removal(decision, f"{command.member_id} left", command.topics)
+        continue_without(decision, f"{command.member_id} left", command.topics)
     elif not consumer.members[command.member_id].is_away:
         decision.apply(StaticMemberAway, member_id=command.member_id)
     return decision.build_after_pending_appends(left_response(command))
 
 
-def bump_after_removal(decision: DecisionBuilder, reason: str, topics: TopicsImage | None = None) -> None:
-    """The next heartbeat of a member that stays computes the target. In an Empty group the next one is not delayed.
+def continue_without(decision: DecisionBuilder, reason: str, topics: TopicsImage) -> None:
+    """What follows from the removal of members: the group becomes classic, or its target is out of date."""
+    if may_downgrade(decision.settings, consumer_of(decision.group).members.values()):
+        downgrade(decision, topics)
+        rebalance(decision, f"{reason}, and no member of the consumer protocol remains")
+    else:
+        bump_after_removal(decision, reason, topics)
 
-    Where the command carries the topics, those of the remaining subscriptions are compared from now on.
-    """
+
+def bump_after_removal(decision: DecisionBuilder, reason: str, topics: TopicsImage) -> None:
+    """The next heartbeat of a member that stays computes the target. In an Empty group the next one is not delayed."""
     consumer = consumer_of(decision.group)
-    hashed_topics = consumer.subscribed_topics if topics else consumer.hashed_topics
     decision.apply(
         GroupEpochBumped,
         group_epoch=consumer.group_epoch + 1,
-        metadata_hash=topics.metadata_hash(hashed_topics) if topics else consumer.metadata_hash,
-        hashed_topics=hashed_topics,
+        metadata_hash=topics.metadata_hash(consumer.subscribed_topics),
+        hashed_topics=consumer.subscribed_topics,
         reason=reason,
     )
     if not consumer.members:
@@ -59,7 +66,7 @@ def leave_consumer_group(decision: DecisionBuilder, command: LeaveGroup) -> Deci
     results = [leave(decision, present, leaving) for leaving in command.members]
     left = [each.member_id or each.group_instance_id or "" for each in results if each.error_code == ErrorCode.NONE]
     if left:
-        bump_after_removal(decision, f"{', '.join(left)} left")
+        continue_without(decision, f"{', '.join(left)} left", command.topics)
     return decision.build_after_pending_appends(LeaveGroupResponse(members=results))
 
 
@@ -91,6 +98,7 @@ def expire_session(decision: DecisionBuilder, command: DeadlinePassed) -> None:
     remove(
         decision,
         command.member_id,
+        command.topics,
         f"session timeout of {timeout_ms} ms expired",
         last_seen_ms=command.last_seen_ms,
         timeout_ms=timeout_ms,
@@ -99,23 +107,34 @@ def expire_session(decision: DecisionBuilder, command: DeadlinePassed) -> None:
 
 def expire_revocation(decision: DecisionBuilder, command: DeadlinePassed) -> None:
     """A member that does not give up partitions in time is removed, although it sends heartbeats."""
-    remove(decision, command.member_id, "did not give up its partitions within the rebalance timeout")
+    remove(decision, command.member_id, command.topics, "did not give up its partitions within the rebalance timeout")
+
+
+def expire_classic_join(decision: DecisionBuilder, command: DeadlinePassed) -> None:
+    """A member of the classic protocol that does not join the rebalance in time is removed."""
+    remove(decision, command.member_id, command.topics, "did not send JoinGroup within the rebalance timeout")
+
+
+def expire_classic_sync(decision: DecisionBuilder, command: DeadlinePassed) -> None:
+    """A member of the classic protocol that does not fetch its assignment in time is removed."""
+    remove(decision, command.member_id, command.topics, "did not send SyncGroup within the rebalance timeout")
 
 
 def end_session(decision: DecisionBuilder, command: EndSession) -> Decision:
     """The same events as for a session timeout."""
     if command.member_id in consumer_of(decision.group).members:
-        remove(decision, command.member_id, "its session was ended by a test")
+        remove(decision, command.member_id, command.topics, "its session was ended by a test")
     return decision.build()
 
 
 def remove(
     decision: DecisionBuilder,
     member_id: str,
+    topics: TopicsImage,
     reason: str,
     *,
     last_seen_ms: int | None = None,
     timeout_ms: int | None = None,
 ) -> None:
     decision.apply(MemberRemoved, member_id=member_id, reason=reason, last_seen_ms=last_seen_ms, timeout_ms=timeout_ms)
-    bump_after_removal(decision, f"member {member_id} expired")
+    continue_without(decision, f"member {member_id} expired", topics)

@@ -6,12 +6,15 @@ from regroup.coordinator.commands import OffsetCommit, OffsetDelete, OffsetFetch
 from regroup.coordinator.consumer.evolve_group import consumer_of
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember
 from regroup.coordinator.group import CommittedOffset, Group
-from regroup.coordinator.offset_rules import OffsetRules
+from regroup.coordinator.offsets.rules import OffsetRules
 from regroup.protocol.errors import ErrorCode
 
 
 class ConsumerOffsetRules(OffsetRules):
-    """A member commits with its epoch. With an older one it may commit partitions that it has had since then."""
+    """A member commits with its epoch. With an older one it may commit partitions that it has had since then.
+
+    The generation of a member of the classic protocol is its epoch.
+    """
 
     def refuse_commit(
         self, group: Group, command: OffsetCommit, accepted: Sequence[RequestedOffset]
@@ -23,9 +26,9 @@ class ConsumerOffsetRules(OffsetRules):
         member = consumer.members.get(command.member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        if not command.supports_group_id_not_found:
+        if not member.is_classic and not command.supports_group_id_not_found:
             return ErrorCode.UNSUPPORTED_VERSION
-        return None if may_commit(member, command.generation_id, accepted) else ErrorCode.STALE_MEMBER_EPOCH
+        return None if may_commit(member, command.generation_id, accepted) else stale_error(member)
 
     def refuse_transactional_commit(
         self, group: Group, command: TxnOffsetCommit, accepted: Sequence[RequestedOffset]
@@ -39,8 +42,7 @@ class ConsumerOffsetRules(OffsetRules):
             return ErrorCode.UNKNOWN_MEMBER_ID
         if may_commit(member, command.generation_id, accepted):
             return None
-        stale = ErrorCode.STALE_MEMBER_EPOCH
-        return stale if command.supports_group_id_not_found else ErrorCode.ILLEGAL_GENERATION
+        return stale_error(member) if command.supports_group_id_not_found else ErrorCode.ILLEGAL_GENERATION
 
     def refuse_fetch(self, group: Group, command: OffsetFetch) -> ErrorCode | None:
         """A member must name its present epoch; a client that names no member may fetch.
@@ -52,7 +54,7 @@ class ConsumerOffsetRules(OffsetRules):
         member = consumer_of(group).members.get(command.member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return None if member.epoch == command.member_epoch else ErrorCode.STALE_MEMBER_EPOCH
+        return None if member.epoch == command.member_epoch else stale_error(member)
 
     def refuse_delete(self, group: Group, command: OffsetDelete) -> ErrorCode | None:
         """The request is never refused as a whole."""
@@ -76,6 +78,11 @@ class ConsumerOffsetRules(OffsetRules):
 def is_empty(consumer: ConsumerGroup) -> bool:
     """Whether the group has no members; one that is away counts."""
     return not consumer.members
+
+
+def stale_error(member: ConsumerMember) -> ErrorCode:
+    """The error of a request with another epoch than the member's."""
+    return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
 
 
 def names_no_member(command: TxnOffsetCommit) -> bool:

@@ -8,10 +8,10 @@ from typing import Final
 from regroup.coordinator.consumer.commands import ResolveRegexes
 from regroup.coordinator.consumer.events import GroupEpochBumped, RegexesResolved
 from regroup.coordinator.consumer.evolve_group import consumer_of
-from regroup.coordinator.consumer.topics import TopicsImage
 from regroup.coordinator.consumer_group import ResolvedRegex
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.group import Group
+from regroup.coordinator.topics import TopicsImage
 
 MIN_REFRESH_INTERVAL_MS: Final = 10_000
 """The least time between two searches for one group (Kafka's constant)."""

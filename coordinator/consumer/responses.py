@@ -2,8 +2,8 @@
 
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
 from regroup.coordinator.consumer.targets import elected_assignor
-from regroup.coordinator.consumer.topics import TopicsImage
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, PartitionEpochs, Partitions, TopicId
+from regroup.coordinator.topics import TopicsImage
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.consumer_group import (
     ConsumerGroupAssignment,
@@ -18,8 +18,8 @@ from regroup.protocol.messages.describe import (
 )
 from regroup.protocol.topic_ids import topic_id_bytes
 
-CONSUMER_MEMBER_TYPE = 1
-"""Kafka's number of a member of the consumer protocol (KIP-1099)."""
+CLASSIC_MEMBER_TYPE, CONSUMER_MEMBER_TYPE = 0, 1
+"""Kafka's numbers of a member of the classic protocol and one of the consumer protocol (KIP-1099)."""
 
 
 def heartbeat_error(code: ErrorCode, text: str) -> ConsumerGroupHeartbeatResponse:
@@ -83,7 +83,7 @@ def described_member(member: ConsumerMember, target: Partitions, topics: TopicsI
         subscribed_topic_regex=profile.subscribed_regex,
         assignment=described_assignment(owned, topics),
         target_assignment=described_assignment(target, topics),
-        member_type=CONSUMER_MEMBER_TYPE,
+        member_type=CLASSIC_MEMBER_TYPE if member.is_classic else CONSUMER_MEMBER_TYPE,
     )
 
 

@@ -9,9 +9,9 @@ from regroup.assignors.server_side.range import ServerRangeAssignor
 from regroup.assignors.server_side.uniform import UniformAssignor
 from regroup.coordinator.consumer.events import TargetAssigned
 from regroup.coordinator.consumer.evolve_group import consumer_of
-from regroup.coordinator.consumer.topics import TopicsImage
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, Partitions, TopicId
 from regroup.coordinator.decision import DecisionBuilder
+from regroup.coordinator.topics import TopicsImage
 from regroup.protocol.consumer.subscription import TopicPartition
 from regroup.protocol.java_order import in_hash_map_order, java_hash_map_order
 from regroup.protocol.topic_ids import topic_id_bytes

@@ -15,9 +15,9 @@ from regroup.coordinator.commands import (
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import GroupCreated, GroupDeleted, OffsetsCommitted, OffsetsDeleted, OffsetsWritten
 from regroup.coordinator.group import CommittedOffset, Group, MemberId, OffsetsByPartition
-from regroup.coordinator.offset_rules import OffsetRules
 from regroup.coordinator.offsets.evolve_offsets import merge_offsets
 from regroup.coordinator.offsets.log_batch_size import offsets_fit
+from regroup.coordinator.offsets.rules import OffsetRules
 from regroup.coordinator.settings import CoordinatorSettings
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.java_order import utf16_order

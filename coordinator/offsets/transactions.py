@@ -4,8 +4,8 @@ from regroup.coordinator import responses
 from regroup.coordinator.commands import EndTransaction, TxnOffsetCommit
 from regroup.coordinator.decision import Decision, DecisionBuilder
 from regroup.coordinator.events import GroupCreated, TransactionalOffsetsWritten, TransactionEnded
-from regroup.coordinator.offset_rules import OffsetRules
 from regroup.coordinator.offsets.commits import accepted_offsets, fits_into_batch, metadata_codes, with_code_none
+from regroup.coordinator.offsets.rules import OffsetRules
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.messages.transactions import EndTxnResponse
 

@@ -27,9 +27,10 @@ from regroup.coordinator.runtime.logger import get_logger
 from regroup.coordinator.runtime.observer import CoordinatorObserver
 from regroup.coordinator.runtime.pending_responses import PendingRequest, PendingResponses, ResponseCallback
 from regroup.coordinator.runtime.timers import TICK_MS, GroupTimers
+from regroup.coordinator.runtime.unavailable import unavailable_response
 from regroup.coordinator.serialization import EVENT_TYPE_NAMES, Cause, encode_cause, encode_event, encode_snapshot
 from regroup.coordinator.settings import CoordinatorSettings
-from regroup.coordinator.unavailable import unavailable_response
+from regroup.coordinator.topics import NO_TOPICS, TopicsImage
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 from regroup.storage.errors import StoreError
@@ -39,7 +40,16 @@ from regroup.storage.records import Snapshot
 __all__ = ["GroupCoordinator"]
 
 LOGGED_EVENTS = frozenset(
-    {"rebalance-started", "generation-started", "group-emptied", "member-removed", "member-left", "coordinator-loaded"}
+    {
+        "rebalance-started",
+        "generation-started",
+        "group-emptied",
+        "group-upgraded",
+        "group-downgraded",
+        "member-removed",
+        "member-left",
+        "coordinator-loaded",
+    }
 )
 """Events that are logged at level info."""
 
@@ -53,8 +63,10 @@ class GroupCoordinator(AsyncRequests):
 
     `submit` takes every command; the methods of `AsyncRequests` are its awaitable forms. `now` returns epoch
     milliseconds. `kafka_log` makes the emulated Kafka log slow or faulty; without it the log commits at once. `owns`
-    selects the groups by id, where the journal holds groups of other coordinators too. `choose_leader` decides where
-    Kafka takes any member. `observer` sees every command and response. `timer_tick_ms` is that of GroupTimers.
+    selects the groups by id, where the journal holds groups of other coordinators too. `topics` returns those of the
+    cluster, which a group may need when a deadline passes, and `settings_of` the settings of one group. `choose_leader`
+    decides where Kafka takes any member. `observer` sees every command and response. `timer_tick_ms` is that of
+    GroupTimers.
     """
 
     def __init__(
@@ -65,6 +77,8 @@ class GroupCoordinator(AsyncRequests):
         now: Callable[[], int],
         kafka_log: KafkaLog | None = None,
         owns: Callable[[str], bool] = lambda group_id: True,
+        topics: Callable[[], TopicsImage] = lambda: NO_TOPICS,
+        settings_of: Callable[[str], CoordinatorSettings] | None = None,
         choose_leader: LeaderPolicy = first_candidate,
         observer: CoordinatorObserver | None = None,
         timer_tick_ms: int = TICK_MS,
@@ -74,6 +88,8 @@ class GroupCoordinator(AsyncRequests):
         self._now = now
         self._kafka_log = kafka_log
         self._owns = owns
+        self._topics = topics
+        self._settings_of = settings_of or (lambda group_id: settings)
         self._choose_leader = choose_leader
         self._observer = observer
         self._groups: dict[str, Group] = {}
@@ -154,7 +170,7 @@ class GroupCoordinator(AsyncRequests):
         if self._kafka_log and self._kafka_log.delays(command):
             command = replace(command, delays_append=True)
         before = self._groups.get(group_id) or Group(group_id=group_id)
-        decision = decide(self.settings, before, command, self._choose_leader)
+        decision = decide(self._settings_of(group_id), before, command, self._choose_leader)
         if decision.events and not self._record(decision, cause):
             refuse(command, on_response, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             return
@@ -277,7 +293,12 @@ class GroupCoordinator(AsyncRequests):
     def _deadline_passed(self, group_id: str, deadline: Deadline) -> None:
         _, kind, member_id, last_seen_ms = deadline
         command = c.DeadlinePassed(
-            group_id=group_id, at_ms=self._now(), kind=kind, member_id=member_id, last_seen_ms=last_seen_ms
+            group_id=group_id,
+            at_ms=self._now(),
+            kind=kind,
+            member_id=member_id,
+            last_seen_ms=last_seen_ms,
+            topics=self._topics(),
         )
         self.submit(command, cause=Cause(deadline=kind.value, member_id=member_id, last_seen_ms=last_seen_ms))
 

@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 from regroup.coordinator.commands import Command, JoinGroup
 from regroup.coordinator.decision import CompletedAppend, Decision, ResponseKey
-from regroup.coordinator.unavailable import failed_append_response
+from regroup.coordinator.runtime.unavailable import failed_append_response
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import AwaitedResponse, Group, GroupState, SupportedProtocol
+from regroup.coordinator.group import AwaitedResponse, Group, GroupState
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.supported_protocol import SupportedProtocol
 
 
 class RequestedPartition(NamedTuple):

@@ -13,7 +13,8 @@ from typing import Final
 
 import msgspec
 
-from regroup.coordinator.events import OffsetsCommitted
+from regroup.coordinator.consumer.migration.events import GroupDowngraded, GroupUpgraded
+from regroup.coordinator.events import CoordinatorLoaded, Event, GroupDeleted, OffsetsCommitted
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group, GroupKind
 from regroup.coordinator.serialization import (
@@ -132,9 +133,12 @@ class GroupHistory:
         last, event, before = self._last, decode_event(record), self._group
         begins_command = last is None or not is_same_command(last, record)
         after = evolve(before, event)
-        if GroupKind.CONSUMER in (before.kind, after.kind):
-            rows = []  # the tables are about the classic protocol; `groups` has these groups too
-        elif isinstance(event, OffsetsCommitted):
+        if isinstance(event, GroupUpgraded | GroupDowngraded):
+            event = as_change_of_classic_group(event)
+        elif GroupKind.CONSUMER in (before.kind, after.kind):
+            self._group, self._last = after, record
+            return []  # the tables are about the classic protocol; `groups` has these groups too
+        if isinstance(event, OffsetsCommitted):
             # Most events: only one table has rows for it.
             rows = list(self._commits.on_event(Transition(record, event, before, after, begins_command)))
             self._began_command |= begins_command
@@ -144,6 +148,13 @@ class GroupHistory:
             self._began_command = False
         self._group, self._last = after, record
         return rows
+
+
+def as_change_of_classic_group(event: GroupUpgraded | GroupDowngraded) -> Event:
+    """What a migration is for the tables: a group has no members there while it is one of the consumer protocol."""
+    if isinstance(event, GroupUpgraded):
+        return GroupDeleted(at_ms=event.at_ms, reason=event.reason)
+    return CoordinatorLoaded(at_ms=event.at_ms, reason=event.reason, subscribed_topics=event.subscribed_topics)
 
 
 def is_same_command(record: Record, following: Record) -> bool:

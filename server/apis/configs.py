@@ -24,8 +24,8 @@ from regroup.protocol.messages.topics import (
     IncrementalAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
-from regroup.server.apis.group_configs import GROUP_CONFIGS, GroupConfig
-from regroup.server.cluster.events import TopicConfigured
+from regroup.server.cluster.events import GroupConfigured, TopicConfigured
+from regroup.server.cluster.group_configs import GROUP_CONFIGS, GroupConfig, check_group_configs
 from regroup.server.cluster.image import topic_name_error
 from regroup.server.cluster.state import ClusterState
 from regroup.server.cluster.topic_configs import (
@@ -41,7 +41,7 @@ from regroup.server.net.turns import Turns
 from regroup.server.settings import DescribedSetting
 
 _TOPIC, _BROKER, _GROUP = 2, 4, 32
-_SOURCE_TOPIC, _SOURCE_STATIC_BROKER, _SOURCE_DEFAULT = 1, 4, 5
+_SOURCE_TOPIC, _SOURCE_STATIC_BROKER, _SOURCE_DEFAULT, _SOURCE_GROUP = 1, 4, 5, 8
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _STEPS_OF_REFUSAL = 20
 """Steps that a refused entry costs, because the search for a similar setting name takes long."""
@@ -51,7 +51,7 @@ depend."""
 
 
 class ConfigApis:
-    """Handles requests about settings. Topics can be configured; a broker's settings are fixed and can be shown.
+    """Handles requests about settings. Topics and groups can be configured; a broker's settings are fixed and shown.
 
     `broker_settings` returns all settings of a broker, those of the group coordinator among them.
     """
@@ -95,7 +95,7 @@ class ConfigApis:
         if resource_type == _BROKER and not name:
             # The settings that an administrator has set for all brokers, and here none can be set.
             return DescribeConfigsResult(error_message="", resource_type=resource_type, resource_name=name, configs=[])
-        own = self._state.topics[name].configs if resource_type == _TOPIC else {}
+        own = self._own_configs(resource_type, name)
         key = resource_type, frozenset(own.items())
         if key not in known:
             rows = self._rows_of(resource_type, own)
@@ -114,8 +114,19 @@ class ConfigApis:
                 for setting in describe_topic_configs(own, self._state.settings)
             ]
         if resource_type == _GROUP:
-            return [_group_row(name, config) for name, config in GROUP_CONFIGS.items()]
+            broker = {setting.name: setting for setting in self._broker_settings()}
+            return [
+                _group_row(name, config, own.get(name), broker.get(config.broker_setting))
+                for name, config in GROUP_CONFIGS.items()
+            ]
         return [_row(setting, None, read_only=True) for setting in self._broker_settings()]
+
+    def _own_configs(self, resource_type: int, name: str) -> dict[str, str]:
+        """The settings that the resource has of its own; none for an unknown topic, and for a broker."""
+        if resource_type == _GROUP:
+            return self._state.image.group_configs.get(name, {})
+        topic = self._state.topics.get(name) if resource_type == _TOPIC else None
+        return topic.configs if topic else {}
 
     def _check_resource(self, resource_type: int, name: str) -> None:
         if resource_type == _TOPIC:
@@ -173,23 +184,26 @@ class ConfigApis:
             if isinstance(resource, AlterConfigsResource):
                 configs = {entry.name: entry.value or "" for entry in resource.configs}
             else:
-                configs = self._changed(name, resource.configs)
+                configs = self._changed(resource_type, name, resource.configs)
             self._check_configs(resource_type, name, configs)
-            if not validate_only and configs != self._state.topics[name].configs:
-                self._state.record_event(TopicConfigured(name=name, configs=configs), exchange.cause)
+            if not validate_only and configs != self._own_configs(resource_type, name):
+                event = GroupConfigured if resource_type == _GROUP else TopicConfigured
+                self._state.record_event(event(name=name, configs=configs), exchange.cause)
         except RequestError as error:
             code, text = error.code, error.text
         return AlterConfigsResourceResponse(
             error_code=code, error_message=text, resource_type=resource_type, resource_name=name
         )
 
-    def _changed(self, name: str, entries: Sequence[IncrementalAlterConfigsEntry]) -> dict[str, str]:
-        """The topic's own settings after these changes; none for an unknown topic."""
-        if name not in self._state.topics:
+    def _changed(
+        self, resource_type: int, name: str, entries: Sequence[IncrementalAlterConfigsEntry]
+    ) -> dict[str, str]:
+        """The own settings of a topic or a group after these changes; none for an unknown topic."""
+        if resource_type != _GROUP and name not in self._state.topics:
             return {}
         if len({entry.name for entry in entries}) < len(entries):
             raise RequestError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-        configs = dict(self._state.topics[name].configs)
+        configs = dict(self._own_configs(resource_type, name))
         for entry in entries:
             value = entry.value or ""
             if not _SET <= entry.config_operation <= _SUBTRACT:
@@ -199,7 +213,7 @@ class ConfigApis:
                 configs.pop(entry.name, None)
             elif entry.config_operation == _SET:
                 configs[entry.name] = value
-            elif entry.name not in TOPIC_CONFIGS or TOPIC_CONFIGS[entry.name].type_id != LIST:
+            elif not _is_list(resource_type, entry.name):
                 raise RequestError(ErrorCode.INVALID_CONFIG, f"{entry.name} is not a list: it can be set or deleted.")
             else:
                 present = effective_topic_config(configs, entry.name, self._state.settings).split(",")
@@ -214,14 +228,19 @@ class ConfigApis:
         if resource_type == _BROKER:
             text = "A broker's settings are fixed when it starts: use --set."
             raise RequestError(ErrorCode.INVALID_REQUEST, text)
-        if resource_type == _GROUP:
-            text = "The settings of a group are for consumer, share and streams groups, which are not served."
-            raise RequestError(ErrorCode.INVALID_REQUEST, text)
         try:
+            if resource_type == _GROUP:
+                check_group_configs(self._state.group_settings, configs)
+                return
             for key, value in configs.items():
                 check_topic_config(key, value)
         except (UnknownSetting, InvalidSetting) as error:
             raise RequestError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def _is_list(resource_type: int, name: str) -> bool:
+    """Whether values can be appended to a setting. No list among the settings of groups is served."""
+    return resource_type == _TOPIC and name in TOPIC_CONFIGS and TOPIC_CONFIGS[name].type_id == LIST
 
 
 def _check_entries(resource: AlterConfigsResource | IncrementalAlterConfigsResource, *, is_repeated: bool) -> None:
@@ -237,16 +256,23 @@ def _check_entries(resource: AlterConfigsResource | IncrementalAlterConfigsResou
             raise RequestError(ErrorCode.INVALID_REQUEST, f"{entry.name} has no value.")
 
 
-def _group_row(name: str, config: GroupConfig) -> DescribeConfigsResourceResult:
-    synonym = DescribeConfigsSynonym(name=config.broker_setting, value=config.default, source=_SOURCE_DEFAULT)
+def _group_row(
+    name: str, config: GroupConfig, own: str | None, broker: DescribedSetting | None
+) -> DescribeConfigsResourceResult:
+    """The value is the group's own, the broker's, or the default: the first that there is. The synonyms are all."""
+    values = [DescribeConfigsSynonym(name=config.broker_setting, value=config.default, source=_SOURCE_DEFAULT)]
+    if broker is not None and broker.text != config.default:
+        values.insert(0, DescribeConfigsSynonym(name=broker.name, value=broker.text, source=_SOURCE_STATIC_BROKER))
+    if own is not None:
+        values.insert(0, DescribeConfigsSynonym(name=name, value=own, source=_SOURCE_GROUP))
     return DescribeConfigsResourceResult(
         name=name,
-        value=config.default,
+        value=values[0].value,
         read_only=False,
-        is_default=True,
-        config_source=_SOURCE_DEFAULT,
+        is_default=values[0].source == _SOURCE_DEFAULT,
+        config_source=values[0].source,
         is_sensitive=False,
-        synonyms=[synonym],
+        synonyms=values,
         config_type=config.type_id,
         documentation=None,
     )

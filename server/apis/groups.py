@@ -9,9 +9,10 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import MemberProfile, SupportedProtocol
+from regroup.coordinator.group import MemberProfile
 from regroup.coordinator.responses import sync_error
 from regroup.coordinator.serialization import Cause
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.java_order import java_string_hash
 from regroup.protocol.messages.describe import (
@@ -36,6 +37,7 @@ from regroup.protocol.messages.group import (
     SyncGroupRequest,
 )
 from regroup.protocol.messages.offsets import OffsetFetchResponseGroup
+from regroup.protocol.topic_ids import topic_id_text
 from regroup.server.apis.group_order import distinct_in_order_of_partitions, in_order_of_partitions
 from regroup.server.cluster.group_router import BrokerGroups
 from regroup.server.cluster.state import ClusterState
@@ -71,12 +73,14 @@ class GroupApis:
         """Submit a JoinGroup. The id of a new member is its instance id or client id, even an empty one, followed by a
         random UUID, as in Kafka."""
         client_id, instance_id = exchange.header.client_id or "", request.group_instance_id
+        new_uuid = self._state.new_uuid()
         has_rebalance_timeout = exchange.version >= 1
         command = c.JoinGroup(
             group_id=request.group_id,
             at_ms=self._state.now_ms(),
             member_id=request.member_id,
-            new_member_id=f"{client_id if instance_id is None else instance_id}-{self._state.new_uuid()}",
+            new_member_id=f"{client_id if instance_id is None else instance_id}-{new_uuid}",
+            new_short_member_id=topic_id_text(new_uuid.bytes),
             protocol_type=request.protocol_type,
             profile=MemberProfile(
                 instance_id=instance_id,
@@ -91,6 +95,7 @@ class GroupApis:
             reason=request.reason or "",
             supports_member_id_required=exchange.version >= 4,
             supports_skip_assignment=exchange.version >= 9,
+            topics=self._state.topics_image,
         )
 
         def on_response(response: JoinGroupResponse) -> None:
@@ -113,6 +118,7 @@ class GroupApis:
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
             assignments={each.member_id: each.assignment for each in request.assignments},
+            topics=self._state.topics_image,
         )
         self._groups.submit(command, exchange.respond, exchange.cause)
 
@@ -140,7 +146,9 @@ class GroupApis:
         )
         if not has_members:
             members = (c.LeavingMember(request.member_id),)
-        command = c.LeaveGroup(group_id=request.group_id, at_ms=self._state.now_ms(), members=members)
+        command = c.LeaveGroup(
+            group_id=request.group_id, at_ms=self._state.now_ms(), members=members, topics=self._state.topics_image
+        )
 
         def on_response(response: LeaveGroupResponse) -> None:
             if not has_members:

@@ -51,6 +51,13 @@ class TopicConfigured(ClusterEvent, frozen=True, kw_only=True):
     configs: dict[str, str]
 
 
+class GroupConfigured(ClusterEvent, frozen=True, kw_only=True):
+    """The own settings of a group were replaced, whether there is such a group or not; all others are the broker's."""
+
+    name: str
+    configs: dict[str, str]
+
+
 class TopicDeleted(ClusterEvent, frozen=True, kw_only=True):
     """The topic was deleted with all its records. A later topic with this name has another id."""
 
@@ -126,6 +133,7 @@ CLUSTER_EVENT_TYPES: Final[dict[str, type[ClusterEvent]]] = {
     "partitions-added": PartitionsAdded,
     "topic-configured": TopicConfigured,
     "topic-deleted": TopicDeleted,
+    "group-configured": GroupConfigured,
     "offsets-reserved": OffsetsReserved,
     "producer-ids-reserved": ProducerIdsReserved,
     "producer-initialized": ProducerInitialized,

@@ -12,9 +12,9 @@ from typing import Any, Protocol, TypeAlias
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import Group
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
+from regroup.coordinator.runtime.unavailable import unavailable_response
 from regroup.coordinator.serialization import Cause
 from regroup.coordinator.settings import CoordinatorSettings
-from regroup.coordinator.unavailable import unavailable_response
 from regroup.protocol.errors import ErrorCode
 from regroup.server.cluster.events import TRANSACTION_END, ClusterEvent, TopicDeleted
 from regroup.server.cluster.state import ClusterState

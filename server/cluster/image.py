@@ -15,6 +15,7 @@ from regroup.protocol.java_order import java_string_hash
 from regroup.protocol.topic_ids import topic_id_bytes, topic_id_text
 from regroup.server.cluster.events import (
     ClusterEvent,
+    GroupConfigured,
     OffsetsReserved,
     PartitionsAdded,
     ProducerIdsReserved,
@@ -56,15 +57,16 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return self.name in INTERNAL_TOPICS
 
 
-class ClusterImage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ClusterImage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The topics by name, in the order of their creation, and the transactions by transactional id.
 
-    Producer ids below `producer_ids_before` may be in use.
+    Producer ids below `producer_ids_before` may be in use. `group_configs` are the settings of groups by name.
     """
 
     topics: dict[str, Topic] = {}  # msgspec gives each value its own copy
     producer_ids_before: StoredNumber = 0
     transactions: dict[str, Transaction] = {}
+    group_configs: dict[str, dict[str, str]] = {}
 
 
 def evolve_cluster(image: ClusterImage, *events: ClusterEvent) -> ClusterImage:
@@ -74,16 +76,25 @@ def evolve_cluster(image: ClusterImage, *events: ClusterEvent) -> ClusterImage:
     """
     topics = dict(image.topics)
     producer_ids_before, transactions = image.producer_ids_before, image.transactions
+    group_configs = image.group_configs
     for event in events:
         if isinstance(event, TopicDeleted):
             topics.pop(event.name, None)
+        elif isinstance(event, GroupConfigured):
+            others = {name: configs for name, configs in group_configs.items() if name != event.name}
+            group_configs = others | ({event.name: event.configs} if event.configs else {})
         elif isinstance(event, ProducerIdsReserved):
             producer_ids_before = event.before
         elif isinstance(event, TopicCreated | PartitionsAdded | TopicConfigured | OffsetsReserved):
             topics[event.name] = _evolve_topic(topics.get(event.name), event)
         else:
             transactions = evolve_transactions(transactions, event)
-    return ClusterImage(topics=topics, producer_ids_before=producer_ids_before, transactions=transactions)
+    return ClusterImage(
+        topics=topics,
+        producer_ids_before=producer_ids_before,
+        transactions=transactions,
+        group_configs=group_configs,
+    )
 
 
 def _evolve_topic(

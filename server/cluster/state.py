@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from regroup.coordinator.consumer.topics import TopicMetadata, TopicsImage
 from regroup.coordinator.serialization import Cause
+from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.topics import TopicMetadata, TopicsImage
 from regroup.protocol.internal_topics import OFFSETS_TOPIC
 from regroup.server.cluster.events import (
     BROKER_STOP,
@@ -22,6 +23,7 @@ from regroup.server.cluster.events import (
     TopicDeleted,
     encode_cluster_event,
 )
+from regroup.server.cluster.group_configs import effective_group_settings
 from regroup.server.cluster.image import (
     ClusterImage,
     Topic,
@@ -75,8 +77,11 @@ class ClusterState:
         new_uuid: Callable[[], UUID],
         offsets_topic_partitions: int = 50,
         node_ids: Sequence[int] = (0,),
+        group_settings: CoordinatorSettings | None = None,
     ) -> None:
         self.settings = settings
+        self.group_settings = group_settings or CoordinatorSettings()
+        """The settings of groups that have none of their own."""
         self.cluster_id = stored.cluster_id
         self._first_coordinator_epoch = coordinator_epoch
         self.nodes: dict[int, BrokerNode] = {}
@@ -169,8 +174,8 @@ class ClusterState:
 
     @property
     def steps_of_event(self) -> int:
-        """What the fold of an event costs, in steps (`regroup.server.limits`): it copies the table of topics."""
-        return 1 + len(self.topics) // 100
+        """What the fold of an event costs, in steps (`regroup.server.limits`): it copies topics, or settings."""
+        return 1 + (len(self.topics) + len(self.image.group_configs)) // 100
 
     def _apply(self, event: ClusterEvent, before: ClusterImage) -> None:
         """After an event, update the values that are derived from the topics."""
@@ -211,6 +216,11 @@ class ClusterState:
     def topics(self) -> dict[str, Topic]:
         """Topics by name, in the order of their creation."""
         return self.image.topics
+
+    def settings_of_group(self, group_id: str) -> CoordinatorSettings:
+        """The settings that count for one group."""
+        configs = self.image.group_configs.get(group_id)
+        return effective_group_settings(self.group_settings, configs) if configs else self.group_settings
 
     @property
     def topics_image(self) -> TopicsImage:

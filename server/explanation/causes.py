@@ -13,6 +13,8 @@ DEADLINES: Final = {
     "join-phase": "the join phase reached its deadline",
     "sync-phase": "the sync phase reached its deadline",
     "revocation": "the time limit for giving up partitions ended",
+    "classic-join": "the time limit to send JoinGroup again ended",
+    "classic-sync": "the time limit to send SyncGroup ended",
     "log-append": "the log did not commit a record in time",
     "retention": "the periodic check of offsets was due",
     "transaction": "the transaction lasted longer than its timeout",

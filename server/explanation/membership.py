@@ -160,6 +160,9 @@ def explain_leave(history: KnownHistory, happening: GroupHappening, event: e.Mem
             position=happening.position,
             because=(reason(cause_text(cause), notes=notes),),
         )
+    if cause.api == "ConsumerGroupHeartbeat":
+        left = reason("it sent ConsumerGroupHeartbeat with the member epoch -1")
+        return Explanation(sentence=f"{name} left at {at}", position=happening.position, because=(left,))
     given = f"with the reason: {event.reason}" if event.reason else "and the request gives no reason"
     if cause.client_id == history.client_id_of(event.member_id):
         text, why = f"{name} left at {at}", f"it sent LeaveGroup, {given}"

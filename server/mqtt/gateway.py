@@ -229,7 +229,8 @@ class Gateway:
             return
         group_id, member_id = client.member
         coordinator = self._cluster.coordinator_of(group_id)
-        member = coordinator.group(group_id).members.get(member_id)
+        group = coordinator.group(group_id)
+        member = (group.consumer or group).members.get(member_id)
         if member is None:
             return
         at_ms = self._cluster.state.now_ms()
@@ -245,6 +246,7 @@ class Gateway:
         self._outbox.put(self._topics.group(group_id, "connection-losses"), msgspec.json.encode(message))
         if self._remove_on_last_will:
             leaving = c.LeavingMember(member_id, member.instance_id, LAST_WILL_REASON)
-            command = c.LeaveGroup(group_id=group_id, at_ms=at_ms, members=(leaving,))
+            topics = self._cluster.state.topics_image
+            command = c.LeaveGroup(group_id=group_id, at_ms=at_ms, members=(leaving,), topics=topics)
             cause = Cause(deadline="last-will", member_id=member_id, client_id=member.profile.client_id)
             coordinator.submit(command, cause=cause)

@@ -9,6 +9,7 @@ from typing import Protocol
 from regroup.coordinator import commands as c
 from regroup.coordinator.group import GroupKind, GroupState
 from regroup.coordinator.serialization import Cause
+from regroup.coordinator.topics import TopicsImage
 from regroup.protocol.errors import ErrorCode
 from regroup.server.broker_cluster import BrokerCluster
 from regroup.server.recording.exchange import RecordedExchange, error_codes
@@ -65,6 +66,10 @@ class AsyncGroup:
         cluster = self._emulator.cluster
         return view_of(cluster.coordinator_of(self.name).group(self.name), cluster.state)
 
+    @property
+    def _topics_image(self) -> TopicsImage:
+        return self._emulator.cluster.state.topics_image
+
     async def events(self) -> list[GroupEvent]:
         return [event_of(record) async for record in self._emulator.history.read(group=self.name)]
 
@@ -103,12 +108,13 @@ class AsyncGroup:
     # Act
 
     async def expire(self, member: str) -> GroupView:
-        return await self._force(c.EndSession, "expire", member_id=self._view().member(member).member_id)
+        member_id = self._view().member(member).member_id
+        return await self._force(c.EndSession, "expire", member_id=member_id, topics=self._topics_image)
 
     async def remove(self, member: str) -> GroupView:
         found = self._view().member(member)
         leaving = c.LeavingMember(found.member_id, found.instance_id, "removed by a test")
-        return await self._force(c.LeaveGroup, "remove", members=(leaving,))
+        return await self._force(c.LeaveGroup, "remove", members=(leaving,), topics=self._topics_image)
 
     async def rebalance(self) -> GroupView:
         self._require("rebalance", GroupState.STABLE, GroupState.COMPLETING_REBALANCE)
@@ -130,7 +136,7 @@ class AsyncGroup:
         view = self._view()
         if view.members:
             leaving = tuple(c.LeavingMember(each.member_id, each.instance_id) for each in view.members)
-            await self._force(c.LeaveGroup, "delete", members=leaving)
+            await self._force(c.LeaveGroup, "delete", members=leaving, topics=self._topics_image)
         await self._force(c.DeleteGroup, "delete")
 
     def _require(self, act: str, *states: GroupState) -> None:
@@ -151,7 +157,7 @@ class AsyncGroup:
         members = [each.member_id for each in self._view().members if each.client_id == client_id]
         pending = [each for each in group.pending_join_members if each[: -len("-") - UUID_LENGTH] == client_id]
         for member_id in members + pending:
-            await self._force(c.EndSession, "crash-client", member_id=member_id)
+            await self._force(c.EndSession, "crash-client", member_id=member_id, topics=self._topics_image)
 
     def check_coordinator(self) -> None:
         """Raise ActRefused while the coordinator of the group accepts no commands."""

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from regroup.coordinator import events as e
-from regroup.coordinator.group import CommittedOffset, MemberProfile, SupportedProtocol
+from regroup.coordinator.group import CommittedOffset, MemberProfile
 from regroup.coordinator.serialization import encode_event
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.consumer.subscription import (
     Assignment,
     Subscription,

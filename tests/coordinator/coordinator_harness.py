@@ -6,11 +6,12 @@ from typing import Any
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.decision import LeaderPolicy, first_candidate
-from regroup.coordinator.group import Group, GroupState, SupportedProtocol
+from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.kafka_log import KafkaLog
 from regroup.coordinator.runtime.loading import evolve_record
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 from regroup.storage.errors import StoreFull

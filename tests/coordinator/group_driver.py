@@ -14,8 +14,9 @@ from regroup.coordinator.events import Event
 from regroup.coordinator.evolve import fold
 from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.runtime.pending_responses import PendingRequest, PendingResponses
+from regroup.coordinator.runtime.unavailable import unavailable_response
 from regroup.coordinator.settings import CoordinatorSettings
-from regroup.coordinator.unavailable import unavailable_response
+from regroup.coordinator.topics import NO_TOPICS
 from regroup.protocol.errors import ErrorCode
 
 START_MS = 1_700_000_000_000
@@ -69,7 +70,7 @@ class SentRequest:
 class GroupDriver:
     """One group, its held requests and its clock. Takes the coordinator's settings by their field names."""
 
-    def __init__(self, **settings: int) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.settings = CoordinatorSettings(**settings)
         self.now_ms = START_MS
         self.group = Group(group_id=GROUP_ID)
@@ -78,6 +79,8 @@ class GroupDriver:
         """Every event since the start."""
         self.log_delays_appends = False
         """The emulated Kafka log writes records, and commits or fails them only on request."""
+        self.topics = NO_TOPICS
+        """The topics of the cluster, which a real coordinator is told with each command that may need them."""
         self._pending = PendingResponses()
 
     @property
@@ -128,6 +131,7 @@ class GroupDriver:
                     kind=deadline.kind,
                     member_id=deadline.member_id,
                     last_seen_ms=deadline.last_seen_ms,
+                    topics=self.topics,
                 )
             )
         self.now_ms = end_ms

@@ -90,7 +90,7 @@ class GroupHarness(GroupDriver):
 
     def remove_members(self, *leaving: c.LeavingMember) -> SentRequest:
         """Send a LeaveGroup with these members, as an administrator does."""
-        return self.handle(c.LeaveGroup(group_id=GROUP_ID, at_ms=self.now_ms, members=leaving))
+        return self.handle(c.LeaveGroup(group_id=GROUP_ID, at_ms=self.now_ms, members=leaving, topics=self.topics))
 
     def commit(self, *offsets: tuple[str, int, int], **fields: Any) -> SentRequest:
         """Commit offsets, each given as (topic, partition, offset), without a member id."""

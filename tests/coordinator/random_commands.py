@@ -16,8 +16,9 @@ from regroup.coordinator.deadlines import next_deadline
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision
 from regroup.coordinator.events import Event
-from regroup.coordinator.group import Group, Member, SupportedProtocol
+from regroup.coordinator.group import Group, Member
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.consumer.subscription import Subscription, encode_subscription
 from regroup.protocol.errors import ErrorCode
 from tests.coordinator.join_requests import join_request

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import SupportedProtocol
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.consumer.subscription import Subscription, encode_subscription
 from regroup.protocol.errors import ErrorCode
 from tests.coordinator.group_driver import GROUP_ID, GroupDriver, SentRequest
@@ -51,6 +51,7 @@ class SimulatedClient:
             "at_ms": self.driver.now_ms,
             "member_id": self.member_id,
             "new_member_id": self.new_member_id(),
+            "topics": self.driver.topics,
             "instance_id": self.instance_id,
             "client_id": self.client_id,
             "client_host": self.client_host,
@@ -96,6 +97,7 @@ class SimulatedClient:
             "protocol_type": self.protocol_type,
             "protocol_name": self.join_response.protocol_name if self.join_response else None,
             "assignments": assignments or {},
+            "topics": self.driver.topics,
         }
         return self.driver.handle(c.SyncGroup(**defaults | fields))
 
@@ -104,7 +106,8 @@ class SimulatedClient:
 
     def leave(self, reason: str = "") -> SentRequest:
         leaving = (c.LeavingMember(self.member_id, self.instance_id, reason),)
-        return self.driver.handle(c.LeaveGroup(group_id=GROUP_ID, at_ms=self.driver.now_ms, members=leaving))
+        command = c.LeaveGroup(group_id=GROUP_ID, at_ms=self.driver.now_ms, members=leaving, topics=self.driver.topics)
+        return self.driver.handle(command)
 
     def commit(self, *offsets: tuple[str, int, int], **fields: Any) -> SentRequest:
         """Commit offsets, each given as (topic, partition, offset); by default 100 in foo-0."""

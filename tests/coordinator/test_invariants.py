@@ -16,7 +16,6 @@ from regroup.coordinator.group import (
     Member,
     MemberProfile,
     PendingJoinMember,
-    SupportedProtocol,
 )
 from regroup.coordinator.invariants import (
     EVERY_STEP_INVARIANTS,
@@ -26,6 +25,7 @@ from regroup.coordinator.invariants import (
     violations_of_group,
     violations_of_step,
 )
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.consumer.subscription import Assignment, TopicPartition, encode_assignment
 
 AT_MS = 1_000

@@ -2,8 +2,10 @@
 
 import pytest
 
-from regroup.coordinator.settings import CoordinatorSettings, InvalidSetting, UnknownSetting
+from regroup.coordinator.settings import CoordinatorSettings, InvalidSetting, MigrationPolicy, UnknownSetting
+from tests.coordinator.group_harness import behaviour
 
+POLICY = "group.consumer.migration.policy"
 INT = 2_147_483_647
 LONG = 9_223_372_036_854_775_807
 
@@ -32,7 +34,17 @@ BOUNDED = {
 
 def test_every_setting_has_tested_limits() -> None:
     bounded = {f"group.consumer.{bound}{name}" for name in BOUNDED for bound in ("", "min.", "max.")}
-    assert set(CoordinatorSettings.names()) == {*LIMITS, *bounded}
+    assert set(CoordinatorSettings.names()) == {*LIMITS, *bounded, POLICY}
+
+
+@behaviour("cg.up.default-policy")
+def test_the_migration_policy_is_one_of_kafkas_four_words_in_any_case() -> None:
+    assert CoordinatorSettings().group_consumer_migration_policy is MigrationPolicy.BIDIRECTIONAL
+    for policy in MigrationPolicy:
+        for text in (policy.value, policy.value.upper(), f" {policy.value.title()} "):
+            assert CoordinatorSettings.from_texts({POLICY: text}).group_consumer_migration_policy is policy
+    with pytest.raises(InvalidSetting, match=f"{POLICY} is one of bidirectional, upgrade, downgrade, disabled, not"):
+        CoordinatorSettings.from_texts({POLICY: "both"})
 
 
 @pytest.mark.parametrize("name", BOUNDED)

@@ -4,7 +4,7 @@ import pytest
 
 from regroup.coordinator import commands as c
 from regroup.coordinator.commands import DeadlineKind
-from regroup.coordinator.unavailable import unavailable_response
+from regroup.coordinator.runtime.unavailable import unavailable_response
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.message import Structure
 from tests.coordinator.group_driver import GROUP_ID, START_MS

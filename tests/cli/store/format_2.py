@@ -17,11 +17,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import SupportedProtocol
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.kafka_log import DelayedLog
 from regroup.coordinator.serialization import Cause
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.lab.plan.plan import NetworkPlan
 from regroup.lab.simulation.network import SimulatedNetwork
 from regroup.lab.simulation.virtual_clock import START_MS, VirtualLoop, run_in_virtual_time

@@ -13,6 +13,7 @@ from typing import get_args
 import pytest
 
 from regroup.coordinator.consumer.events import AnyConsumerEvent
+from regroup.coordinator.consumer.migration.events import AnyMigrationEvent
 from regroup.coordinator.serialization import (
     CAUSE_DECODER,
     ENCODER,
@@ -33,9 +34,9 @@ from tests.cli.store.format_2 import make_store
 
 STORE = Path(__file__).with_name("format_2.db")
 LAST_POSITION = 73
-OF_CONSUMER_GROUPS = {EVENT_TYPE_NAMES[each] for each in get_args(AnyConsumerEvent)}
-"""tests/coordinator/consumer/test_stored_form.py has their stored form."""
-ADDED_LATER = {"generation-raised", *OF_CONSUMER_GROUPS}
+OF_CONSUMER_GROUPS = {EVENT_TYPE_NAMES[each] for each in get_args(AnyConsumerEvent | AnyMigrationEvent)}
+"""tests/coordinator/consumer/test_stored_form.py and migration/test_stored_form.py have their stored form."""
+ADDED_LATER = {"generation-raised", "group-configured", *OF_CONSUMER_GROUPS}
 """Types of events that no coordinator wrote when the store was written."""
 
 

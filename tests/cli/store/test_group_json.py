@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from regroup.cli.store.group_json import with_decoded_bytes
-from regroup.coordinator.group import Group, GroupMetadata, GroupState, Member, MemberProfile, SupportedProtocol
+from regroup.coordinator.group import Group, GroupMetadata, GroupState, Member, MemberProfile
 from regroup.coordinator.serialization import group_as_json
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.consumer.subscription import (
     Assignment,
     Subscription,

@@ -13,10 +13,10 @@ from typing import Any
 
 from regroup.coordinator.commands import Command, DeadlineKind, LeavingMember
 from regroup.coordinator.consumer.commands import ConsumerGroupDescribe, ConsumerGroupHeartbeat, ResolveRegexes
-from regroup.coordinator.consumer.topics import TopicMetadata, TopicsImage
 from regroup.coordinator.consumer_group import ConsumerGroup, ConsumerMember, ReconciliationState
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.invariants import violations_of_group, violations_of_step
+from regroup.coordinator.topics import TopicMetadata, TopicsImage
 from regroup.protocol.errors import ErrorCode
 from regroup.protocol.topic_ids import topic_id_text
 from tests.coordinator.group_driver import GROUP_ID, SentRequest
@@ -57,7 +57,7 @@ class Answer:
 class ConsumerHarness(GroupHarness):
     """One group of the consumer protocol, its topics and its clock."""
 
-    def __init__(self, **settings: int) -> None:
+    def __init__(self, **settings: Any) -> None:
         super().__init__(**{"group_consumer_assignment_interval_ms": 0, **settings})
         self.topics = image(foo=6, bar=3)
 
@@ -115,6 +115,10 @@ class ConsumerHarness(GroupHarness):
 
     def beat(self, member_id: str, epoch: int, *, owned: Named | None = None, **fields: Any) -> Answer:
         """ConsumerGroupHeartbeat. `owned` names topics; those of other fields are the command's."""
+        return Answer(self.send_beat(member_id, epoch, owned=owned, **fields))
+
+    def send_beat(self, member_id: str, epoch: int, *, owned: Named | None = None, **fields: Any) -> SentRequest:
+        """The same, where the response may wait for the log."""
         group_id = fields.pop("group_id", GROUP_ID)
         reported = None if owned is None else {topic_id(name): tuple(indexes) for name, indexes in owned.items()}
         command = ConsumerGroupHeartbeat(
@@ -128,7 +132,7 @@ class ConsumerHarness(GroupHarness):
             topics=self.topics,
             **fields,
         )
-        return Answer(self.handle(command))
+        return self.handle(command)
 
     def join(self, member_id: str, *names: str, **fields: Any) -> Answer:
         """Join with epoch 0, by default subscribed to foo."""

@@ -1,9 +1,12 @@
 """Describing and loading groups of the consumer protocol, and requests of the classic protocol to them."""
 
+import pytest
+
 from regroup.coordinator import commands as c
 from regroup.coordinator.consumer_group import ReconciliationState as S
+from regroup.coordinator.settings import MigrationPolicy
 from regroup.protocol.errors import ErrorCode
-from tests.coordinator.consumer.consumer_harness import ConsumerHarness
+from tests.coordinator.consumer.consumer_harness import ConsumerHarness, image
 from tests.coordinator.group_driver import GROUP_ID
 from tests.coordinator.group_harness import behaviour
 
@@ -67,8 +70,8 @@ def test_an_empty_group_becomes_classic_and_keeps_its_offsets() -> None:
 
 
 @behaviour("cg.cm.join-policy-disabled")
-def test_a_group_with_members_is_not_open_to_the_classic_protocol() -> None:
-    harness = ConsumerHarness().one()
+def test_a_group_with_members_is_not_open_to_the_classic_protocol_if_migration_is_disabled() -> None:
+    harness = ConsumerHarness(group_consumer_migration_policy=MigrationPolicy.DISABLED).one()
     anna = harness.client("anna")
     request = anna.send_join()
     assert request.code is E.INCONSISTENT_GROUP_PROTOCOL
@@ -156,3 +159,19 @@ def test_changes_of_a_classic_group_that_a_test_forces_do_nothing_here() -> None
     for command in (c.StartRebalance, c.CompleteJoinPhase, c.RaiseGeneration):
         harness.handle(command(group_id=GROUP_ID, at_ms=harness.now_ms))
     assert harness.group == before
+
+
+@pytest.mark.parametrize("way", ["LeaveGroup", "session timeout"])
+def test_a_removal_takes_topics_into_account_that_have_changed(way: str) -> None:
+    """The next heartbeat finds nothing new in them, and does not bump the group epoch once more."""
+    harness = ConsumerHarness().settled()
+    harness.advance(10_000)
+    harness.beat("m1", 3)
+    harness.topics = image(1, foo=8, bar=3)
+    if way == "LeaveGroup":
+        harness.leave_group("m2")
+    else:
+        harness.advance(35_000)
+    assert harness.epochs == (4, 3)
+    harness.beat("m1", 3)
+    assert harness.epochs == (4, 4)

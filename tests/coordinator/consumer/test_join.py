@@ -3,6 +3,7 @@
 import pytest
 
 from regroup.coordinator.consumer_group import ReconciliationState as S
+from regroup.coordinator.settings import MigrationPolicy
 from regroup.protocol.errors import ErrorCode
 from tests.coordinator.consumer.consumer_harness import ConsumerHarness, image
 from tests.coordinator.group_harness import behaviour
@@ -97,8 +98,8 @@ def test_a_member_that_joins_again_with_an_instance_id_becomes_static() -> None:
 
 
 @behaviour("cg.up.policy-disabled", "cg.up.positive-epoch")
-def test_a_non_empty_classic_group_is_not_open_to_the_consumer_protocol() -> None:
-    harness = ConsumerHarness()
+def test_a_non_empty_classic_group_is_not_open_to_the_consumer_protocol_if_migration_is_disabled() -> None:
+    harness = ConsumerHarness(group_consumer_migration_policy=MigrationPolicy.DISABLED)
     harness.reach_stable("anna")
     before = harness.group
     for epoch in (1, -1):
@@ -109,7 +110,7 @@ def test_a_non_empty_classic_group_is_not_open_to_the_consumer_protocol() -> Non
 
 @behaviour("cg.up.offline-needs-no-policy", "cg.up.reserved-ids-do-not-count")
 def test_a_classic_group_that_its_members_have_left_becomes_one_of_the_consumer_protocol() -> None:
-    harness = ConsumerHarness()
+    harness = ConsumerHarness(group_consumer_migration_policy=MigrationPolicy.DISABLED)
     harness.reach_empty()
     harness.client("ben").send_join()
     assert harness.group.pending_join_members

@@ -75,8 +75,8 @@ class RandomGroup(ConsumerHarness):
     The harness checks the invariants after every command and event.
     """
 
-    def __init__(self) -> None:
-        super().__init__(group_consumer_assignment_interval_ms=1_000, group_consumer_max_size=3)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"group_consumer_assignment_interval_ms": 1_000, "group_consumer_max_size": 3, **settings})
         self.clients = {each: Client() for each in MEMBERS}
         self.largest: dict[str, int] = {"foo": 6, "bar": 3}
         self.on_request: Callable[[Group, SentRequest], None] = lambda before, request: None

@@ -1,6 +1,6 @@
 """The topics of a cluster as a value, and the digests of them that are kept."""
 
-from regroup.coordinator.consumer.topics import MAX_HASHED_NAMES, TopicMetadata, TopicsImage
+from regroup.coordinator.topics import MAX_HASHED_NAMES, TopicMetadata, TopicsImage
 
 
 def test_the_digest_of_a_subscription_is_computed_once() -> None:

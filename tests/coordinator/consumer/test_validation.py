@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
-from regroup.coordinator.consumer.topics import TopicsImage
-from regroup.coordinator.unavailable import unavailable_response
+from regroup.coordinator.runtime.unavailable import unavailable_response
+from regroup.coordinator.topics import TopicsImage
 from regroup.protocol.errors import ErrorCode
 from tests.coordinator.consumer.consumer_harness import ConsumerHarness
 from tests.coordinator.group_harness import behaviour

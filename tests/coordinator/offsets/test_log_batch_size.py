@@ -5,8 +5,9 @@ import pytest
 from regroup.coordinator.classic.protocol_vote import subscribed_topics
 from regroup.coordinator.commands import RequestedOffset
 from regroup.coordinator.events import OffsetsCommitted
-from regroup.coordinator.group import Group, GroupState, Member, MemberProfile, SupportedProtocol
+from regroup.coordinator.group import Group, GroupState, Member, MemberProfile
 from regroup.coordinator.offsets.log_batch_size import group_fits, offsets_fit
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.errors import ErrorCode
 from tests.coordinator.group_harness import GroupHarness
 

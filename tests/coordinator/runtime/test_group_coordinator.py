@@ -6,11 +6,12 @@ import msgspec
 from structlog.testing import capture_logs
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import GroupState, SupportedProtocol
+from regroup.coordinator.group import GroupState
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.kafka_log import DelayedLog
 from regroup.coordinator.serialization import Cause
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.protocol.errors import ErrorCode
 from regroup.storage.memory import MemoryStore
 from tests.coordinator.coordinator_harness import (

@@ -12,10 +12,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from regroup.coordinator import commands as c
-from regroup.coordinator.group import Group, GroupState, SupportedProtocol
+from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.runtime.group_coordinator import GroupCoordinator
 from regroup.coordinator.runtime.kafka_log import KafkaLog
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.lab.checker.checker import Checker, RunVerdict
 from regroup.protocol.consumer.subscription import (
     Assignment,

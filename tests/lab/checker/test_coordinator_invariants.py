@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from regroup.coordinator import commands as c
 from regroup.coordinator import events as e
 from regroup.coordinator.evolve import EVOLVERS
-from regroup.coordinator.group import Group, GroupState, SupportedProtocol
+from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.invariants import a_commit_comes_from_a_member, invariant_sentence
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.lab.checker import coordinator_invariants as invariants
 from regroup.members.consumer.effects import JoinedGroup
 from regroup.protocol.errors import ErrorCode

@@ -5,15 +5,7 @@ from msgspec.structs import replace
 
 from regroup.coordinator import events as e
 from regroup.coordinator.evolve import EVOLVERS
-from regroup.coordinator.group import (
-    AwaitedResponse,
-    Group,
-    GroupState,
-    JoinPhase,
-    Member,
-    MemberProfile,
-    SupportedProtocol,
-)
+from regroup.coordinator.group import AwaitedResponse, Group, GroupState, JoinPhase, Member, MemberProfile
 from regroup.coordinator.invariants import (
     a_commit_comes_from_a_member,
     a_phase_lasts_as_long_as_its_members_allow,
@@ -24,6 +16,7 @@ from regroup.coordinator.invariants import (
     violations_of_step,
 )
 from regroup.coordinator.serialization import encode_event
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.coordinator.verification import GroupsVerifier, a_coordinator_epoch_begins_with_a_load
 from tests.lab.checker.checker_harness import GROUP
 

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from regroup.coordinator import commands as c
 from regroup.coordinator.decide import decide
 from regroup.coordinator.decision import Decision
-from regroup.coordinator.group import Group, GroupState, SupportedProtocol
+from regroup.coordinator.group import Group, GroupState
 from regroup.coordinator.responses import join_response, offset_commit_response
 from regroup.coordinator.settings import CoordinatorSettings
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.lab.checker.response_table import (
     AFTER_HOLD,
     NEVER,

@@ -7,9 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from regroup.coordinator import events as e
-from regroup.coordinator.group import SupportedProtocol
 from regroup.coordinator.invariants import invariant_sentence
 from regroup.coordinator.serialization import encode_event
+from regroup.coordinator.supported_protocol import SupportedProtocol
 from regroup.lab.checker.coordinator_invariants import the_shadow_group_equals_the_live_group
 from regroup.lab.checker.shadow_state import ShadowState
 from regroup.storage.records import NewRecord

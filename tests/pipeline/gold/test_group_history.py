@@ -3,7 +3,7 @@
 import dataclasses
 import json
 from base64 import b64decode, b64encode
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,12 +13,13 @@ from msgspec.structs import replace
 
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group
-from regroup.coordinator.serialization import decode_event, group_as_json
+from regroup.coordinator.serialization import decode_event, encode_event, group_as_json
 from regroup.lab.search.swarm import draw_plan
 from regroup.lab.simulation.run import play
 from regroup.pipeline.gold.tables import TABLES
 from regroup.protocol.consumer.subscription import decode_subscription, encode_subscription
 from regroup.storage.records import Record
+from tests.coordinator.consumer.migration.migration_harness import LOWER, UPPER, MigrationHarness
 from tests.pipeline.histories import GROUP_ID, all_rows, crash_history, rows_of_table
 
 ASSIGNORS = ("range", "cooperative-sticky")
@@ -193,3 +194,25 @@ def test_an_assigned_partition_is_in_sync_until_its_owner_sends_sync_group() -> 
     ]
     [owned] = [row for row in table_rows(records, "ownership") if row["partition"] == 5]
     assert (owned["identity"], owned["from_ms"]) == ("ben-1", synced)
+
+
+def test_a_group_that_migrates_has_no_members_for_the_tables_as_long_as_it_is_one_of_the_consumer_protocol() -> None:
+    harness = MigrationHarness()
+    c = harness.settled_mixed()
+    d = harness.client("d", protocol_names=("range",))
+    harness.rejoin(d)
+    harness.rejoin(d)
+    harness.beat("n1", -1)
+    for client in (c, d):
+        harness.rejoin(client)
+    harness.complete_generation([c, d], (LOWER, UPPER))
+    records = [
+        encode_event(GROUP_ID, number, 1, event, None).stored_at(number)
+        for number, event in enumerate(harness.events, 1)
+    ]
+    rows = all_rows(records)
+    [group] = rows_of_table(rows, "groups")
+    assert (group["is_complete"], group["members"]) == (True, 2)
+    ends = Counter((row["member_id"], row["ended_by"]) for row in rows_of_table(rows, "member_lifetimes"))
+    assert ends == {("c", "lost"): 1, ("c", "open"): 1, ("d", "open"): 1}
+    assert rows_of_table(rows, "fold_errors") == []

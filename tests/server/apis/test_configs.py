@@ -157,10 +157,6 @@ async def test_the_settings_of_a_group_are_those_of_the_groups_of_kip_848_and_la
             ("group.consumer.session.timeout.ms", "45000", 5)
         ]
         assert (nameless.error_code, bool(nameless.error_message), nameless.configs) == (42, True, [])
-    entry = IncrementalAlterConfigsEntry(name="consumer.session.timeout.ms", config_operation=0, value="50000")
-    resource = IncrementalAlterConfigsResource(resource_type=32, resource_name="any group", configs=[entry])
-    changed = await client.call(IncrementalAlterConfigsRequest(resources=[resource]))
-    assert changed.responses[0].error_code == E.INVALID_REQUEST
 
 
 @pytest.mark.parametrize(("keys", "count"), [(None, 23), ([], 23), (["retention.ms"], 1), (["unknown"], 0)])

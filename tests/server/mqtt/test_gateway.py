@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 from msgspec.structs import replace
 
+from regroup.coordinator.consumer.commands import ConsumerGroupHeartbeat
+from regroup.coordinator.topics import NO_TOPICS
 from regroup.mqtt.link import Outbox
 from regroup.mqtt.topics import MqttTopics
 from regroup.protocol.frames import FrameReader, decode_response, encode_request
@@ -19,6 +21,7 @@ from regroup.protocol.messages.group import (
 )
 from regroup.server.mqtt.connection_losses import ConnectionLosses
 from regroup.server.mqtt.gateway import MAX_ENDED_INCARNATIONS, MAX_REQUEST_MESSAGE_BYTES, Gateway
+from tests.coordinator.consumer.migration.migration_harness import subscription
 from tests.server.mqtt.harness import running_cluster, wait_until
 
 TOPICS = MqttTopics("main")
@@ -187,6 +190,27 @@ async def test_a_last_will_adds_a_connection_loss_and_the_next_request_clears_it
     heartbeat = HeartbeatRequest(group_id="payments", generation_id=1, member_id=member_id)
     harness.send(heartbeat, 3, incarnation="2")
     assert not harness.losses.of_group("payments")
+
+
+async def test_a_classic_member_of_a_group_of_the_consumer_protocol_is_lost_too(harness: GatewayHarness) -> None:
+    cluster = harness.gateway._cluster
+    heartbeat = ConsumerGroupHeartbeat(
+        group_id="payments",
+        at_ms=cluster.state.now_ms(),
+        member_id="n1",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topics=("orders",),
+        owned={},
+        topics=NO_TOPICS,
+    )
+    cluster.coordinator_of("payments").submit(heartbeat)
+    protocol = JoinGroupRequestProtocol(name="range", metadata=subscription("orders"))
+    joined = await harness.call(replace(JOIN, member_id="classic", protocols=[protocol]), 5)
+    assert isinstance(joined, JoinGroupResponse)
+    assert (joined.error_code, joined.leader) == (0, "")
+    harness.presence("lost", "1")
+    assert list(harness.losses.of_group("payments")) == ["classic"]
 
 
 async def test_a_closed_connection_is_not_a_lost_one(harness: GatewayHarness) -> None:
