@@ -228,8 +228,8 @@ class DocumentWriter:
             return None
         return {
             "member": [self._strings(each.member_id) for each in found],
-            "from": [each.from_ms for each in found],
-            "until": [each.until_ms for each in found],
+            "from": [each.began for each in found],
+            "until": [each.ended for each in found],
             "at": [each.deadline.at_ms if each.deadline else None for each in found],
             "kind": [self._strings(each.deadline.kind if each.deadline else None) for each in found],
             "follows": [self._strings(each.deadline.follows if each.deadline else None) for each in found],

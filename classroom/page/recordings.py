@@ -16,12 +16,20 @@ MAX_SESSION_STEPS: Final = 200_000
 """Times at which a session may start again, multiplied by the members: of more, sessions are not shown."""
 
 
+class Instant(NamedTuple):
+    """A time, after the event at a position: several events may have the same time."""
+
+    at_ms: int
+    position: int
+
+
 class SessionSpan(NamedTuple):
     """A time during which the session deadline of a member was the same; without one it was not recorded."""
 
     member_id: MemberId
-    from_ms: int
-    until_ms: int
+    began: Instant
+    ended: Instant | None
+    """None if it runs at the end of the history."""
     deadline: ArmedDeadline | None
 
 
@@ -84,19 +92,19 @@ def session_spans(timeline: GroupTimeline) -> list[SessionSpan] | None:
     if not timeline.recorded.exchanges:
         return None
     seen = {at_ms for exchange in timeline.exchanges for at_ms in (exchange.at_ms, *exchange.seen_ms)}
-    times = sorted(seen | {moment.at_ms for moment in timeline.moments})
+    times = {Instant(moment.at_ms, moment.position) for moment in timeline.moments}
+    times |= {Instant(at_ms, timeline.position_at(at_ms)) for at_ms in seen}
     if len(times) * max(1, len(timeline.sessions)) > MAX_SESSION_STEPS:
         return None
-    clocks, running = SessionClocks(timeline), dict[MemberId, tuple[int, ArmedDeadline | None]]()
+    clocks, running = SessionClocks(timeline), dict[MemberId, tuple[Instant, ArmedDeadline | None]]()
     found: list[SessionSpan] = []
-    for at_ms in times:
-        now = clocks.at(timeline.position_at(at_ms), at_ms)
+    for instant in sorted(times):
+        now = clocks.at(instant.position, instant.at_ms)
         present = {each.member_id: each for each in now.deadlines} | dict.fromkeys(now.not_recorded)
         for member_id in [each for each, (_, deadline) in running.items() if present.get(each, ()) != deadline]:
-            from_ms, deadline = running.pop(member_id)
-            found.append(SessionSpan(member_id, from_ms, at_ms, deadline))
+            began, deadline = running.pop(member_id)
+            found.append(SessionSpan(member_id, began, instant, deadline))
         for member_id, armed in present.items():
-            running.setdefault(member_id, (at_ms, armed))
-    end_ms = timeline.last.at_ms
-    found += [SessionSpan(each, from_ms, end_ms, deadline) for each, (from_ms, deadline) in running.items()]
-    return sorted(found, key=lambda span: (span.member_id, span.from_ms))
+            running.setdefault(member_id, (instant, armed))
+    found += [SessionSpan(each, began, None, deadline) for each, (began, deadline) in running.items()]
+    return sorted(found, key=lambda span: (span.member_id, span.began))

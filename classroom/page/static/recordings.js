@@ -79,19 +79,24 @@ function readSessions(document, strings) {
   const columns = document.sessions;
   if (!columns) return null;
   const spans = columns.member.map((member, index) => ({
-    member: strings[member], beganAt: columns.from[index], until: columns.until[index], at: columns.at[index],
+    member: strings[member], beganAt: columns.from[index][0], began: columns.from[index][1], until: columns.until[index], at: columns.at[index],
     kind: columns.at[index] === null ? "session" : strings[columns.kind[index]],
     follows: columns.at[index] === null ? "" : strings[columns.follows[index]], uncertain: columns.uncertain[index],
   }));
   return groupedBy(spans, (each) => each.member);
 }
 
-/** The session deadlines that run at a time, the earliest first; those that were not recorded at the end. */
+/** The session deadlines that run at a time after an event, the earliest first; those that were not recorded at the end. */
 function sessionsAt(history, index, at) {
   const position = history.positions[index], found = [];
+  // Several events may have the same time, and a session may begin or end between two of them.
+  const isPast = (time, after) => time < at || (time === at && after <= position);
   for (const lane of history.sessions ? history.membersAt(position) : []) {
-    const spans = history.sessions.get(lane.member) ?? [], span = spans[lastUpTo(spans, at, (each) => each.beganAt)];
-    if (span && (at < span.until || span.until === history.lastAt)) found.push(span);
+    const spans = history.sessions.get(lane.member) ?? [];
+    let place = lastUpTo(spans, at, (each) => each.beganAt);
+    while (place >= 0 && !isPast(spans[place].beganAt, spans[place].began)) place--;
+    const span = spans[place];
+    if (span && (span.until === null || !isPast(...span.until))) found.push(span);
   }
   return found.sort((one, other) => (one.at ?? Infinity) - (other.at ?? Infinity));
 }

@@ -10,7 +10,8 @@ from regroup.classroom.page.recordings import session_spans
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.recorded.session_clocks import SessionClocks
 from regroup.classroom.timeline import GroupTimeline
-from tests.classroom.page.reading import spans_of, strings_of, whole
+from regroup.coordinator.events import MemberSynced
+from tests.classroom.page.reading import running_sessions, spans_of, strings_of, whole
 from tests.classroom.recorded.recordings import timeline
 
 SCENARIOS = ["zombie-commits-after-removal", "partition-of-one-member", "lost-syncgroup-response"]
@@ -62,18 +63,28 @@ def test_messages_stand_beside_their_exchanges() -> None:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_sessions_equal_the_clocks_at_every_time(name: str) -> None:
+def test_sessions_equal_the_clocks_after_every_event(name: str) -> None:
     shown = timeline(name)
     spans, clocks = session_spans(shown), SessionClocks(shown)
     assert spans
     for moment in shown.moments:
-        if moment.position != shown.position_at(moment.at_ms):
-            continue
         now = clocks.at(moment.position, moment.at_ms)
-        running = {
-            span.member_id: span.deadline and span.deadline.at_ms
-            for span in spans
-            if span.from_ms <= moment.at_ms and (moment.at_ms < span.until_ms or span.until_ms == shown.last.at_ms)
-        }
         expected: dict[str, int | None] = {each.member_id: each.at_ms for each in now.deadlines}
-        assert running == expected | dict.fromkeys(now.not_recorded)
+        assert running_sessions(spans, moment) == expected | dict.fromkeys(now.not_recorded)
+
+
+def test_no_session_runs_while_a_syncgroup_is_held_for_less_than_a_millisecond() -> None:
+    shown = timeline("partition-of-one-member")
+    spans = session_spans(shown)
+    assert spans
+    held = [
+        moment
+        for moment in shown.moments
+        if isinstance(moment.event, MemberSynced)
+        and moment.event.awaits_assignment
+        and moment.position != shown.position_at(moment.at_ms)
+    ]
+    assert held, "no SyncGroup was answered in the millisecond in which it came"
+    for moment in held:
+        assert isinstance(moment.event, MemberSynced)
+        assert moment.event.member_id not in running_sessions(spans, moment)

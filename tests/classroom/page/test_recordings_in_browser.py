@@ -7,6 +7,7 @@ from playwright.async_api import expect
 
 from regroup.classroom.page.recordings import session_spans
 from tests.classroom.page.conftest import IN_BROWSER, OpenPage, WritePage, go_to, table_of
+from tests.classroom.page.reading import running_sessions
 from tests.classroom.recorded.recordings import timeline
 
 pytestmark = IN_BROWSER
@@ -85,12 +86,8 @@ async def test_the_clocks_show_the_sessions_of_members(open_page: OpenPage, writ
     assert spans is not None
     page = await open_page(write_page(shown))
     await page.keyboard.press("4")
-    for moment in shown.moments[::9]:
+    for moment in shown.moments[::5]:
         await go_to(page, moment.position)
-        running = {
-            shown.names[span.member_id]
-            for span in spans
-            if span.from_ms <= moment.at_ms and (moment.at_ms < span.until_ms or span.until_ms == shown.last.at_ms)
-        }
+        expected = {shown.names[member_id] for member_id in running_sessions(spans, moment)}
         rows = await table_of(page, "clocks")
-        assert {row[1] for row in rows if row[0] in ("session", "new-member-join")} == running
+        assert {row[1] for row in rows if row[0] in ("session", "new-member-join")} == expected
