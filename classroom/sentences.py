@@ -57,8 +57,11 @@ def _leader_elected(event: e.LeaderElected, moment: TimelineMoment, names: Membe
 
 
 def _rebalance_started(event: e.RebalanceStarted, moment: TimelineMoment, names: MemberNames) -> str:
-    limit = duration_text(max(0, event.deadline_ms - event.at_ms))
+    left_ms = event.deadline_ms - event.at_ms
+    limit = duration_text(max(0, left_ms))
     phase = f"lasts {limit}, and longer if members join" if event.is_initial else f"may last {limit}"
+    if left_ms <= 0:
+        phase = "ends at once"
     return f"A rebalance started{_because(event, names)}. The join phase {phase}."
 
 

@@ -99,23 +99,25 @@ function word(name) {
   return WORDS[language][name] ?? WORDS.en[name] ?? name;
 }
 
-/** A length of time for people: 3 ms, 1.25 s, 20 s, 3 min 5 s, 2 h 10 min. */
+/** A length of time, as stories and lessons write it: 300 ms, 1.25 s, 300 s, 10 min, 7 days. */
 function durationText(milliseconds) {
   const ms = Math.round(milliseconds);
-  if (Math.abs(ms) < 1000) return `${ms} ms`;
-  if (ms < 120_000) return `${Number((ms / 1000).toFixed(ms < 10_000 ? 2 : 1))} s`;
-  const seconds = Math.round(ms / 1000), minutes = Math.floor(seconds / 60);
-  if (minutes < 120) return `${minutes} min${seconds % 60 ? ` ${seconds % 60} s` : ""}`;
-  return `${Math.floor(minutes / 60)} h${minutes % 60 ? ` ${minutes % 60} min` : ""}`;
+  if (ms < 1000) return `${ms} ms`;
+  if (ms % 86_400_000 === 0) return ms === 86_400_000 ? "1 day" : `${ms / 86_400_000} days`;
+  if (ms >= 600_000 && ms % 60_000 === 0) return `${ms / 60_000} min`;
+  return `${Number((ms / 1000).toPrecision(6))} s`;
 }
 
-/** A time since the begin of the history: +20.003 s, +1:02:03.5. */
-function sinceText(milliseconds, digits = 3) {
-  const sign = milliseconds < 0 ? "−" : "+", seconds = Math.abs(milliseconds) / 1000;
-  if (seconds < 100) return `${sign}${seconds.toFixed(digits)} s`;
-  const hours = Math.floor(seconds / 3600), minutes = Math.floor((seconds % 3600) / 60);
-  const rest = (seconds % 60).toFixed(digits).padStart(digits ? 3 + digits : 2, "0");
-  return `${sign}${hours ? `${hours}:${String(minutes).padStart(2, "0")}` : minutes}:${rest}`;
+/** The time that a clock has left, with as many digits as a glance needs: 5.8 min, 20.1 s, 1.25 s. */
+function leftText(milliseconds) {
+  const ms = Math.max(0, Math.round(milliseconds));
+  if (ms >= 600_000) return `${(ms / 60_000).toFixed(1)} min`;
+  return ms >= 10_000 ? `${(ms / 1000).toFixed(1)} s` : durationText(ms);
+}
+
+/** A time since the begin of the history, as lessons and `regroup step` write it: +103.017 s. */
+function sinceText(milliseconds) {
+  return `${milliseconds < 0 ? "−" : "+"}${(Math.abs(milliseconds) / 1000).toFixed(3)} s`;
 }
 
 /** Characters that would not be seen, or would change the direction of what follows, as escapes: names come from any client. */
