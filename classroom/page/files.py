@@ -22,6 +22,7 @@ SCRIPTS: Final = (
     "look.js",
     "surface.js",
     "axis.js",
+    "rows.js",
     "sequence.js",
     "ownership.js",
     "states.js",

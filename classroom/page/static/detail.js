@@ -36,7 +36,7 @@ class Detail {
   _showFacts(history, index) {
     const leader = history.leaders[index];
     const facts = [
-      [word("state"), history.states[index]], [word("generation"), String(history.generationIds[index])],
+      [word("state"), stateNow(this.stage)], [word("generation"), String(history.generationIds[index])],
       [word("leader"), leader === null ? word("none") : history.nameOf(leader)],
     ];
     if (!this._values) {
@@ -78,6 +78,11 @@ class Detail {
     };
     this.event.textContent = compactJson(shownEvent);
   }
+}
+
+/** The present state; that no broker runs is in no event of the group. */
+function stateNow({ history, cursor, outage }) {
+  return outage && cursor.index >= history.length - 1 ? `${history.states[cursor.index]} (${word("noBroker")})` : history.states[cursor.index];
 }
 
 /** A message as JSON, in a part that opens. */

@@ -50,9 +50,11 @@ class GroupHistory {
     this._takeOffsets(document.offsets);
     this.exchanges = readExchanges(document, this._strings);
     this.exchangesByLane = exchangesByLane(this);
+    this.ruleHeldByLane = ruleHeldByLane(this);
     this.views = readViews(this, document, this._strings);
     this.sessions = readSessions(document, this._strings);
     this.through = this.lastPosition;
+    this.takes = (this.takes ?? 0) + 1;
   }
 
   get length() { return this.positions.length; }

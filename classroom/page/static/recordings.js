@@ -45,6 +45,32 @@ function exchangesByLane(history) {
   return byMember;
 }
 
+const HELD_BY_RULE = /^fault rule: .*\b(hold|delay)\b/;
+
+/** For each lane the JoinGroups and SyncGroups that a fault rule held, for as long as the coordinator did not have them. */
+function ruleHeldByLane(history) {
+  const found = new Map();
+  for (const [number, exchanges] of history.exchangesByLane) {
+    const held = exchanges.filter(({ api, reason }) => (api === "JoinGroup" || api === "SyncGroup") && HELD_BY_RULE.test(reason));
+    if (held.length) found.set(number, held.map((each) => ruleHeld(history, each)));
+  }
+  return found;
+}
+
+function ruleHeld(history, { api, member, at, answeredAt }) {
+  const came = (history.heldByMember.get(member) ?? []).find((each) => each.api === api && each.beganAt >= at
+    && (answeredAt === null || each.beganAt <= answeredAt));
+  return { api, beganAt: at, endedAt: came ? came.beganAt : answeredAt };
+}
+
+/** The request of a lane that a fault rule holds at a time; undefined if it holds none. */
+function ruleHeldAt(history, lane, at) {
+  const spans = history.ruleHeldByLane.get(lane.number) ?? [];
+  return spans.find((each) => each.beganAt <= at && (each.endedAt === null || at < each.endedAt));
+}
+
+function ruleHeldText({ api, beganAt }, at) { return `${api}: ${word("heldByRule")}, ${leftText((at ?? beganAt) - beganAt)}`; }
+
 /** For each partition the times at which members believed that they owned it, with those members. */
 function readViews(history, document, strings) {
   const columns = document.views, span = history._spanReader(columns), byPartition = new Map();

@@ -11,8 +11,9 @@ const TABLES = {
       const position = history.positions[cursor.index], owned = ownedAt(history, position);
       return history.membersAt(position).map((lane) => {
         const held = history.heldAt(lane.member, position), leads = history.leaders[cursor.index] === lane.member;
+        const byRule = held ? undefined : ruleHeldAt(history, lane, cursor.at);
         return [lane.name + (leads ? ` (${word("leader")})` : ""), history.phaseOf(lane.member, cursor.index),
-          held ? durationText(history.times[cursor.index] - held.beganAt) : "", partitionsText(owned.get(lane.member) ?? [])];
+          held ? leftText(cursor.at - held.beganAt) : byRule ? ruleHeldText(byRule, cursor.at) : "", partitionsText(owned.get(lane.member) ?? [])];
       });
     },
   },
@@ -53,12 +54,13 @@ const TABLES = {
   },
   clocks: {
     columns: ["kind", "member", "remaining", "follows"],
-    rows({ history, cursor }) {
-      return runningClocks({ history, cursor }).map((each) => [
+    rows(shownStage) {
+      const { history, cursor } = shownStage;
+      return runningClocks(shownStage).map((each) => [
         each.kind, each.member ? history.nameOf(each.member) : "",
-        each.at === null ? word("notRecorded") : durationText(Math.max(0, each.at - cursor.at)), each.follows]);
+        each.at === null ? word("notRecorded") : leftText(each.at - cursor.at), each.follows]);
     },
-    note: ({ history }) => sessionNote(history),
+    note: clocksNote,
   },
   offsets: {
     columns: ["partition", "offset", "committedAt"],
