@@ -176,6 +176,24 @@ class CommittedStep(NamedTuple):
     """The offset of the next record to read."""
 
 
+class LogEnd(NamedTuple):
+    """A time at which a recorded response said where the log of a partition ended, if that had changed."""
+
+    at_ms: int
+    offset: int
+    """The offset that the next record gets."""
+
+
+class RepeatedRead(NamedTuple):
+    """Records that a member of a simulation processed, after a member of the group had processed them before."""
+
+    at_ms: int
+    client_id: str
+    first: int
+    """The offset of the first of them."""
+    count: int
+
+
 class MemberSession(msgspec.Struct, frozen=True, kw_only=True):
     """What events say about the session timeout of one member id."""
 
@@ -294,6 +312,8 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     """What the network did to each message."""
     views: bool = False
     """What members believed they owned."""
+    reads: bool = False
+    """Which records members read again."""
     processes: tuple[tuple[int, int | None], ...] = ()
     """Each process of the coordinators: the epoch with which it began, and from when on its exchanges were recorded, in
     epoch milliseconds; 0 if they were from its begin, and None if they were not."""
@@ -342,6 +362,12 @@ class GroupTimeline(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     views: tuple[ViewSpan, ...] = ()
     """What the members of a simulation believed they owned, in the order of their begin."""
     recorded: Recorded = Recorded()
+    topic_ids: Mapping[bytes, str] = {}
+    """The names of topics by their ids, as they are on the wire."""
+    log_ends: Mapping[TopicPartition, tuple[LogEnd, ...]] = {}
+    """Where the logs of partitions of the group ended, as far as recorded; of logs that no response names, nothing."""
+    repeated_reads: Mapping[TopicPartition, tuple[RepeatedRead, ...]] = {}
+    """The records that members of a simulation read again."""
     sessions: Mapping[MemberId, MemberSession] = {}
 
     @property

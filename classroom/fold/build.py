@@ -20,6 +20,7 @@ from regroup.coordinator import events as e
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group, GroupKind, MemberId
 from regroup.coordinator.serialization import UNREADABLE_ERRORS, damaged, decode_cause, decode_event
+from regroup.protocol.topic_ids import topic_id_bytes
 from regroup.server.cluster.events import PartitionsAdded, TopicCreated, TopicDeleted, decode_cluster_event
 from regroup.storage.records import Record
 
@@ -45,6 +46,7 @@ class TimelineBuilder:
         self._ownership, self._members, self._phases = OwnershipBuilder(), MembersBuilder(), PhasesBuilder()
         self._offsets = OffsetsBuilder()
         self._sessions = SessionsBuilder()
+        self._topic_ids: dict[bytes, str] = {}
         if trimmed_through is not None:
             self._offsets.begin_with(self._group, trimmed_through)
             self._ownership.begin_with(self._group, trimmed_through, BEFORE)
@@ -101,6 +103,7 @@ class TimelineBuilder:
             ownership=self._ownership.spans(),
             offsets=self._offsets.steps(),
             sessions=self._sessions.sessions(),
+            topic_ids=dict(self._topic_ids),
         )
 
     def _on_topic(self, record: Record) -> None:
@@ -108,7 +111,10 @@ class TimelineBuilder:
             return
         point = Point(record.position, record.at_ms)
         match decode_cluster_event(record):
-            case TopicCreated(name=name, partitions=partitions) | PartitionsAdded(name=name, partitions=partitions):
+            case TopicCreated(name=name, partitions=partitions, topic_id=topic_id):
+                self._topic_ids[topic_id_bytes(topic_id)] = name
+                self._ownership.on_topic(name, partitions, point, record.type)
+            case PartitionsAdded(name=name, partitions=partitions):
                 self._ownership.on_topic(name, partitions, point, record.type)
             case TopicDeleted(name=name):
                 self._ownership.on_topic(name, 0, point, record.type)

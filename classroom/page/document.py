@@ -15,7 +15,13 @@ import msgspec
 
 from regroup.classroom.page.columns import PointTable, SpanColumns, StringTable, differences
 from regroup.classroom.page.event_json import EventTexts
-from regroup.classroom.page.recordings import exchange_columns, recorded_facts, session_spans
+from regroup.classroom.page.recordings import (
+    exchange_columns,
+    log_end_columns,
+    recorded_facts,
+    repeated_read_columns,
+    session_spans,
+)
 from regroup.classroom.page.totals import totals_of
 from regroup.classroom.recorded.messages import ExchangeMessages
 from regroup.classroom.sentences import moment_sentence
@@ -93,6 +99,8 @@ class DocumentWriter:
             "deadlines": self._deadlines(),
             "ownership": self._ownership(),
             "offsets": self._offsets(),
+            "logEnds": log_end_columns(timeline, self._strings),
+            "reads": repeated_read_columns(timeline, self._strings),
         }
         return parts | {"strings": self._strings.strings(), "points": self._points.further()}
 

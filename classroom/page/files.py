@@ -27,6 +27,7 @@ SCRIPTS: Final = (
     "ownership.js",
     "states.js",
     "clocks.js",
+    "logs.js",
     "offsets.js",
     "compare.js",
     "strip.js",

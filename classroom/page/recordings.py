@@ -15,6 +15,9 @@ from regroup.coordinator.group import MemberId
 MAX_SESSION_STEPS: Final = 200_000
 """Times at which a session may start again, multiplied by the members: of more, sessions are not shown."""
 
+MAX_LOG_ENDS: Final = 20_000
+"""Ends of logs in one document."""
+
 
 class Instant(NamedTuple):
     """A time, after the event at a position: several events may have the same time."""
@@ -40,6 +43,7 @@ def recorded_facts(timeline: GroupTimeline) -> dict[str, Any]:
         "exchanges": recorded.exchanges,
         "network": recorded.network,
         "views": recorded.views,
+        "reads": recorded.reads,
         "missing": list(recorded.missing),
     }
 
@@ -85,6 +89,33 @@ def _text(messages: Mapping[int, ExchangeMessages], number: int, side: str) -> s
     """A decoded message as JSON; empty if there is none."""
     found = getattr(messages.get(number), side, None)
     return "" if found is None else msgspec.json.encode(found).decode()
+
+
+def log_end_columns(timeline: GroupTimeline, string: StringTable) -> dict[str, Any]:
+    """Where logs ended, of one partition after the other; of too many ends every second, third … one and the last."""
+    total = sum(map(len, timeline.log_ends.values()))
+    every = -(-total // MAX_LOG_ENDS) or 1
+    rows: list[tuple[int, int, int]] = []
+    at, offsets = list[int](), list[int]()
+    for partition, ends in timeline.log_ends.items():
+        kept = [*ends[:-1:every], *ends[-1:]]
+        rows.append((string(partition.topic), partition.partition, len(kept)))
+        at += differences(end.at_ms for end in kept)
+        offsets += differences(end.offset for end in kept)
+    return {"rows": rows, "at": at, "offset": offsets}
+
+
+def repeated_read_columns(timeline: GroupTimeline, string: StringTable) -> dict[str, Any]:
+    """The records that were read again, of one partition after the other."""
+    rows: list[tuple[int, int, int]] = []
+    at, client, first, count = list[int](), list[int](), list[int](), list[int]()
+    for partition, reads in timeline.repeated_reads.items():
+        rows.append((string(partition.topic), partition.partition, len(reads)))
+        at += differences(each.at_ms for each in reads)
+        client += (string(each.client_id) for each in reads)
+        first += (each.first for each in reads)
+        count += (each.count for each in reads)
+    return {"rows": rows, "at": at, "client": client, "first": first, "count": count}
 
 
 def session_spans(timeline: GroupTimeline) -> list[SessionSpan] | None:

@@ -48,6 +48,7 @@ class GroupHistory {
     this._takeSpans(document);
     this._takeRows(document.ownership, document.after);
     this._takeOffsets(document.offsets);
+    readLogs(this, document, this._strings);
     this.exchanges = readExchanges(document, this._strings);
     this.exchangesByLane = exchangesByLane(this);
     this.ruleHeldByLane = ruleHeldByLane(this);
@@ -201,10 +202,13 @@ class GroupHistory {
     this.offsets.sort(byPartition);
   }
 
+  /** The row of a partition among those of offsets, for what was recorded beside the commits. */
+  offsetRow(topic, index) { return this._row(this.offsets, this._offsetsByName, topic, index); }
+
   _row(rows, byName, topic, index) {
     const label = `${topic}-${index}`;
     if (!byName.has(label)) {
-      byName.set(label, { topic, index, label, spans: [] });
+      byName.set(label, { topic, index, label, spans: [], ends: [], reads: [] });
       rows.push(byName.get(label));
     }
     return byName.get(label);

@@ -63,17 +63,18 @@ const TABLES = {
     note: clocksNote,
   },
   offsets: {
-    columns: ["partition", "offset", "committedAt"],
-    rows({ history, cursor }) {
-      const position = history.positions[cursor.index];
-      return history.offsets.map((row) => [row, lastUpTo(row.spans, position, (each) => each.began)]).filter(([, place]) => place >= 0)
-        .map(([row, place]) => {
-          const step = row.spans[place], before = row.spans[place - 1];
-          const back = step.offset !== null && before?.offset != null && step.offset < before.offset;
-          return [row.label, `${step.offset ?? word("deleted")}${back ? ` (${word("wentBack")})` : ""}`, sinceText(step.beganAt - history.beganAt)];
+    columns: ["partition", "offset", "committedAt", "logEnd", "lag", "readTwice"],
+    rows(shownStage) {
+      const { history } = shownStage, known = (value) => (value === null ? word("notRecorded") : String(value));
+      return history.offsets.map((row) => [row, logAt(row, shownStage)]).filter(([, { step, end }]) => step || end !== null)
+        .map(([row, { step, before, end, lag, twice }]) => {
+          const back = step?.offset != null && before?.offset != null && step.offset < before.offset;
+          const committed = step ? `${step.offset ?? word("deleted")}${back ? ` (${word("wentBack")})` : ""}` : word("none");
+          return [row.label, committed, step ? sinceText(step.beganAt - history.beganAt) : "", known(end),
+            step?.offset != null ? known(lag) : "", known(twice)];
         });
     },
-    note: () => word("lagNotRecorded"),
+    note: logNote,
   },
   compare: {
     columns: ["total"],

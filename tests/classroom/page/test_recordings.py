@@ -50,6 +50,7 @@ def test_a_page_says_what_was_not_recorded() -> None:
         "exchanges": False,
         "network": False,
         "views": False,
+        "reads": False,
         "missing": ["session clocks", "lost messages", "refused requests", "the members' own views"],
     }
     assert document_of(bare)["sessions"] is None
