@@ -35,7 +35,7 @@ class PositionRange(NamedTuple):
     last: int
 
 
-class ArmedDeadline(msgspec.Struct, frozen=True, kw_only=True):
+class ArmedDeadline(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A deadline that runs: when it ends, in epoch milliseconds, and what follows then.
 
     Those of a moment do not include session timeouts, because when a member was last seen is in no event;
@@ -50,7 +50,7 @@ class ArmedDeadline(msgspec.Struct, frozen=True, kw_only=True):
     """It may end by so much later; above 0 for a session alone, where not every time of a run was recorded."""
 
 
-class TimelineMoment(msgspec.Struct, frozen=True, kw_only=True):
+class TimelineMoment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One event of the group, and the group after it."""
 
     position: int
@@ -78,7 +78,7 @@ class TimelineMoment(msgspec.Struct, frozen=True, kw_only=True):
         return Point(self.position, self.at_ms)
 
 
-class Lane(msgspec.Struct, frozen=True, kw_only=True):
+class Lane(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One member id, from its first JoinGroup with that id to its removal."""
 
     member_id: MemberId
@@ -103,7 +103,7 @@ BEFORE: Final = "before"
 """Stands for the event that began something, where that event has been trimmed."""
 
 
-class HeldRequest(msgspec.Struct, frozen=True, kw_only=True):
+class HeldRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A JoinGroup or SyncGroup whose response the coordinator holds. Begin and end are equal if it was not held."""
 
     member_id: MemberId
@@ -114,7 +114,7 @@ class HeldRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Type of the event that ended it; empty while it is held."""
 
 
-class StateSpan(msgspec.Struct, frozen=True, kw_only=True):
+class StateSpan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A time during which the group had one state."""
 
     state: GroupState
@@ -122,7 +122,7 @@ class StateSpan(msgspec.Struct, frozen=True, kw_only=True):
     ended: Point | None = None
 
 
-class GenerationSpan(msgspec.Struct, frozen=True, kw_only=True):
+class GenerationSpan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One generation, from the end of its join phase to the next generation, or to the end of the group."""
 
     generation_id: int
@@ -136,7 +136,7 @@ class GenerationSpan(msgspec.Struct, frozen=True, kw_only=True):
     ended: Point | None = None
 
 
-class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
+class Rebalance(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A join phase and a sync phase, up to the commit of an assignment, or to a group without members.
 
     A rebalance that starts before the last one has ended counts as the same one: its members had no assignment between.
@@ -150,7 +150,7 @@ class Rebalance(msgspec.Struct, frozen=True, kw_only=True):
     ended_by: str = ""
 
 
-class PartitionSpan(msgspec.Struct, frozen=True, kw_only=True):
+class PartitionSpan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A time during which neither the assignment nor the owners of a partition changed.
 
     `assigned_to` is what the coordinator has, and `regroup replay` shows. `owners` are those of them that have received
@@ -194,7 +194,7 @@ class RepeatedRead(NamedTuple):
     count: int
 
 
-class MemberSession(msgspec.Struct, frozen=True, kw_only=True):
+class MemberSession(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What events say about the session timeout of one member id."""
 
     changes: tuple[tuple[int, Member | None], ...]
@@ -222,7 +222,7 @@ class ExchangeFate(StrEnum):
     """A fault rule let the request be handled twice."""
 
 
-class TimelineExchange(msgspec.Struct, frozen=True, kw_only=True):
+class TimelineExchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A request that names the group, and its response; or a run of equal heartbeats on one connection.
 
     Times are epoch milliseconds by the clock of the brokers. The decoded messages are read from the store on demand
@@ -290,7 +290,7 @@ NOT_KEPT: Final = "not kept"
 """Stands for the error code in a response of which only the begin was recorded."""
 
 
-class ViewSpan(msgspec.Struct, frozen=True, kw_only=True):
+class ViewSpan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A time during which a simulated member believed that it owned the same partitions, one or more."""
 
     member_id: MemberId
@@ -303,7 +303,7 @@ class ViewSpan(msgspec.Struct, frozen=True, kw_only=True):
     """None if it believed so until the end."""
 
 
-class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+class Recorded(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What was recorded beside the events of a group."""
 
     exchanges: bool = False

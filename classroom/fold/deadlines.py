@@ -1,5 +1,6 @@
 """The deadlines that run after an event, as far as events say: those of phases, of pending member ids and appends."""
 
+from functools import lru_cache
 from typing import Final
 
 from msgspec.structs import replace
@@ -7,7 +8,7 @@ from msgspec.structs import replace
 from regroup.classroom.timeline import ArmedDeadline
 from regroup.coordinator.classic.deadlines import deadlines
 from regroup.coordinator.commands import DeadlineKind
-from regroup.coordinator.group import Group
+from regroup.coordinator.group import Group, MemberId
 
 WHAT_FOLLOWS: Final = {
     DeadlineKind.JOIN_PHASE: "the join phase ends with the members that have sent JoinGroup",
@@ -25,10 +26,13 @@ def armed_deadlines(group: Group) -> tuple[ArmedDeadline, ...]:
         return ()
     # The deadlines of members are those that need to be left out.
     running = sorted(deadlines(replace(group, members={}), {}))
-    return tuple(
-        ArmedDeadline(kind=each.kind, at_ms=each.at_ms, member_id=each.member_id, follows=_follows(group, each.kind))
-        for each in running
-    )
+    return tuple([_armed(each.kind, each.at_ms, each.member_id, _follows(group, each.kind)) for each in running])
+
+
+@lru_cache(maxsize=1024)
+def _armed(kind: DeadlineKind, at_ms: int, member_id: MemberId, follows: str) -> ArmedDeadline:
+    """One value for all events between which a deadline runs."""
+    return ArmedDeadline(kind=kind, at_ms=at_ms, member_id=member_id, follows=follows)
 
 
 def _follows(group: Group, kind: DeadlineKind) -> str:

@@ -40,6 +40,8 @@ class OwnershipBuilder:
         self._owners: dict[TopicPartition, dict[MemberId, None]] = {}
         self._metadata: dict[MemberId, bytes] = {}
         self._subscribers: Counter[str] = Counter()
+        self._has_other_topics = False
+        """Whether a subscription has changed since `_subscribed` was taken from all of them."""
         self._subscribed: frozenset[str] = frozenset()
         """The topics of the members; a group without members keeps its last ones."""
         self._partition_counts: dict[str, int] = {}
@@ -83,9 +85,11 @@ class OwnershipBuilder:
             member = group.members.get(member_id)
             self._assign(member_id, b"" if member is None else member.assignment)
             self._subscribe(member_id, _first_metadata(member))
-        if group.members and (topics := frozenset(+self._subscribers)) != self._subscribed:
-            self._subscribed = topics
-            self._show_partitions()
+        if group.members and self._has_other_topics:
+            self._has_other_topics = False
+            if (topics := frozenset(+self._subscribers)) != self._subscribed:
+                self._subscribed = topics
+                self._show_partitions()
 
     def _assign(self, member_id: MemberId, assignment: bytes) -> None:
         former = self._assignments.get(member_id, b"")
@@ -104,6 +108,7 @@ class OwnershipBuilder:
         former = self._metadata.get(member_id, b"")
         if metadata != former:
             self._metadata[member_id] = metadata
+            self._has_other_topics = True
             self._subscribers.subtract(_topics(former))
             self._subscribers.update(_topics(metadata))
 
