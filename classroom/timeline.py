@@ -191,7 +191,7 @@ class RepeatedRead(NamedTuple):
     client_id: str
     first: int
     """The offset of the first of them."""
-    count: int
+    record_count: int
 
 
 class MemberSession(msgspec.Struct, frozen=True, kw_only=True, gc=False):

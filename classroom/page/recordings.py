@@ -114,7 +114,7 @@ def repeated_read_columns(timeline: GroupTimeline, string: StringTable) -> dict[
         at += differences(each.at_ms for each in reads)
         client += (string(each.client_id) for each in reads)
         first += (each.first for each in reads)
-        count += (each.count for each in reads)
+        count += (each.record_count for each in reads)
     return {"rows": rows, "at": at, "client": client, "first": first, "count": count}
 
 

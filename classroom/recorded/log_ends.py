@@ -40,12 +40,12 @@ LOG_API_KEYS: Final = frozenset({_FETCH, _LIST_OFFSETS, _PRODUCE})
 """The first bytes of the frames of requests whose responses may say where a log ends."""
 _PARTITION: Final = struct.Struct(">ihq")
 """Partition, error code and high watermark."""
-Topic: TypeAlias = str | bytes
+_Topic: TypeAlias = str | bytes
 """The name of a topic or, since Fetch v13, its id."""
 
 
 class _End(NamedTuple):
-    topic: Topic
+    topic: _Topic
     partition: int
     offset: int
 
@@ -54,7 +54,7 @@ class LogEndsBuilder:
     """Collects the ends of all logs."""
 
     def __init__(self) -> None:
-        self._ends: dict[tuple[Topic, int], list[LogEnd]] = {}
+        self._ends: dict[tuple[_Topic, int], list[LogEnd]] = {}
         self._open: dict[tuple[str, int], bytes] = {}
         """The requests whose responses have not come."""
 
@@ -117,7 +117,7 @@ def _of_fetch(frame: bytes, version: int) -> Iterator[_End]:
     try:
         topics, position = _length(frame, position, is_flexible)
         for _ in range(topics):
-            topic: Topic
+            topic: _Topic
             if version >= 13:
                 topic, position = frame[position : position + 16], position + 16
             else:

@@ -172,6 +172,48 @@ def test_clocks_run_down_at_the_end_of_a_history(kafka: Emulator, port: Control)
         assert page.errors == []
 
 
+SESSION_OF_BEN_RUNS_DOWN = """() => runningClocks(stage).some(({ kind, member, at }) =>
+  kind === "session" && stage.history.nameOf(member) === "ben" && at - stage.cursor.at < 3000)"""
+"""It is seen every second while it runs, and its session of five seconds starts again."""
+
+
+@pytest.mark.slow
+def test_each_act_is_seen_in_the_pictures(kafka: Emulator, port: Control) -> None:
+    group = kafka.group("classroom")
+    with opened_page() as page:
+        page.goto(address(port))
+        add(page, "anna", "ben", session_s="5")
+        group.wait_until_stable(members=2)
+        wait_for_event(page, "assignment-committed")
+        rows = page.locator(".twin:visible").first.get_by_role("row")
+        owners = page.locator(".twin:visible").last.get_by_role("row")
+        page.get_by_label("Partitions", exact=True).fill("4")
+        page.get_by_role("button", name="Create or extend").click()
+        owners.filter(has_text="orders-3").wait_for()
+        page.locator("#hands .top input").fill("2")
+        page.get_by_role("button", name="Slow: anna").click()
+        hands(page).get_by_role("row", name="Slow 2 s").wait_for()
+        add(page, "carla", session_s="5")
+        rows.filter(has_text="carla").filter(has_text="JoinGroup held").wait_for()
+        group.wait_until_stable(members=3)
+        page.get_by_role("button", name="Leave: carla").click()
+        rows.filter(has_text="carla").wait_for(state="detached")
+        page.get_by_role("button", name="Not slow: anna").click()
+        group.wait_until_stable(members=2)
+        page.get_by_role("button", name="Pause: ben").click()
+        page.get_by_role("tab", name="Clocks").click()
+        page.wait_for_function(SESSION_OF_BEN_RUNS_DOWN)
+        wait_for_event(page, "member-removed")
+        coordinator = port.look("/coordinator", group="classroom")["broker"]
+        page.get_by_role("button", name=f"Stop: Broker {coordinator}").click()
+        page.locator("#brokers").get_by_text(f"1/2 brokers run, stopped: {coordinator}").wait_for()
+        wait_for_event(page, "coordinator-loaded")
+        page.get_by_role("tab", name="Sequence").click()
+        page.get_by_role("button", name="Crash: anna").click()
+        rows.filter(has_text="anna").wait_for(state="detached")
+        assert page.errors == []
+
+
 HELD_BAR = """() => {
   const { history, axis } = stage, [spans] = history.ruleHeldByLane.values();
   const [bar] = visibleSpans(spans, axis);

@@ -111,7 +111,9 @@ async def test_lag_and_records_read_twice_are_those_of_the_recording(
             partition = TopicPartition(topic, int(index))
             ends = [each.offset for each in shown.log_ends[partition] if each.at_ms <= moment.at_ms]
             steps = [each.offset for each in shown.offsets[partition] if each.began.position <= moment.position]
-            reads = [each.count for each in shown.repeated_reads.get(partition, ()) if each.at_ms <= moment.at_ms]
+            reads = [
+                each.record_count for each in shown.repeated_reads.get(partition, ()) if each.at_ms <= moment.at_ms
+            ]
             lag = str(ends[-1] - (steps[-1] or 0)) if steps else ""
             assert row[3:] == [str(ends[-1]), lag, str(sum(reads))]
             lags.add(lag)
@@ -129,4 +131,4 @@ async def test_lag_that_was_not_recorded_is_said_to_be_so(open_page: OpenPage, w
     await expect(page.locator(".twin:visible")).to_contain_text("Log ends and lag: not recorded.")
     rows = await table_of(page, "offsets")
     assert rows
-    assert {tuple(row[3:]) for row in rows} == {("not recorded",) * 3}
+    assert {tuple(row[3:]) for row in rows} == {("Not recorded",) * 3}

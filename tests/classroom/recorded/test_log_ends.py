@@ -161,7 +161,7 @@ def test_the_records_that_were_read_again_are_those_that_the_run_has_counted(nam
     shown = timeline(name)
     assert shown.recorded.reads
     counted = play(scenario(name)).verdict.counts.processed_twice
-    assert sum(read.count for reads in shown.repeated_reads.values() for read in reads) == counted
+    assert sum(read.record_count for reads in shown.repeated_reads.values() for read in reads) == counted
 
 
 def test_an_observation_of_a_run_before_reads_were_observed_says_so() -> None:
