@@ -23,14 +23,17 @@ class Detail {
     this.host.setAttribute("aria-label", word("moment"));
   }
 
-  /** Show the present moment. What is long is written when the moment has stayed for a while. */
+  /** Show the present moment. While it moves, ten times a second, which is quicker than anyone reads; what is long is written
+   * when the moment has stayed for a while. */
   show() {
-    const { history, cursor } = this.stage, { index } = cursor;
+    const { history, cursor } = this.stage, { index } = cursor, now = performance.now();
+    clearTimeout(this._timer);
+    this._timer = setTimeout(() => this._showRest(history, index), this.stage.isMoving ? 160 : 0);
+    if (this.stage.isMoving && now - (this._shownAt ?? 0) < 100) return;
+    this._shownAt = now;
     this.when.textContent = `event-${history.positions[index]} · ${sinceText(history.times[index] - history.beganAt)} · ${clockText(history.times[index])}`;
     this.sentence.textContent = history.sentenceOf(index);
     this._showFacts(history, index);
-    clearTimeout(this._timer);
-    this._timer = setTimeout(() => this._showRest(history, index), this.stage.isMoving ? 160 : 0);
   }
 
   _showFacts(history, index) {
