@@ -113,7 +113,7 @@ function durationText(milliseconds) {
   if (ms < 1000) return `${ms} ms`;
   if (ms % 86_400_000 === 0) return ms === 86_400_000 ? "1 day" : `${ms / 86_400_000} days`;
   if (ms >= 600_000 && ms % 60_000 === 0) return `${ms / 60_000} min`;
-  return `${Number((ms / 1000).toPrecision(6))} s`;
+  return `${ms / 1000} s`;
 }
 
 /** The time that a clock has left, with as many digits as a glance needs: 5.8 min, 20.1 s, 1.25 s. */
