@@ -65,7 +65,7 @@ class Follower {
     this.said = element("span", { className: "lost", role: "status" });
     this.live = element("button", { type: "button", className: "live", onclick: () => this.toTheEnd() }, `● ${word("live")}`);
     this.live.title = word("toTheEnd");
-    this.brokers = element("span", { className: "quiet", id: "brokers", role: "status" });
+    this.brokers = element("span", { className: "lost", id: "brokers", role: "status" });
     panel.onBrokers = (brokers) => this._showBrokers(brokers);
   }
 
@@ -186,14 +186,13 @@ class Follower {
     page.views[page.view].twin.show();
   }
 
-  /** Which brokers run, in words; without one the state of the group is the last that is known. */
+  /** Which brokers are stopped, if any are; without one that runs the state of the group is the last that is known. */
   _showBrokers(brokers) {
     const running = brokers.filter((each) => each.running), stopped = brokers.filter((each) => !each.running);
     this._isOut = !running.length;
     const names = stopped.map(({ broker }) => broker).join(", ");
-    const text = [`${running.length}/${brokers.length} ${word("brokersRun")}`, ...(names ? [`${word("stopped")}: ${names}`] : [])].join(", ");
+    const text = names && `${running.length}/${brokers.length} ${word("brokersRun")}, ${word("stopped")}: ${names}`;
     if (this.brokers.textContent !== text) this.brokers.textContent = text;
-    this.brokers.classList.toggle("lost", stopped.length > 0);
     this._showOutage();
   }
 

@@ -116,11 +116,11 @@ function durationText(milliseconds) {
   return `${ms / 1000} s`;
 }
 
-/** The time that a clock has left, with as many digits as a glance needs: 5.8 min, 20.1 s, 1.25 s. */
+/** A time that runs, with as many digits as a glance needs: 15.8 min, 20.1 s, 300 ms. */
 function leftText(milliseconds) {
   const ms = Math.max(0, Math.round(milliseconds));
   if (ms >= 600_000) return `${(ms / 60_000).toFixed(1)} min`;
-  return ms >= 10_000 ? `${(ms / 1000).toFixed(1)} s` : durationText(ms);
+  return ms >= 1000 ? `${(ms / 1000).toFixed(1)} s` : `${ms} ms`;
 }
 
 /** A time since the begin of the history, as lessons and `regroup step` write it: +103.017 s. */
