@@ -9,13 +9,13 @@ timeline = builder.timeline()
 from collections.abc import Iterable
 from typing import Final
 
-from regroup.classroom.fold.deadlines import armed_deadlines
+from regroup.classroom.fold.deadlines import armed_deadlines, deadline_facts
 from regroup.classroom.fold.members import MembersBuilder
 from regroup.classroom.fold.offsets import OffsetsBuilder
 from regroup.classroom.fold.ownership import OwnershipBuilder
 from regroup.classroom.fold.phases import PhasesBuilder
 from regroup.classroom.fold.sessions import SessionsBuilder
-from regroup.classroom.timeline import BEFORE, GroupTimeline, Point, TimelineMoment
+from regroup.classroom.timeline import BEFORE, ArmedDeadline, GroupTimeline, Point, TimelineMoment
 from regroup.coordinator import events as e
 from regroup.coordinator.evolve import evolve
 from regroup.coordinator.group import Group, GroupKind, MemberId
@@ -47,6 +47,8 @@ class TimelineBuilder:
         self._offsets = OffsetsBuilder()
         self._sessions = SessionsBuilder()
         self._topic_ids: dict[bytes, str] = {}
+        self._deadline_facts: tuple[object, ...] = ()
+        self._deadlines: tuple[ArmedDeadline, ...] = ()
         if trimmed_through is not None:
             self._offsets.begin_with(self._group, trimmed_through)
             self._ownership.begin_with(self._group, trimmed_through, BEFORE)
@@ -149,8 +151,15 @@ class TimelineBuilder:
             generation_id=after.generation_id,
             leader_id=after.leader_id,
             members=self._members_of_last,
-            deadlines=armed_deadlines(after),
+            deadlines=self._armed_deadlines(after),
         )
+
+    def _armed_deadlines(self, after: Group) -> tuple[ArmedDeadline, ...]:
+        """Most events leave the deadlines as they are."""
+        facts = deadline_facts(after)
+        if facts != self._deadline_facts:
+            self._deadline_facts, self._deadlines = facts, armed_deadlines(after)
+        return self._deadlines
 
 
 def changed_members(event: e.Event, before: Group, after: Group) -> Iterable[MemberId]:

@@ -19,6 +19,18 @@ WHAT_FOLLOWS: Final = {
 INITIAL_JOIN_PHASE: Final = "the join phase ends, or goes on if members joined and time remains"
 
 
+def deadline_facts(group: Group) -> tuple[object, ...]:
+    """What the deadlines of a group follow from: while it is the same, they are."""
+    has_pending_syncs = bool(group.pending_sync_members)
+    return (
+        group.state,
+        group.join_phase,
+        has_pending_syncs and group.sync_deadline_ms,
+        group.pending_join_members,
+        group.pending_appends,
+    )
+
+
 def armed_deadlines(group: Group) -> tuple[ArmedDeadline, ...]:
     """The running deadlines, the earliest first. Session timeouts count from when a member was last seen, which is in
     no event, so they are left out."""
