@@ -137,6 +137,8 @@ def _after_partition(frame: bytes, position: int, version: int, is_flexible: boo
     """The position after the rest of a partition, behind its high watermark."""
     position += 16 if version >= 5 else 8
     aborted, position = _length(frame, position, is_flexible)
+    if aborted > len(frame):
+        raise ValueError(f"{aborted} aborted transactions in {len(frame)} bytes")
     for _ in range(aborted):
         position += 16
         position = skip_tagged_fields(frame, position) if is_flexible else position

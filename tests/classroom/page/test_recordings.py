@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from regroup.classroom.page import recordings
 from regroup.classroom.page.document import encoded_document
 from regroup.classroom.page.recordings import session_spans
 from regroup.classroom.recorded.messages import ExchangeMessages
@@ -89,3 +90,35 @@ def test_no_session_runs_while_a_syncgroup_is_held_for_less_than_a_millisecond()
     for moment in held:
         assert isinstance(moment.event, MemberSynced)
         assert moment.event.member_id not in running_sessions(spans, moment)
+
+
+def log_ends_in(document: dict[str, Any]) -> dict[tuple[str, int], list[tuple[int, int]]]:
+    """The ends of logs in a document, by topic and partition."""
+    columns, found, place = document["logEnds"], {}, 0
+    for topic, index, count in columns["rows"]:
+        at, offsets = (whole(columns[each][place : place + count]) for each in ("at", "offset"))
+        found[document["strings"][topic], index] = list(zip(at, offsets, strict=True))
+        place += count
+    return found
+
+
+def test_ends_of_logs_and_repeated_reads_are_whole() -> None:
+    shown = timeline("zombie-commits-after-removal")
+    for after in (0, shown.moments[3].position):
+        document = document_of(shown, after=after)
+        assert log_ends_in(document) == {tuple(each): list(map(tuple, ends)) for each, ends in shown.log_ends.items()}
+        columns = document["reads"]
+        assert sum(columns["count"]) == sum(
+            each.record_count for reads in shown.repeated_reads.values() for each in reads
+        )
+        assert [count for _, _, count in columns["rows"]] == [len(reads) for reads in shown.repeated_reads.values()]
+
+
+def test_of_too_many_ends_of_logs_some_and_the_last_ones_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = timeline("zombie-commits-after-removal")
+    monkeypatch.setattr(recordings, "MAX_LOG_ENDS", 20)
+    found = log_ends_in(document_of(shown))
+    assert sum(map(len, found.values())) <= 20 + len(found)
+    for partition, ends in shown.log_ends.items():
+        assert found[tuple(partition)][-1] == tuple(ends[-1])
+        assert set(found[tuple(partition)]) <= set(map(tuple, ends))

@@ -87,6 +87,15 @@ def test_a_fetch_response_says_where_logs_end_up_to_where_it_was_cut(version: in
     assert set(counts) == {0, 1, 2, 3}
 
 
+@pytest.mark.parametrize("version", [4, 11, 12, FetchRequest.versions.last])
+def test_a_damaged_response_is_read_in_no_time_and_without_an_error(version: int) -> None:
+    row = fetched(version, 10, 20, 30)
+    whole = row.response
+    for place in range(len(whole) - 3):
+        row.response = whole[:place] + b"\x7f\xff\xff\xff" + whole[place + 4 :]
+        ends_of([row])
+
+
 def test_a_partition_with_an_error_says_nothing() -> None:
     assert ends_of([fetched(11, 10, error_code=6)]) == {}
 
